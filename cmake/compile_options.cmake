@@ -1,0 +1,19 @@
+# Flags of every target of ours, and none of the libraries'.
+add_library(braid_options INTERFACE)
+target_include_directories(braid_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(braid_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 sees overlaps in std::string's own code that are not there (GCC bug 105651).
+  target_compile_options(braid_options INTERFACE -Wno-restrict)
+endif()
+if(BRAID_NATIVE)
+  # GCC 12 prefers 256-bit vectors on server processors that run 512-bit ones at full rate.
+  target_compile_options(braid_options INTERFACE -march=native -mprefer-vector-width=512)
+endif()
+if(BRAID_SANITIZE)
+  target_compile_options(braid_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  target_link_options(braid_options INTERFACE -fsanitize=address,undefined)
+endif()
+# One thread pool: OpenMP's, which oneDNN uses too. Eigen runs inside it.
+target_compile_definitions(braid_options INTERFACE EIGEN_DONT_PARALLELIZE)
+target_link_libraries(braid_options INTERFACE OpenMP::OpenMP_CXX)

@@ -1,0 +1,79 @@
+#include "base/file.h"
+
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+std::ifstream open_to_read(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  const int reason = errno;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw error("{}: is a folder; give a file", path.string());
+  if (!in) throw error("{}: cannot be read ({}); give a readable file", path.string(), std::strerror(reason));
+  return in;
+}
+
+std::string hexadecimal(const XXH128_hash_t& hash) {
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in = open_to_read(path);
+  std::string content((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (in.bad()) throw error("{}: reading failed ({}); check the disk", path.string(), std::strerror(errno));
+  return content;
+}
+
+void write_file(const std::filesystem::path& path, std::string_view content) {
+  write_file(path, [&](std::ostream& out) { out.write(content.data(), static_cast<std::streamsize>(content.size())); });
+}
+
+void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write) {
+  std::error_code ignored;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
+  std::filesystem::path temporary = path;
+  temporary += fmt::format(".{}.tmp", ::getpid());
+  try {
+    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+    if (!out) throw Failure(fmt::format("{}: cannot be written ({})", path.string(), std::strerror(errno)));
+    write(out);
+    out.close();
+    if (!out) throw Failure(fmt::format("{}: writing failed ({})", path.string(), std::strerror(errno)));
+    std::error_code reason;
+    std::filesystem::rename(temporary, path, reason);
+    if (reason) throw Failure(fmt::format("{}: cannot be written ({})", path.string(), reason.message()));
+  } catch (...) {
+    std::filesystem::remove(temporary, ignored);
+    throw;
+  }
+}
+
+std::string hash_file(const std::filesystem::path& path) {
+  std::ifstream in = open_to_read(path);
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  std::vector<char> block(1 << 20);
+  while (in) {
+    in.read(block.data(), static_cast<std::streamsize>(block.size()));
+    XXH3_128bits_update(state.get(), block.data(), static_cast<std::size_t>(in.gcount()));
+  }
+  return hexadecimal(XXH3_128bits_digest(state.get()));
+}
+
+std::string hash_bytes(std::string_view bytes) {
+  return hexadecimal(XXH3_128bits(bytes.data(), bytes.size()));
+}
+
+}  // namespace braid

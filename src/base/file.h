@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+
+namespace braid {
+
+/// The whole file as bytes. Throws Error when it cannot be read.
+std::string read_file(const std::filesystem::path& path);
+
+/// Writes under a temporary name beside `path`, then renames, so that nothing half-written is ever seen at `path`.
+/// Makes missing parent folders. Throws Failure when it cannot be written.
+void write_file(const std::filesystem::path& path, std::string_view content);
+void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
+
+/// XXH3 of the file's bytes, 128 bits in hexadecimal. Throws Error when it cannot be read.
+std::string hash_file(const std::filesystem::path& path);
+/// XXH3 of `bytes`, 128 bits in hexadecimal.
+std::string hash_bytes(std::string_view bytes);
+
+}  // namespace braid

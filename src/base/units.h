@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace braid {
+
+using Nanoseconds = std::int64_t;
+using Bytes = std::int64_t;
+
+inline constexpr Bytes kKibibyte = 1024;
+inline constexpr Bytes kMebibyte = 1024 * kKibibyte;
+inline constexpr Bytes kGibibyte = 1024 * kMebibyte;
+
+/// Rounds to the nearest nanosecond.
+inline Nanoseconds nanoseconds(double seconds) {
+  return static_cast<Nanoseconds>(std::llround(seconds * 1e9));
+}
+
+inline double seconds(Nanoseconds time) {
+  return static_cast<double>(time) * 1e-9;
+}
+
+}  // namespace braid
