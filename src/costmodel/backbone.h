@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace braid::costmodel {
+
+enum class Architecture { llama, qwen2 };
+
+/// How rotary frequencies are stretched beyond the pre-training length (Llama 3.1's rule).
+struct RopeScaling {
+  bool llama3 = false;
+  double factor = 1.0;
+  double low_frequency_factor = 1.0;
+  double high_frequency_factor = 1.0;
+  double original_max_position = 0.0;
+
+  bool operator==(const RopeScaling&) const = default;
+};
+
+/// What a frozen backbone is: the numbers of its config.json.
+///
+/// Letters used in shapes elsewhere: H hidden, F intermediate, V vocabulary, D head_dim, Hq heads, Hkv kv_heads.
+struct BackboneShape {
+  std::string name;
+  Architecture architecture = Architecture::llama;
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t intermediate = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t vocabulary = 0;
+  std::int64_t max_position = 0;
+  bool tied_head = false;
+  bool qkv_bias = false;
+  double norm_epsilon = 1e-5;
+  double rope_theta = 10000.0;
+  RopeScaling rope_scaling;
+
+  std::int64_t query_width() const { return heads * head_dim; }
+  std::int64_t kv_width() const { return kv_heads * head_dim; }
+  std::int64_t qkv_width() const { return query_width() + 2 * kv_width(); }
+
+  /// Weights of one layer, the embedding, the final norm and the head (none of its own when tied).
+  std::int64_t layer_parameters() const;
+  std::int64_t embedding_parameters() const { return vocabulary * hidden; }
+  std::int64_t parameters() const;
+
+  bool operator==(const BackboneShape&) const = default;
+};
+
+/// The shape in `folder`/config.json. Throws Error for an architecture or an option that braid does not know.
+BackboneShape read_backbone(const std::filesystem::path& folder);
+
+/// A shape known by name, for planning without weights (llama2-7b, ...). Throws Error that lists the names.
+BackboneShape builtin_backbone(const std::string& name);
+std::vector<std::string> builtin_backbone_names();
+
+}  // namespace braid::costmodel

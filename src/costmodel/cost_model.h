@@ -1,0 +1,55 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "costmodel/profile.h"
+
+namespace braid::costmodel {
+
+/// Predicted time, and how much of it rests on points outside what was measured.
+struct Estimate {
+  double seconds = 0;
+  double extrapolated_seconds = 0;
+
+  Estimate& operator+=(const Estimate& other) {
+    seconds += other.seconds;
+    extrapolated_seconds += other.extrapolated_seconds;
+    return *this;
+  }
+};
+
+/// What work costs on the machine of a profile: the one thing the planner asks.
+///
+/// Between measured points time is linear in tokens (attention: in the context length); adapters are linear in rank too.
+/// Beyond the last point it goes on in proportion to the work, before the first it stays level; both count as
+/// extrapolated. Asking for an operator or a shape that was never measured is an Error that lists what is there.
+class CostModel {
+ public:
+  explicit CostModel(Profile profile);
+
+  const Profile& profile() const { return profile_; }
+  Estimate estimate(const OperatorCall& call) const;
+  Estimate estimate(std::span<const OperatorCall> calls) const;
+
+ private:
+  struct Point {
+    double work = 0;  // tokens, or context for attention
+    double seconds = 0;
+  };
+  using Curve = std::vector<Point>;
+  using Key = std::tuple<Operator, Pass, OperatorShape>;
+
+  const Curve& curve(const OperatorCall& call) const;
+  Estimate adapter_between_ranks(const OperatorCall& call) const;
+  Estimate attention(const OperatorCall& call) const;
+  std::string known_shapes(Operator op) const;
+
+  Profile profile_;
+  std::map<Key, Curve> curves_;
+};
+
+}  // namespace braid::costmodel

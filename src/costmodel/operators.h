@@ -1,0 +1,102 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/adapter.h"
+#include "costmodel/backbone.h"
+
+namespace braid::costmodel {
+
+/// Every kind of work that a profile has entries for. Names and the meaning of `shape` stand in one table in
+/// operators.cpp; whoever measures or charges work uses these.
+enum class Operator {
+  embedding,     ///< shape {V, H}
+  rms_norm,      ///< {H}
+  linear,        ///< {in, out}, frozen
+  lora,          ///< {in, sum of out, rank, modules}: the modules of one input, dropout 0
+  lora_dropout,  ///< the same with dropout, masks included
+  rope,          ///< {heads + kv_heads, D}
+  attention,     ///< {heads, kv_heads, D}; context is each sequence's length
+  swiglu,        ///< {F}
+  residual,      ///< {H}
+  head_loss,     ///< {H, V}: final norm, head, cross-entropy and the gradient back to the hidden state; rows with a loss
+  dispatch,      ///< {}: what one Forward or Backward costs beside its operators
+  squared_norm,  ///< {}: tokens counts numbers
+  adamw,         ///< {}: tokens counts numbers
+  send_recv,     ///< {}: tokens counts bytes
+  all_reduce     ///< {ranks}: tokens counts bytes
+};
+inline constexpr int kOperatorCount = 15;
+
+/// `parameters` is a backward pass that needs no gradient of its input: the bottom of the first stage.
+enum class Pass { forward, backward, parameters };
+
+std::string_view name(Operator op);
+std::string_view name(Pass pass);
+/// Throw Error that lists what is known.
+Operator operator_of(std::string_view name);
+Pass pass_of(std::string_view name);
+
+/// Numbers past the operator's own are 0.
+using OperatorShape = std::array<std::int64_t, 4>;
+
+/// One kind of work, done `count` times.
+struct OperatorCall {
+  Operator op = Operator::linear;
+  Pass pass = Pass::forward;
+  OperatorShape shape{};
+  std::int64_t tokens = 0;
+  std::int64_t context = 0;  ///< attention: keys that the last token sees
+  std::int64_t prefix = 0;   ///< attention: keys stored by earlier chunks of the sample
+  double count = 1;
+  bool operator==(const OperatorCall&) const = default;
+};
+
+/// Modules that read the same input, so that their adapters can share a pass over it.
+enum class ModuleGroup { qkv, o, gate_up, down };
+inline constexpr std::array<ModuleGroup, 4> kModuleGroups = {ModuleGroup::qkv, ModuleGroup::o, ModuleGroup::gate_up,
+                                                             ModuleGroup::down};
+std::vector<Module> modules_of(ModuleGroup group);
+
+/// {in, sum of out, rank, modules} of the group's targets; modules is 0 when there are none.
+OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group);
+
+/// A run of a microbatch's rows that belongs to one task.
+struct TaskRows {
+  AdapterShape adapter;
+  std::int64_t tokens = 0;
+};
+
+/// A sequence in a microbatch: tokens [prefix, context) of a sample, padding counted as tokens.
+struct SequenceLoad {
+  std::int64_t prefix = 0;
+  std::int64_t context = 0;
+};
+
+/// All that a microbatch's cost depends on.
+struct MicrobatchLoad {
+  std::int64_t tokens = 0;  ///< computed
+  std::int64_t scored = 0;  ///< rows with a loss
+  std::vector<SequenceLoad> sequences;
+  std::vector<TaskRows> tasks;
+};
+
+/// The part of a backbone that one rank holds.
+struct StageShape {
+  std::int64_t layers = 0;
+  bool has_embedding = false;
+  bool has_head = false;
+};
+
+/// The work of one Forward or Backward (`pass` forward or backward) of a stage. The executor does just this work; a test
+/// holds its record against this list.
+std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass);
+
+/// Multiply-add FLOPs (2 a multiply-add) of the frozen linear layers and of attention, causal halves skipped; adapters
+/// are not counted.
+double backbone_flops(const std::vector<OperatorCall>& calls);
+
+}  // namespace braid::costmodel

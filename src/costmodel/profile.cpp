@@ -1,0 +1,84 @@
+#include "costmodel/profile.h"
+
+#include <nlohmann/json.hpp>
+
+namespace braid::costmodel {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json entry_json(const ProfileEntry& entry) {
+  Json shape = Json::array();
+  for (const std::int64_t number : entry.shape) {
+    if (number != 0) shape.push_back(number);
+  }
+  return {{"op", name(entry.op)},       {"pass", name(entry.pass)},   {"dtype", entry.dtype},
+          {"tp", entry.tp},             {"shape", shape},             {"tokens", entry.tokens},
+          {"context", entry.context},   {"seconds", entry.seconds},   {"spread", entry.spread},
+          {"count", entry.count},       {"source", entry.source}};
+}
+
+ProfileEntry entry_from(const Node& node) {
+  ProfileEntry entry;
+  try {
+    entry.op = operator_of(node.string_at("op"));
+    entry.pass = pass_of(node.string_at("pass"));
+  } catch (const Error& unknown) {
+    const std::string text = unknown.what();
+    const auto mark = text.find("; ");
+    throw node.error(text.substr(0, mark), mark == std::string::npos ? "measure the profile again" : text.substr(mark + 2));
+  }
+  entry.dtype = node.string_or("dtype", "f32");
+  entry.tp = node.integer_or("tp", 1, 1);
+  const std::vector<Node>& shape = node.at("shape").sequence("shape");
+  if (shape.size() > entry.shape.size()) throw node.at("shape").error("the shape has too many numbers", "give at most 4");
+  for (std::size_t i = 0; i < shape.size(); ++i) entry.shape[i] = shape[i].as_integer("shape", 1);
+  entry.tokens = node.integer_at("tokens", 0);
+  entry.context = node.integer_or("context", 0, 0);
+  entry.seconds = node.number_at("seconds", 0.0);
+  entry.spread = node.number_or("spread", 0.0, 0.0);
+  entry.count = node.integer_or("count", 0, 0);
+  entry.source = node.string_or("source", "");
+  return entry;
+}
+
+}  // namespace
+
+Profile profile_from(const Node& node) {
+  Profile profile;
+  if (node.integer_at("format") != 1) throw node.at("format").error("unknown format", "this build reads format 1");
+  profile.machine = node.string_at("machine");
+  for (const Node& version : node.at("versions").sequence("versions")) profile.versions.push_back(version.as_string("versions"));
+  profile.threads = static_cast<int>(node.integer_at("threads", 1, 100000));
+  profile.corunning_ranks = static_cast<int>(node.integer_at("corunning_ranks", 1, 1000000));
+  profile.peak_flops = node.number_or("peak_flops", 0.0, 0.0);
+  profile.memory_bytes = node.integer_or("memory_bytes", 0, 0);
+  for (const Node& entry : node.at("entries").sequence("entries")) profile.entries.push_back(entry_from(entry));
+  if (const Node* meta = node.find("meta")) profile.measured_at = meta->string_or("measured_at", "");
+  return profile;
+}
+
+Profile read_profile(const std::filesystem::path& path) {
+  return profile_from(read_json(path));
+}
+
+std::string to_json(const Profile& profile) {
+  std::string text = "{\n";
+  const auto field = [&](const char* key, const Json& value) { text += fmt::format("  \"{}\": {},\n", key, value.dump()); };
+  field("format", 1);
+  field("machine", profile.machine);
+  field("versions", profile.versions);
+  field("threads", profile.threads);
+  field("corunning_ranks", profile.corunning_ranks);
+  field("peak_flops", profile.peak_flops);
+  field("memory_bytes", profile.memory_bytes);
+  text += "  \"entries\": [";
+  for (std::size_t i = 0; i < profile.entries.size(); ++i) {
+    text += (i == 0 ? "\n    " : ",\n    ") + entry_json(profile.entries[i]).dump();
+  }
+  text += "\n  ],\n";
+  text += fmt::format("  \"meta\": {}\n", Json{{"measured_at", profile.measured_at}}.dump());
+  return text + "}\n";
+}
+
+}  // namespace braid::costmodel

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/node.h"
+#include "costmodel/operators.h"
+
+namespace braid::costmodel {
+
+/// One measured or derived point: `seconds` is the median of `count` runs, `spread` their interquartile range over it.
+struct ProfileEntry {
+  Operator op = Operator::linear;
+  Pass pass = Pass::forward;
+  std::string dtype = "f32";
+  std::int64_t tp = 1;
+  OperatorShape shape{};
+  std::int64_t tokens = 0;
+  std::int64_t context = 0;
+  double seconds = 0;
+  double spread = 0;
+  std::int64_t count = 0;
+  std::string source;  ///< "measured", or what it was derived from
+};
+
+/// What a kind of machine was found to do. `threads` each, with `corunning_ranks` ranks at work at once.
+struct Profile {
+  std::string machine;
+  std::vector<std::string> versions;
+  int threads = 1;
+  int corunning_ranks = 1;
+  double peak_flops = 0;  ///< of one rank: the best rate of a large f32 matrix product
+  Bytes memory_bytes = 0;  ///< that one rank may use
+  std::vector<ProfileEntry> entries;
+  std::string measured_at;  ///< date and time; under `meta` in the file
+};
+
+/// Throws Error for a file that is not a profile.
+Profile read_profile(const std::filesystem::path& path);
+Profile profile_from(const Node& node);
+/// One entry a line, so that two profiles can be compared line by line.
+std::string to_json(const Profile& profile);
+
+}  // namespace braid::costmodel
