@@ -1,0 +1,62 @@
+#include "workload/backbone_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "workload/names.h"
+
+namespace braid::workload {
+
+std::string to_json(const costmodel::BackboneShape& shape) {
+  // The bindings stop compiling when a shape gets another number, which would else be lost on the way.
+  const auto& [name, architecture, layers, hidden, intermediate, heads, kv_heads, head_dim, vocabulary, max_position,
+               tied_head, qkv_bias, norm_epsilon, rope_theta, rope_scaling] = shape;
+  const auto& [llama3, factor, low, high, original] = rope_scaling;
+  nlohmann::ordered_json json;
+  json["name"] = name;
+  json["architecture"] = name_of(architecture, kArchitectures);
+  json["layers"] = layers;
+  json["hidden"] = hidden;
+  json["intermediate"] = intermediate;
+  json["heads"] = heads;
+  json["kv_heads"] = kv_heads;
+  json["head_dim"] = head_dim;
+  json["vocabulary"] = vocabulary;
+  json["max_position"] = max_position;
+  json["tied_head"] = tied_head;
+  json["qkv_bias"] = qkv_bias;
+  json["norm_epsilon"] = norm_epsilon;
+  json["rope_theta"] = rope_theta;
+  json["rope_scaling"] = {{"llama3", llama3},
+                          {"factor", factor},
+                          {"low_frequency_factor", low},
+                          {"high_frequency_factor", high},
+                          {"original_max_position", original}};
+  return json.dump(2);
+}
+
+costmodel::BackboneShape backbone_from(const Node& node) {
+  costmodel::BackboneShape shape;
+  shape.name = node.string_at("name");
+  shape.architecture = value_of(node.at("architecture"), "architecture", kArchitectures);
+  shape.layers = node.integer_at("layers", 1);
+  shape.hidden = node.integer_at("hidden", 1);
+  shape.intermediate = node.integer_at("intermediate", 1);
+  shape.heads = node.integer_at("heads", 1);
+  shape.kv_heads = node.integer_at("kv_heads", 1);
+  shape.head_dim = node.integer_at("head_dim", 1);
+  shape.vocabulary = node.integer_at("vocabulary", 1);
+  shape.max_position = node.integer_at("max_position", 1);
+  shape.tied_head = node.at("tied_head").as_bool("tied_head");
+  shape.qkv_bias = node.at("qkv_bias").as_bool("qkv_bias");
+  shape.norm_epsilon = node.number_at("norm_epsilon");
+  shape.rope_theta = node.number_at("rope_theta");
+  const Node& scaling = node.at("rope_scaling");
+  shape.rope_scaling.llama3 = scaling.at("llama3").as_bool("llama3");
+  shape.rope_scaling.factor = scaling.number_at("factor");
+  shape.rope_scaling.low_frequency_factor = scaling.number_at("low_frequency_factor");
+  shape.rope_scaling.high_frequency_factor = scaling.number_at("high_frequency_factor");
+  shape.rope_scaling.original_max_position = scaling.number_at("original_max_position");
+  return shape;
+}
+
+}  // namespace braid::workload

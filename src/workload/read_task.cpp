@@ -1,0 +1,196 @@
+#include "workload/read_task.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "workload/names.h"
+
+namespace braid::workload {
+namespace {
+
+constexpr std::int64_t kLeastTokens = 2;
+constexpr std::int64_t kMostSamples = 100'000'000;
+
+/// In (0, ∞).
+double positive(const Node& node, std::string_view key, double value) {
+  if (value > 0) return value;
+  throw node.at(key).error(fmt::format("{} {} is not usable", key, value), fmt::format("give {} above 0", key));
+}
+
+/// In [0, 1).
+double fraction_or(const Node& node, std::string_view key, double otherwise) {
+  const double value = node.number_or(key, otherwise);
+  if (value >= 0 && value < 1) return value;
+  throw node.at(key).error(fmt::format("{} {} is not usable", key, value), fmt::format("give 0 <= {} < 1", key));
+}
+
+std::string read_name(const Node& node) {
+  std::string name = node.as_string("name");
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+  };
+  const bool fits = !name.empty() && name.size() <= 128 && std::all_of(name.begin(), name.end(), good);
+  if (!fits || name == "." || name == "..") {
+    throw node.error(fmt::format("task name '{}' is not usable", name),
+                     "give 1 to 128 letters, digits, '.', '_' or '-' (it names a folder)");
+  }
+  return name;
+}
+
+LengthDistribution read_lengths(const Node& node, const Task& task) {
+  node.allow_only({"dist", "mean", "sigma", "min", "max", "samples"});
+  LengthDistribution lengths;
+  lengths.kind = value_of(node.at("dist"), "dist", kDistributions);
+  lengths.samples = node.integer_or("samples", lengths.samples, 1, kMostSamples);
+  lengths.min = node.integer_or("min", kLeastTokens, kLeastTokens);
+  lengths.max = node.integer_or("max", std::max(task.max_length, lengths.min), lengths.min);
+  if (lengths.kind != LengthDistribution::Kind::uniform) {
+    lengths.mean = node.number_at("mean", static_cast<double>(lengths.min), static_cast<double>(lengths.max));
+  } else if (const Node* mean = node.find("mean")) {
+    throw mean->error("a uniform distribution takes no mean", "give min and max");
+  }
+  if (lengths.kind == LengthDistribution::Kind::lognormal) {
+    lengths.sigma = node.number_at("sigma", 0.0, 10.0);
+  } else if (const Node* sigma = node.find("sigma")) {
+    throw sigma->error("only a lognormal distribution takes sigma", "remove it, or give dist: lognormal");
+  }
+  if (lengths.max > task.max_length && task.on_too_long == OnTooLong::error) {
+    throw(node.find("max") ? node.at("max") : node)
+        .error(fmt::format("lengths up to {} are longer than max_length {}", lengths.max, task.max_length),
+               "lower max, or set on_too_long to truncate or drop");
+  }
+  return lengths;
+}
+
+void read_dataset(const Node& node, const TaskContext& context, Task& task) {
+  if (node.is_map()) {
+    node.allow_only({"lengths"});
+    task.lengths = read_lengths(node.at("lengths"), task);
+    return;
+  }
+  task.dataset = resolve(context.folder, node.as_string("dataset"));
+  if (context.files_must_exist && !std::filesystem::is_regular_file(task.dataset)) {
+    throw node.error(fmt::format("{}: no such dataset", task.dataset.string()),
+                     "give a JSONL file, or {lengths: {dist: , ...}} to plan without data");
+  }
+}
+
+std::array<bool, costmodel::kModuleCount> read_targets(const Node& adapter) {
+  using costmodel::Module;
+  std::array<bool, costmodel::kModuleCount> targets{};
+  const Node* list = adapter.find("target_modules");
+  if (!list || list->is_null()) {
+    for (const Module module : {Module::q, Module::k, Module::v, Module::o})
+      targets[static_cast<std::size_t>(module)] = true;
+    return targets;
+  }
+  for (const Node& item : list->sequence("target_modules")) {
+    const std::string name = item.as_string("target_modules");
+    const auto found = std::find_if(costmodel::kModules.begin(), costmodel::kModules.end(),
+                                    [&](Module module) { return costmodel::module_name(module) == name; });
+    if (found == costmodel::kModules.end()) {
+      std::vector<std::string_view> names;
+      for (const Module module : costmodel::kModules) names.push_back(costmodel::module_name(module));
+      throw item.error(fmt::format("unknown module '{}'", name), fmt::format("valid: {}", fmt::join(names, ", ")));
+    }
+    bool& target = targets[static_cast<std::size_t>(*found)];
+    if (target) throw item.error(fmt::format("module '{}' is given twice", name), "keep one");
+    target = true;
+  }
+  if (list->items.empty()) throw list->error("target_modules is empty", "name at least one module, such as q_proj");
+  return targets;
+}
+
+void read_adapter(const Node& node, const TaskContext& context, Task& task) {
+  node.allow_only({"type", "r", "alpha", "dropout", "rslora", "target_modules", "init_from"});
+  if (const std::string type = node.string_or("type", "lora"); type != "lora") {
+    throw node.at("type").error(fmt::format("unknown adapter type '{}'", type), "valid: lora");
+  }
+  const Node& rank = node.at("r");
+  task.adapter.rank = rank.as_integer("r");
+  if (task.adapter.rank < 1) {
+    throw rank.error(fmt::format("rank {} is not usable", task.adapter.rank), "give r >= 1");
+  }
+  constexpr std::int64_t kMostRank = 1 << 16;
+  if (task.adapter.rank > kMostRank) {
+    throw rank.error(fmt::format("rank {} is not usable", task.adapter.rank), fmt::format("give r <= {}", kMostRank));
+  }
+  task.adapter.alpha = positive(node, "alpha", node.number_or("alpha", 2.0 * static_cast<double>(task.adapter.rank)));
+  task.adapter.dropout = fraction_or(node, "dropout", 0.0);
+  task.adapter.rank_stabilized = node.bool_or("rslora", false);
+  task.adapter.targets = read_targets(node);
+
+  const std::string init_from = node.string_or("init_from", "");
+  if (init_from.empty()) return;
+  task.init_from = resolve(context.folder, init_from);
+  if (context.files_must_exist && !std::filesystem::exists(task.init_from / "adapter_config.json")) {
+    throw node.at("init_from")
+        .error(fmt::format("{} holds no adapter_config.json", task.init_from.string()),
+               "give the folder of a PEFT adapter");
+  }
+}
+
+Optimizer read_optimizer(const Node& node) {
+  node.allow_only(
+      {"type", "lr", "weight_decay", "warmup_steps", "schedule", "max_grad_norm", "beta1", "beta2", "epsilon"});
+  if (const std::string type = node.string_or("type", "adamw"); type != "adamw") {
+    throw node.at("type").error(fmt::format("unknown optimizer '{}'", type), "valid: adamw");
+  }
+  Optimizer optimizer;
+  optimizer.lr = node.number_or("lr", optimizer.lr, 0.0);
+  optimizer.weight_decay = node.number_or("weight_decay", optimizer.weight_decay, 0.0);
+  optimizer.warmup_steps = node.integer_or("warmup_steps", optimizer.warmup_steps, 0);
+  if (const Node* schedule = node.find("schedule")) optimizer.schedule = value_of(*schedule, "schedule", kSchedules);
+  optimizer.max_grad_norm = node.number_or("max_grad_norm", optimizer.max_grad_norm, 0.0);
+  optimizer.beta1 = fraction_or(node, "beta1", optimizer.beta1);
+  optimizer.beta2 = fraction_or(node, "beta2", optimizer.beta2);
+  optimizer.epsilon = positive(node, "epsilon", node.number_or("epsilon", optimizer.epsilon));
+  return optimizer;
+}
+
+void read_duration(const Node& node, Task& task) {
+  const Node* steps = node.find("steps");
+  const Node* epochs = node.find("epochs");
+  if (steps && epochs) throw epochs->error("both steps and epochs are given", "keep one");
+  if (!steps && !epochs) throw node.error("neither steps nor epochs is given", "add steps or epochs");
+  if (steps) task.steps = steps->as_integer("steps", 1);
+  if (epochs) task.epochs = epochs->as_integer("epochs", 1);
+}
+
+std::int64_t read_max_length(const Node& node, const TaskContext& context) {
+  const std::int64_t max_length = node.as_integer("max_length");
+  if (max_length < kLeastTokens || max_length > context.max_position) {
+    throw node.error(
+        fmt::format("max_length {} is not usable", max_length),
+        fmt::format("give one in {}..{}, the positions of this backbone", kLeastTokens, context.max_position));
+  }
+  return max_length;
+}
+
+}  // namespace
+
+std::filesystem::path resolve(const std::filesystem::path& folder, const std::filesystem::path& path) {
+  const std::filesystem::path whole = std::filesystem::absolute(folder / path).lexically_normal();
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
+Task read_task(const Node& node, const TaskContext& context) {
+  node.allow_only({"name", "dataset", "max_length", "on_too_long", "adapter", "global_batch_size", "steps", "epochs",
+                   "optimizer", "seed", "priority", "chat"});
+  Task task;
+  task.name = read_name(node.at("name"));
+  task.max_length = read_max_length(node.at("max_length"), context);
+  if (const Node* choice = node.find("on_too_long")) task.on_too_long = value_of(*choice, "on_too_long", kOnTooLong);
+  read_dataset(node.at("dataset"), context, task);
+  read_adapter(node.at("adapter"), context, task);
+  task.global_batch_size = node.integer_at("global_batch_size", 1);
+  read_duration(node, task);
+  if (const Node* optimizer = node.find("optimizer")) task.optimizer = read_optimizer(*optimizer);
+  task.seed = static_cast<std::uint64_t>(node.integer_or("seed", 0, 0));
+  task.priority = node.integer_or("priority", 0);
+  if (const Node* chat = node.find("chat")) task.chat = value_of(*chat, "chat", kChatLayouts);
+  return task;
+}
+
+}  // namespace braid::workload

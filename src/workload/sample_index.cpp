@@ -1,0 +1,98 @@
+#include "workload/sample_index.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace braid::workload {
+namespace {
+
+// First words of keys, so that no two uses of one seed share random numbers.
+constexpr std::uint64_t kShuffleKey = 0x65706f6368;
+constexpr std::uint64_t kLengthsKey = 0x6c656e67746873;
+
+void shuffle_epoch(std::uint64_t seed, std::int64_t epoch, std::vector<std::int64_t>& order) {
+  std::iota(order.begin(), order.end(), 0);
+  RandomStream random(mix_key(std::array{kShuffleKey, seed, static_cast<std::uint64_t>(epoch)}));
+  shuffle(std::span<std::int64_t>(order), random);
+}
+
+std::int64_t batches_in_epoch(std::int64_t samples, std::int64_t global_batch_size) {
+  return samples / global_batch_size + (samples % global_batch_size != 0 ? 1 : 0);
+}
+
+}  // namespace
+
+std::vector<SampleSize> sample_sizes(const Task& task) {
+  BRAID_CHECK(task.lengths.has_value(), "task {} has data, not lengths", task.name);
+  // The name too: tasks that leave the seed at its default are not to have the same lengths.
+  std::vector<std::uint64_t> key = {kLengthsKey, task.seed};
+  for (const char letter : task.name) key.push_back(static_cast<unsigned char>(letter));
+  std::vector<SampleSize> sizes;
+  for (const std::int64_t length : draw_lengths(*task.lengths, mix_key(key))) {
+    if (length > task.max_length && task.on_too_long == OnTooLong::drop) continue;
+    const std::int64_t tokens = std::min(length, task.max_length);
+    sizes.push_back({tokens, tokens - 1});
+  }
+  if (sizes.empty()) {
+    throw error("task {}: every length drawn is more than max_length {}; raise it or set on_too_long to truncate",
+                task.name, task.max_length);
+  }
+  return sizes;
+}
+
+std::int64_t steps_of(const Task& task, std::int64_t samples) {
+  if (task.steps) return *task.steps;
+  BRAID_CHECK(task.epochs.has_value(), "task {} has neither steps nor epochs", task.name);
+  const std::int64_t batches = batches_in_epoch(samples, task.global_batch_size);
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  return *task.epochs > most / std::max<std::int64_t>(batches, 1) ? most : *task.epochs * batches;
+}
+
+SampleIndex::SampleIndex(std::span<const Task> tasks, std::vector<std::vector<SampleSize>> sizes) {
+  BRAID_CHECK(tasks.size() == sizes.size(), "{} tasks, sizes of {}", tasks.size(), sizes.size());
+  tasks_.reserve(tasks.size());
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const Task& task = tasks[i];
+    const auto samples = static_cast<std::int64_t>(sizes[i].size());
+    BRAID_CHECK(samples > 0 && task.global_batch_size > 0, "task {} has no samples or no batch", task.name);
+    TaskSamples entry;
+    entry.sizes = std::move(sizes[i]);
+    entry.seed = task.seed;
+    entry.global_batch_size = task.global_batch_size;
+    entry.batches_per_epoch = batches_in_epoch(samples, task.global_batch_size);
+    entry.steps = steps_of(task, samples);
+    tasks_.push_back(std::move(entry));
+  }
+}
+
+const SampleIndex::TaskSamples& SampleIndex::at(int task) const {
+  BRAID_CHECK(task >= 0 && task < tasks(), "task {} of {}", task, tasks());
+  return tasks_[static_cast<std::size_t>(task)];
+}
+
+std::vector<SampleRef> SampleIndex::global_batch(int task, std::int64_t step) const {
+  const TaskSamples& entry = at(task);
+  BRAID_CHECK(step >= 0, "step {}", step);
+  if (const std::int64_t epoch = step / entry.batches_per_epoch; epoch != entry.epoch) {
+    entry.order.resize(entry.sizes.size());
+    shuffle_epoch(entry.seed, epoch, entry.order);
+    entry.epoch = epoch;
+  }
+  const std::int64_t first = step % entry.batches_per_epoch * entry.global_batch_size;
+  const std::int64_t count = std::min(entry.global_batch_size, samples(task) - first);
+  std::vector<SampleRef> batch;
+  batch.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = first; i < first + count; ++i) {
+    const std::int64_t sample = entry.order[static_cast<std::size_t>(i)];
+    const SampleSize& size = entry.sizes[static_cast<std::size_t>(sample)];
+    batch.push_back({sample, size.tokens, size.supervised});
+  }
+  return batch;
+}
+
+}  // namespace braid::workload

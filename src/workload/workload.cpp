@@ -1,0 +1,74 @@
+#include "workload/workload.h"
+
+#include <algorithm>
+#include <map>
+
+#include "workload/backbone_json.h"
+#include "workload/read_task.h"
+
+namespace braid::workload {
+namespace {
+
+void read_reference(const Node& node, const std::filesystem::path& folder, Workload& workload) {
+  workload.backbone_reference = node.as_string("backbone");
+  const std::filesystem::path there = resolve(folder, workload.backbone_reference);
+  if (!workload.backbone_reference.empty() && std::filesystem::is_directory(there)) {
+    workload.backbone_folder = there;
+    workload.backbone = costmodel::read_backbone(there);
+    return;
+  }
+  const std::vector<std::string> known = costmodel::builtin_backbone_names();
+  if (std::find(known.begin(), known.end(), workload.backbone_reference) == known.end()) {
+    throw node.error(
+        fmt::format("unknown backbone '{}': no such folder, and no built-in shape", workload.backbone_reference),
+        fmt::format("give a Hugging Face folder or one of: {}", fmt::join(known, ", ")));
+  }
+  workload.backbone = costmodel::builtin_backbone(workload.backbone_reference);
+}
+
+std::vector<Task> read_tasks(const Node& list, const TaskContext& context) {
+  std::vector<Task> tasks;
+  std::map<std::string, int> lines;
+  for (const Node& node : list.sequence("tasks")) {
+    tasks.push_back(read_task(node, context));
+    const Node& name = node.at("name");
+    const auto [first, fresh] = lines.emplace(tasks.back().name, name.line);
+    if (!fresh) {
+      throw name.error(fmt::format("task name '{}' is taken (line {})", first->first, first->second),
+                       "give every task a name of its own");
+    }
+  }
+  if (tasks.empty()) throw list.error("'tasks' is empty", "give at least one task");
+  return tasks;
+}
+
+}  // namespace
+
+Workload read_workload(const std::filesystem::path& file) {
+  const Node root = read_yaml(file);
+  if (root.is_null()) throw error_at(file.string(), 1, "the file is empty", "give backbone and tasks");
+  root.allow_only({"backbone", "reproducible", "tasks"});
+  Workload workload;
+  workload.file = resolve({}, file);
+  const std::filesystem::path folder = workload.file.parent_path();
+  read_reference(root.at("backbone"), folder, workload);
+  workload.reproducible = root.bool_or("reproducible", false);
+  workload.tasks = read_tasks(
+      root.at("tasks"), {.folder = folder, .max_position = workload.backbone.max_position, .files_must_exist = true});
+  return workload;
+}
+
+Workload workload_from(const Node& node) {
+  node.allow_only({"file", "backbone", "backbone_folder", "backbone_shape", "reproducible", "tasks"});
+  Workload workload;
+  workload.file = node.string_at("file");
+  workload.backbone_reference = node.string_at("backbone");
+  workload.backbone_folder = node.string_at("backbone_folder");
+  workload.backbone = backbone_from(node.at("backbone_shape"));
+  workload.reproducible = node.bool_or("reproducible", false);
+  workload.tasks = read_tasks(
+      node.at("tasks"), {.folder = {}, .max_position = workload.backbone.max_position, .files_must_exist = false});
+  return workload;
+}
+
+}  // namespace braid::workload

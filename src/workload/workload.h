@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/node.h"
+#include "costmodel/adapter.h"
+#include "costmodel/backbone.h"
+#include "workload/chat.h"
+#include "workload/lengths.h"
+
+namespace braid::workload {
+
+/// How the learning rate goes on after `warmup_steps` steps of linear rise.
+enum class Schedule { linear, cosine, constant };
+
+/// AdamW (Loshchilov and Hutter 2019).
+struct Optimizer {
+  double lr = 2e-4;
+  double weight_decay = 0;
+  std::int64_t warmup_steps = 0;
+  Schedule schedule = Schedule::constant;
+  double max_grad_norm = 0;  ///< 0: no clipping
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+
+  bool operator==(const Optimizer&) const = default;
+};
+
+/// What happens to a sample of more than `max_length` tokens.
+enum class OnTooLong {
+  error,
+  truncate,  ///< its first max_length tokens are kept
+  drop,
+};
+
+/// One tenant's fine-tuning.
+struct Task {
+  std::string name;                           ///< unique; may be a folder's name
+  std::filesystem::path dataset;              ///< JSONL, absolute; empty when `lengths` stands for the data
+  std::optional<LengthDistribution> lengths;  ///< for planning without data
+  std::int64_t max_length = 0;                ///< tokens; 2 up to the backbone's positions
+  OnTooLong on_too_long = OnTooLong::error;
+  costmodel::AdapterShape adapter;
+  std::filesystem::path init_from;  ///< a PEFT adapter's folder to begin with, absolute; empty for a fresh adapter
+  std::int64_t global_batch_size = 0;
+  std::optional<std::int64_t> steps;  ///< just one of `steps` and `epochs` is set
+  std::optional<std::int64_t> epochs;
+  Optimizer optimizer;
+  std::uint64_t seed = 0;
+  std::int64_t priority = 0;
+  std::optional<ChatLayout> chat;  ///< takes the place of the layout that the tokenizer shows
+
+  bool operator==(const Task&) const = default;
+};
+
+struct Workload {
+  std::filesystem::path file;             ///< absolute
+  std::string backbone_reference;         ///< as written
+  std::filesystem::path backbone_folder;  ///< absolute; empty for a built-in shape
+  costmodel::BackboneShape backbone;
+  bool reproducible = false;
+  std::vector<Task> tasks;
+
+  bool operator==(const Workload&) const = default;
+};
+
+/// Reads workload.yaml. Paths in it count from its folder, and must exist. A folder goes before a built-in shape of the
+/// same name. Throws Error "FILE:LINE: what; remedy".
+Workload read_workload(const std::filesystem::path& file);
+
+/// The form embedded in plan.json, with every default spelled out, and the same workload read back from it. Reading
+/// touches no other file, so that a plan can be looked at where its data is not.
+std::string to_json(const Workload& workload);
+Workload workload_from(const Node& node);
+
+}  // namespace braid::workload

@@ -1,0 +1,90 @@
+#include <nlohmann/json.hpp>
+
+#include "workload/backbone_json.h"
+#include "workload/names.h"
+#include "workload/workload.h"
+
+namespace braid::workload {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const LengthDistribution& lengths) {
+  Json json;
+  json["dist"] = name_of(lengths.kind, kDistributions);
+  if (lengths.kind != LengthDistribution::Kind::uniform) json["mean"] = lengths.mean;
+  if (lengths.kind == LengthDistribution::Kind::lognormal) json["sigma"] = lengths.sigma;
+  json["min"] = lengths.min;
+  json["max"] = lengths.max;
+  json["samples"] = lengths.samples;
+  return json;
+}
+
+Json json_of(const costmodel::AdapterShape& adapter, const std::filesystem::path& init_from) {
+  Json json;
+  json["type"] = "lora";
+  json["r"] = adapter.rank;
+  json["alpha"] = adapter.alpha;
+  json["dropout"] = adapter.dropout;
+  json["rslora"] = adapter.rank_stabilized;
+  json["target_modules"] = Json::array();
+  for (const costmodel::Module module : costmodel::kModules) {
+    if (adapter.has(module)) json["target_modules"].push_back(costmodel::module_name(module));
+  }
+  if (!init_from.empty()) json["init_from"] = init_from.string();
+  return json;
+}
+
+Json json_of(const Optimizer& optimizer) {
+  return {{"type", "adamw"},
+          {"lr", optimizer.lr},
+          {"weight_decay", optimizer.weight_decay},
+          {"warmup_steps", optimizer.warmup_steps},
+          {"schedule", name_of(optimizer.schedule, kSchedules)},
+          {"max_grad_norm", optimizer.max_grad_norm},
+          {"beta1", optimizer.beta1},
+          {"beta2", optimizer.beta2},
+          {"epsilon", optimizer.epsilon}};
+}
+
+/// In the words of workload.yaml, so that one reader serves both.
+Json json_of(const Task& task) {
+  Json json;
+  json["name"] = task.name;
+  if (task.lengths) {
+    json["dataset"]["lengths"] = json_of(*task.lengths);
+  } else {
+    json["dataset"] = task.dataset.string();
+  }
+  json["max_length"] = task.max_length;
+  json["on_too_long"] = name_of(task.on_too_long, kOnTooLong);
+  json["adapter"] = json_of(task.adapter, task.init_from);
+  json["global_batch_size"] = task.global_batch_size;
+  if (task.steps) json["steps"] = *task.steps;
+  if (task.epochs) json["epochs"] = *task.epochs;
+  json["optimizer"] = json_of(task.optimizer);
+  json["seed"] = task.seed;
+  json["priority"] = task.priority;
+  if (task.chat) json["chat"] = name_of(*task.chat, kChatLayouts);
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const Workload& workload) {
+  Json json;
+  json["file"] = workload.file.string();
+  json["backbone"] = workload.backbone_reference;
+  json["backbone_folder"] = workload.backbone_folder.string();
+  json["backbone_shape"] = Json::parse(to_json(workload.backbone));
+  json["reproducible"] = workload.reproducible;
+  json["tasks"] = Json::array();
+  for (const Task& task : workload.tasks) json["tasks"].push_back(json_of(task));
+  try {
+    return json.dump(2);
+  } catch (const nlohmann::json::exception&) {
+    throw error("{}: a path in this workload is not UTF-8; rename it", workload.file.string());
+  }
+}
+
+}  // namespace braid::workload
