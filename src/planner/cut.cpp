@@ -1,0 +1,203 @@
+#include "planner/cut.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+
+namespace braid::planner {
+namespace {
+
+/// Every message of a channel in order: those under way at the start have no send in the slice.
+struct ChannelLog {
+  std::size_t under_way = 0;
+  std::vector<std::size_t> sends;  // positions in the sender's list
+  std::vector<std::size_t> recvs;  // positions in the receiver's list
+};
+
+std::vector<ChannelLog> channel_logs(const Program& program) {
+  std::vector<ChannelLog> logs(program.channels.size());
+  for (std::size_t channel = 0; channel < logs.size(); ++channel) logs[channel].under_way = program.before.messages[channel].size();
+  for (const StageProgram& stage : program.stages) {
+    for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
+      const Instruction& instruction = stage.instructions[i];
+      if (is_send(instruction.kind)) logs[static_cast<std::size_t>(instruction.channel)].sends.push_back(i);
+      if (is_recv(instruction.kind)) logs[static_cast<std::size_t>(instruction.channel)].recvs.push_back(i);
+    }
+  }
+  return logs;
+}
+
+/// Per group and member, the positions of its meetings.
+std::vector<std::vector<std::vector<std::size_t>>> group_logs(const Program& program) {
+  std::vector<std::vector<std::vector<std::size_t>>> logs(program.groups.size());
+  for (std::size_t group = 0; group < logs.size(); ++group) {
+    for (const StageIndex member : program.groups[group].stages) {
+      std::vector<std::size_t>& positions = logs[group].emplace_back();
+      const StageProgram& stage = program.stages[static_cast<std::size_t>(member)];
+      for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
+        const Instruction& instruction = stage.instructions[i];
+        if (is_grouped(instruction.kind) && static_cast<std::size_t>(instruction.group) == group) positions.push_back(i);
+      }
+    }
+  }
+  return logs;
+}
+
+std::size_t count_before(const std::vector<std::size_t>& positions, std::size_t limit) {
+  return static_cast<std::size_t>(std::lower_bound(positions.begin(), positions.end(), limit) - positions.begin());
+}
+
+/// Moves the cut later until nothing before it waits for anything after it.
+void settle(const Program& program, std::vector<std::size_t>& after) {
+  const std::vector<ChannelLog> channels = channel_logs(program);
+  const auto groups = group_logs(program);
+  for (bool moved = true; moved;) {
+    moved = false;
+    const auto include = [&](StageIndex stage, std::size_t position) {
+      std::size_t& limit = after[static_cast<std::size_t>(stage)];
+      if (limit <= position) limit = position + 1, moved = true;
+    };
+    for (std::size_t c = 0; c < channels.size(); ++c) {
+      const ChannelLog& log = channels[c];
+      const std::size_t received = count_before(log.recvs, after[static_cast<std::size_t>(program.channels[c].to)]);
+      if (received > log.under_way) include(program.channels[c].from, log.sends.at(received - log.under_way - 1));
+    }
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      std::size_t met = 0;
+      for (std::size_t m = 0; m < groups[g].size(); ++m) {
+        met = std::max(met, count_before(groups[g][m], after[static_cast<std::size_t>(program.groups[g].stages[m])]));
+      }
+      for (std::size_t m = 0; met > 0 && m < groups[g].size(); ++m) include(program.groups[g].stages[m], groups[g][m].at(met - 1));
+    }
+  }
+}
+
+StageProgram copy_range(const StageProgram& whole, std::size_t first, std::size_t last) {
+  StageProgram part = whole;
+  part.first_id = whole.first_id + static_cast<InstructionId>(first);
+  part.instructions.clear();
+  part.waits.clear();
+  part.parts.clear();
+  for (std::size_t i = first; i < last; ++i) {
+    part.append(whole.instructions[i], whole.waits_of(whole.instructions[i]), whole.parts_of(whole.instructions[i]));
+  }
+  return part;
+}
+
+/// What is under way on a stage after the instructions before `limit`, told from the boundary before and the list alone.
+StageBoundary stage_boundary(const Program& program, std::size_t index, std::size_t limit) {
+  const StageProgram& stage = program.stages[index];
+  const StageBoundary& before = program.before.stages[index];
+  StageBoundary boundary;
+  boundary.keys = before.keys;
+  boundary.gathered = before.gathered;
+  boundary.next_batch = before.next_batch;
+  std::set<MicrobatchId> live(before.live.begin(), before.live.end());
+  std::map<std::pair<TaskIndex, std::int64_t>, std::set<std::int32_t>> gradients;
+  for (const PartialGradient& partial : before.gradients) {
+    gradients[{partial.task, partial.global_batch}].insert(partial.indices.begin(), partial.indices.end());
+  }
+  for (std::size_t i = 0; i < limit; ++i) {
+    const Instruction& instruction = stage.instructions[i];
+    for (const Part& part : stage.parts_of(instruction)) {
+      if (instruction.kind == Kind::forward) {
+        live.insert(part.microbatch);
+      } else {
+        live.erase(part.microbatch);
+        for (const Segment& segment : program.microbatch(part.microbatch).segments) {
+          if (segment.begin == 0) gradients[{segment.task, segment.global_batch}].insert(segment.index);
+        }
+      }
+    }
+    if (instruction.kind == Kind::step) {
+      gradients.erase({instruction.task, instruction.global_batch});
+      boundary.next_batch[static_cast<std::size_t>(instruction.task)] = instruction.global_batch + 1;
+    }
+  }
+  boundary.live.assign(live.begin(), live.end());
+  for (const auto& [key, indices] : gradients) {
+    boundary.gradients.push_back({key.first, key.second, {indices.begin(), indices.end()}});
+  }
+  const InstructionId first_after = stage.first_id + static_cast<InstructionId>(limit);
+  std::set<InstructionId> awaited;
+  for (const InstructionId id : program.after.stages[index].awaited) {
+    if (id < first_after) awaited.insert(id);
+  }
+  for (std::size_t i = limit; i < stage.instructions.size(); ++i) {
+    for (const InstructionId id : stage.waits_of(stage.instructions[i])) {
+      if (id < first_after) awaited.insert(id);
+    }
+  }
+  boundary.awaited.assign(awaited.begin(), awaited.end());
+  return boundary;
+}
+
+Boundary boundary_at(const Program& program, const std::vector<std::size_t>& after) {
+  Boundary boundary = empty_boundary(program);
+  for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
+    boundary.stages[stage] = stage_boundary(program, stage, after[stage]);
+  }
+  const std::vector<ChannelLog> channels = channel_logs(program);
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    std::vector<MicrobatchId> messages = program.before.messages[c];
+    const auto sender = static_cast<std::size_t>(program.channels[c].from);
+    const auto receiver = static_cast<std::size_t>(program.channels[c].to);
+    for (std::size_t i = 0; i < count_before(channels[c].sends, after[sender]); ++i) {
+      messages.push_back(program.stages[sender].instructions[channels[c].sends[i]].microbatch);
+    }
+    const auto received = static_cast<std::ptrdiff_t>(count_before(channels[c].recvs, after[receiver]));
+    boundary.messages[c].assign(messages.begin() + received, messages.end());
+  }
+  return boundary;
+}
+
+/// Keeps the microbatches that the slice's lists or boundaries name.
+void keep_named_microbatches(Program& slice) {
+  std::set<MicrobatchId> named;
+  for (const StageProgram& stage : slice.stages) {
+    for (const Part& part : stage.parts) named.insert(part.microbatch);
+    for (const Instruction& instruction : stage.instructions) {
+      if (instruction.microbatch != kNone) named.insert(instruction.microbatch);
+    }
+  }
+  for (const Boundary* boundary : {&slice.before, &slice.after}) {
+    for (const StageBoundary& stage : boundary->stages) named.insert(stage.live.begin(), stage.live.end());
+    for (const std::vector<MicrobatchId>& messages : boundary->messages) named.insert(messages.begin(), messages.end());
+  }
+  std::erase_if(slice.microbatches, [&](const Microbatch& microbatch) { return !named.contains(microbatch.id); });
+}
+
+}  // namespace
+
+std::pair<Program, Program> cut(const Program& whole, std::vector<std::size_t> after) {
+  BRAID_CHECK(after.size() == whole.stages.size(), "{} places for {} stages", after.size(), whole.stages.size());
+  settle(whole, after);
+  Program first = whole;
+  Program second = whole;
+  for (std::size_t stage = 0; stage < whole.stages.size(); ++stage) {
+    const StageProgram& source = whole.stages[stage];
+    first.stages[stage] = copy_range(source, 0, after[stage]);
+    second.stages[stage] = copy_range(source, after[stage], source.instructions.size());
+  }
+  first.after = boundary_at(whole, after);
+  second.before = first.after;
+  keep_named_microbatches(first);
+  keep_named_microbatches(second);
+  return {std::move(first), std::move(second)};
+}
+
+std::vector<std::size_t> end_of_window(const Program& program, std::int64_t global_batch) {
+  std::vector<std::size_t> after(program.stages.size(), 0);
+  for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
+    const std::vector<Instruction>& instructions = program.stages[stage].instructions;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      if (instructions[i].kind == Kind::step && instructions[i].global_batch <= global_batch) after[stage] = i + 1;
+    }
+  }
+  return after;
+}
+
+}  // namespace braid::planner

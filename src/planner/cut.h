@@ -1,0 +1,20 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "planner/program.h"
+
+namespace braid::planner {
+
+/// Splits a stream into two slices. `after` gives per stage how many instructions must lie before the cut; the cut is the
+/// earliest place from there on such that nothing before it on any stage waits for anything after it on another, and no
+/// group is split. The first slice's Boundary out is the second's Boundary in.
+///
+/// Laws: lists put together again are the whole; replayed one after the other the two give the whole's Timeline.
+std::pair<Program, Program> cut(const Program& whole, std::vector<std::size_t> after);
+
+/// Per stage, the place just after the last Step of `global_batch` of any task that steps there: where a window ends.
+std::vector<std::size_t> end_of_window(const Program& program, std::int64_t global_batch);
+
+}  // namespace braid::planner

@@ -1,0 +1,113 @@
+#include "planner/durations.h"
+
+#include <map>
+#include <tuple>
+
+#include "planner/load.h"
+
+namespace braid::planner {
+namespace {
+
+using costmodel::Estimate;
+using costmodel::Operator;
+using costmodel::Pass;
+
+class InstructionCosts {
+ public:
+  InstructionCosts(const Program& program, const costmodel::BackboneShape& backbone, std::span<const costmodel::AdapterShape> adapters,
+                   const costmodel::CostModel& cost)
+      : program_(program), backbone_(backbone), adapters_(adapters), cost_(cost) {}
+
+  Estimate of(const StageProgram& stage, const Instruction& instruction) {
+    switch (instruction.kind) {
+      case Kind::forward: return compute(stage, instruction, Pass::forward);
+      case Kind::backward: return compute(stage, instruction, Pass::backward);
+      case Kind::send_activation:
+      case Kind::send_gradient: return one(Operator::send_recv, {}, instruction.bytes);
+      case Kind::collective:
+      case Kind::sync_adapter: return meeting(instruction);
+      case Kind::reduce_norm: {
+        Estimate estimate = one(Operator::squared_norm, {}, parameters(stage, instruction.task));
+        estimate += meeting(instruction);
+        return estimate;
+      }
+      case Kind::step: return one(Operator::adamw, {}, parameters(stage, instruction.task));
+      case Kind::recv_activation:
+      case Kind::recv_gradient:
+      case Kind::noop: break;
+    }
+    return {};
+  }
+
+ private:
+  Estimate one(Operator op, costmodel::OperatorShape shape, std::int64_t amount) const {
+    return amount > 0 ? cost_.estimate({op, Pass::forward, shape, amount, 0, 0, 1}) : Estimate{};
+  }
+
+  std::int64_t parameters(const StageProgram& stage, TaskIndex task) const {
+    return stage.layers.count() * adapters_[static_cast<std::size_t>(task)].layer_parameters(backbone_);
+  }
+
+  /// A group of one rank meets nobody.
+  Estimate meeting(const Instruction& instruction) const {
+    std::int64_t ranks = 0;
+    for (const StageIndex stage : program_.groups[static_cast<std::size_t>(instruction.group)].stages) {
+      ranks += static_cast<std::int64_t>(program_.stages[static_cast<std::size_t>(stage)].ranks.size());
+    }
+    return ranks > 1 ? one(Operator::all_reduce, {ranks}, instruction.bytes) : Estimate{};
+  }
+
+  Estimate compute(const StageProgram& stage, const Instruction& instruction, Pass pass) {
+    Estimate total;
+    for (const Part& part : stage.parts_of(instruction)) {
+      const auto key = std::tuple(stage.layers.count(), stage.has_embedding, stage.has_head, pass, part.microbatch);
+      const auto known = computed_.find(key);
+      if (known != computed_.end()) {
+        total += known->second;
+        continue;
+      }
+      const auto calls = costmodel::stage_operators(backbone_, shape_of(stage), load_of(program_.microbatch(part.microbatch), adapters_), pass);
+      total += computed_[key] = cost_.estimate(calls);
+    }
+    return total;
+  }
+
+  const Program& program_;
+  const costmodel::BackboneShape& backbone_;
+  std::span<const costmodel::AdapterShape> adapters_;
+  const costmodel::CostModel& cost_;
+  std::map<std::tuple<std::int32_t, bool, bool, Pass, MicrobatchId>, Estimate> computed_;
+};
+
+}  // namespace
+
+PredictedDurations predict_durations(const Program& program, const costmodel::BackboneShape& backbone,
+                                     std::span<const costmodel::AdapterShape> adapters, const costmodel::CostModel& cost) {
+  PredictedDurations predicted;
+  InstructionCosts costs(program, backbone, adapters, cost);
+  for (const StageProgram& stage : program.stages) {
+    std::vector<Nanoseconds>& durations = predicted.durations.stages.emplace_back();
+    durations.reserve(stage.instructions.size());
+    for (const Instruction& instruction : stage.instructions) {
+      const Estimate estimate = costs.of(stage, instruction);
+      predicted.total += estimate;
+      durations.push_back(nanoseconds(estimate.seconds));
+    }
+  }
+  return predicted;
+}
+
+double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone, std::span<const costmodel::AdapterShape> adapters) {
+  double flops = 0;
+  for (const StageProgram& stage : program.stages) {
+    for (const Instruction& instruction : stage.instructions) {
+      const Pass pass = instruction.kind == Kind::forward ? Pass::forward : Pass::backward;
+      for (const Part& part : stage.parts_of(instruction)) {
+        flops += costmodel::backbone_flops(costmodel::stage_operators(backbone, shape_of(stage), load_of(program.microbatch(part.microbatch), adapters), pass));
+      }
+    }
+  }
+  return flops;
+}
+
+}  // namespace braid::planner

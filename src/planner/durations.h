@@ -1,0 +1,21 @@
+#pragma once
+
+#include "costmodel/cost_model.h"
+#include "planner/timeline.h"
+
+namespace braid::planner {
+
+/// What a Program's instructions are predicted to take, and how much of the sum rests on extrapolation.
+struct PredictedDurations {
+  Durations durations;
+  costmodel::Estimate total;
+};
+
+/// `adapters` are the tasks'. Microbatches of the same load are asked for once.
+PredictedDurations predict_durations(const Program& program, const costmodel::BackboneShape& backbone,
+                                     std::span<const costmodel::AdapterShape> adapters, const costmodel::CostModel& cost);
+
+/// Backbone FLOPs of all Forwards and Backwards.
+double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone, std::span<const costmodel::AdapterShape> adapters);
+
+}  // namespace braid::planner

@@ -1,0 +1,23 @@
+#include "planner/load.h"
+
+namespace braid::planner {
+
+costmodel::MicrobatchLoad load_of(const Microbatch& microbatch, std::span<const costmodel::AdapterShape> adapters) {
+  costmodel::MicrobatchLoad load;
+  TaskIndex last_task = kNone;
+  for (const Segment& segment : microbatch.segments) {
+    load.tokens += segment.computed_tokens();
+    load.scored += segment.scored;
+    load.sequences.push_back({segment.begin, segment.end + segment.padding});
+    if (segment.task != last_task) load.tasks.push_back({adapters[static_cast<std::size_t>(segment.task)], 0});
+    load.tasks.back().tokens += segment.computed_tokens();
+    last_task = segment.task;
+  }
+  return load;
+}
+
+costmodel::StageShape shape_of(const StageProgram& stage) {
+  return {stage.layers.count(), stage.has_embedding, stage.has_head};
+}
+
+}  // namespace braid::planner

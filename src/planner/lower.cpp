@@ -1,0 +1,299 @@
+#include "planner/lower.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+
+namespace braid::planner {
+namespace {
+
+struct BatchKey {
+  TaskIndex task = 0;
+  std::int64_t global_batch = 0;
+  auto operator<=>(const BatchKey&) const = default;
+};
+
+/// The global batches of the schedule in the order in which every rank syncs them.
+std::vector<BatchKey> sync_order(const std::vector<Microbatch>& microbatches) {
+  std::map<BatchKey, MicrobatchId> last_microbatch;
+  for (const Microbatch& microbatch : microbatches) {
+    for (const Segment& segment : microbatch.segments) {
+      MicrobatchId& last = last_microbatch[{segment.task, segment.global_batch}];
+      last = std::max(last, microbatch.id);
+    }
+  }
+  std::vector<BatchKey> order;
+  for (const auto& [key, last] : last_microbatch) order.push_back(key);
+  std::stable_sort(order.begin(), order.end(), [&](const BatchKey& a, const BatchKey& b) {
+    return std::tuple(last_microbatch[a], a.task) < std::tuple(last_microbatch[b], b.task);
+  });
+  return order;
+}
+
+/// The distinct (task, global batch) pairs of a microbatch.
+std::vector<BatchKey> batches_of(const Microbatch& microbatch) {
+  std::set<BatchKey> keys;
+  for (const Segment& segment : microbatch.segments) keys.insert({segment.task, segment.global_batch});
+  return {keys.begin(), keys.end()};
+}
+
+/// Layers that one and the same set of several ranks holds, and the group in which those meet.
+struct SharedLayers {
+  LayerRange layers;
+  GroupIndex group = 0;
+};
+
+class Lowering {
+ public:
+  explicit Lowering(const Schedule& schedule) : schedule_(schedule), sync_order_(sync_order(schedule.microbatches)) {}
+
+  Program run() {
+    program_.microbatches = schedule_.microbatches;
+    program_.task_count = static_cast<std::int32_t>(schedule_.tasks.size());
+    make_stages();
+    make_channels();
+    make_groups();
+    for (StageIndex stage = 0; stage < stage_count(); ++stage) lower_stage(stage);
+    make_boundaries();
+    return std::move(program_);
+  }
+
+ private:
+  StageIndex stage_count() const { return static_cast<StageIndex>(program_.stages.size()); }
+
+  void make_stages() {
+    std::int32_t next_rank = 0;
+    for (std::size_t replica = 0; replica < schedule_.replicas.size(); ++replica) {
+      const ReplicaShape& shape = schedule_.replicas[replica];
+      first_stage_.push_back(stage_count());
+      for (std::int32_t s = 0; s < shape.stages(); ++s) {
+        StageProgram stage;
+        stage.replica = static_cast<std::int32_t>(replica);
+        stage.stage = s;
+        stage.layers = shape.layers[static_cast<std::size_t>(s)];
+        stage.has_embedding = s == 0;
+        stage.has_head = s == shape.stages() - 1;
+        stage.first_id = schedule_.first_id;
+        for (std::int32_t t = 0; t < shape.tp; ++t) stage.ranks.push_back(next_rank++);
+        program_.stages.push_back(std::move(stage));
+      }
+    }
+  }
+
+  void make_channels() {
+    activation_to_.assign(program_.stages.size(), kNone);
+    gradient_to_.assign(program_.stages.size(), kNone);
+    for (StageIndex stage = 0; stage + 1 < stage_count(); ++stage) {
+      if (program_.stages[static_cast<std::size_t>(stage)].has_head) continue;
+      activation_to_[static_cast<std::size_t>(stage + 1)] = static_cast<ChannelIndex>(program_.channels.size());
+      program_.channels.push_back({stage, stage + 1});
+      gradient_to_[static_cast<std::size_t>(stage)] = static_cast<ChannelIndex>(program_.channels.size());
+      program_.channels.push_back({stage + 1, stage});
+    }
+  }
+
+  GroupIndex add_group(std::vector<StageIndex> stages) {
+    program_.groups.push_back({std::move(stages)});
+    return static_cast<GroupIndex>(program_.groups.size() - 1);
+  }
+
+  /// Cuts the layers wherever some replica cuts them; each run belongs to one stage of every replica.
+  void make_groups() {
+    shared_.resize(program_.stages.size());
+    std::set<std::int32_t> cuts;
+    std::int32_t ranks = 0;
+    for (const StageProgram& stage : program_.stages) {
+      cuts.insert({stage.layers.first, stage.layers.last});
+      ranks = std::max(ranks, static_cast<std::int32_t>(stage.ranks.size()));
+    }
+    if (schedule_.replicas.size() > 1 || ranks > 1) {
+      std::map<std::vector<StageIndex>, GroupIndex> known;
+      for (auto cut = cuts.begin(); std::next(cut) != cuts.end(); ++cut) {
+        const LayerRange run{*cut, *std::next(cut)};
+        std::vector<StageIndex> holders;
+        for (StageIndex stage = 0; stage < stage_count(); ++stage) {
+          const LayerRange layers = program_.stages[static_cast<std::size_t>(stage)].layers;
+          if (layers.first <= run.first && run.last <= layers.last) holders.push_back(stage);
+        }
+        if (!known.contains(holders)) known[holders] = add_group(holders);
+        for (const StageIndex stage : holders) shared_[static_cast<std::size_t>(stage)].push_back({run, known[holders]});
+      }
+    }
+    for (std::size_t replica = 0; replica < schedule_.replicas.size(); ++replica) {
+      std::vector<StageIndex> stages;
+      for (std::int32_t s = 0; s < schedule_.replicas[replica].stages(); ++s) stages.push_back(first_stage_[replica] + s);
+      norm_group_.push_back(add_group(std::move(stages)));
+    }
+  }
+
+  void lower_stage(StageIndex index) {
+    StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
+    std::map<BatchKey, int> backwards_left;
+    for (const Microbatch& microbatch : schedule_.microbatches) {
+      if (microbatch.replica != stage.replica) continue;
+      for (const BatchKey& key : batches_of(microbatch)) ++backwards_left[key];
+    }
+    std::size_t synced = 0;
+    std::vector<PendingStep> pending;
+    const StageOrder& order =
+        schedule_.orders[static_cast<std::size_t>(stage.replica)][static_cast<std::size_t>(stage.stage)];
+    const auto sync_what_is_complete = [&] {
+      while (synced < sync_order_.size() && backwards_left[sync_order_[synced]] == 0) {
+        sync(index, sync_order_[synced++], pending);
+      }
+    };
+    sync_what_is_complete();
+    for (const ComputeSlot& slot : order) {
+      const Microbatch& microbatch = program_.microbatch(slot.microbatch);
+      if (slot.kind == Kind::forward) {
+        for (const BatchKey& key : batches_of(microbatch)) open_gate(stage, key, pending);
+        forward(index, microbatch);
+      } else {
+        backward(index, microbatch);
+        for (const BatchKey& key : batches_of(microbatch)) --backwards_left[key];
+        sync_what_is_complete();
+      }
+    }
+    for (const PendingStep& step : pending) append_step(stage, step);
+  }
+
+  struct PendingStep {
+    BatchKey key;
+    std::vector<InstructionId> waits;
+  };
+
+  /// The step gate: Steps of the task's earlier global batches come before this forward.
+  static void open_gate(StageProgram& stage, const BatchKey& key, std::vector<PendingStep>& pending) {
+    const auto earlier = [&](const PendingStep& step) {
+      return step.key.task == key.task && step.key.global_batch < key.global_batch;
+    };
+    for (const PendingStep& step : pending) {
+      if (earlier(step)) append_step(stage, step);
+    }
+    std::erase_if(pending, earlier);
+  }
+
+  static void append_step(StageProgram& stage, const PendingStep& step) {
+    Instruction instruction;
+    instruction.kind = Kind::step;
+    instruction.task = step.key.task;
+    instruction.global_batch = step.key.global_batch;
+    stage.append(instruction, step.waits);
+  }
+
+  Bytes message_bytes(const Microbatch& microbatch) const {
+    return microbatch.computed_tokens() * schedule_.bytes_per_token;
+  }
+
+  InstructionId append_message(StageProgram& stage, Kind kind, const Microbatch& microbatch, ChannelIndex channel,
+                               std::span<const InstructionId> waits) const {
+    Instruction instruction;
+    instruction.kind = kind;
+    instruction.stream = is_send(kind) ? Stream::send : Stream::recv;
+    instruction.microbatch = microbatch.id;
+    instruction.channel = channel;
+    instruction.bytes = message_bytes(microbatch);
+    return stage.append(instruction, waits);
+  }
+
+  static InstructionId append_compute(StageProgram& stage, Kind kind, const Microbatch& microbatch,
+                                      std::span<const InstructionId> waits) {
+    Instruction instruction;
+    instruction.kind = kind;
+    const Part part{microbatch.id, 0, 1};
+    return stage.append(instruction, waits, {&part, 1});
+  }
+
+  void forward(StageIndex index, const Microbatch& microbatch) {
+    StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
+    std::vector<InstructionId> waits;
+    if (!stage.has_embedding) {
+      waits.push_back(append_message(stage, Kind::recv_activation, microbatch, activation_to_[static_cast<std::size_t>(index)], {}));
+    }
+    const InstructionId id = append_compute(stage, Kind::forward, microbatch, waits);
+    if (!stage.has_head) {
+      append_message(stage, Kind::send_activation, microbatch, activation_to_[static_cast<std::size_t>(index + 1)], {&id, 1});
+    }
+  }
+
+  void backward(StageIndex index, const Microbatch& microbatch) {
+    StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
+    std::vector<InstructionId> waits;
+    if (!stage.has_head) {
+      waits.push_back(append_message(stage, Kind::recv_gradient, microbatch, gradient_to_[static_cast<std::size_t>(index)], {}));
+    }
+    const InstructionId id = append_compute(stage, Kind::backward, microbatch, waits);
+    last_backward_ = id;
+    if (!stage.has_embedding) {
+      append_message(stage, Kind::send_gradient, microbatch, gradient_to_[static_cast<std::size_t>(index - 1)], {&id, 1});
+    }
+  }
+
+  void sync(StageIndex index, const BatchKey& key, std::vector<PendingStep>& pending) {
+    StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
+    std::vector<InstructionId> ready;
+    if (!stage.instructions.empty()) ready.push_back(last_backward_);
+    std::vector<InstructionId> synced;
+    for (const SharedLayers& shared : shared_[static_cast<std::size_t>(index)]) {
+      Instruction instruction;
+      instruction.kind = Kind::sync_adapter;
+      instruction.stream = Stream::sync;
+      instruction.task = key.task;
+      instruction.global_batch = key.global_batch;
+      instruction.group = shared.group;
+      instruction.layers = shared.layers;
+      instruction.bytes = schedule_.gradient_bytes ? schedule_.gradient_bytes(key.task, shared.layers) : 0;
+      synced.push_back(stage.append(instruction, ready));
+    }
+    if (schedule_.tasks[static_cast<std::size_t>(key.task)].clips) {
+      Instruction instruction;
+      instruction.kind = Kind::reduce_norm;
+      instruction.stream = Stream::sync;
+      instruction.task = key.task;
+      instruction.global_batch = key.global_batch;
+      instruction.group = norm_group_[static_cast<std::size_t>(stage.replica)];
+      instruction.bytes = stage.layers.count() * static_cast<Bytes>(sizeof(double));
+      const InstructionId norm = stage.append(instruction, synced.empty() ? ready : synced);
+      synced.push_back(norm);
+    }
+    pending.push_back({key, synced});
+    if (synced.empty()) {
+      append_step(stage, pending.back());
+      pending.pop_back();
+    }
+  }
+
+  void make_boundaries() {
+    program_.before = empty_boundary(program_);
+    program_.after = empty_boundary(program_);
+    for (std::size_t stage = 0; stage < program_.stages.size(); ++stage) {
+      program_.before.stages[stage].next_batch = schedule_.next_batch;
+      program_.after.stages[stage].next_batch = schedule_.next_batch;
+      for (const BatchKey& key : sync_order_) {
+        std::int64_t& next = program_.after.stages[stage].next_batch[static_cast<std::size_t>(key.task)];
+        next = std::max(next, key.global_batch + 1);
+      }
+    }
+  }
+
+  const Schedule& schedule_;
+  std::vector<BatchKey> sync_order_;
+  Program program_;
+  std::vector<StageIndex> first_stage_;            // per replica
+  std::vector<ChannelIndex> activation_to_;        // per receiving stage
+  std::vector<ChannelIndex> gradient_to_;          // per receiving stage
+  std::vector<std::vector<SharedLayers>> shared_;  // per stage
+  std::vector<GroupIndex> norm_group_;             // per replica
+  InstructionId last_backward_ = 0;                // on the stage being lowered
+};
+
+}  // namespace
+
+Program lower(const Schedule& schedule) {
+  return Lowering(schedule).run();
+}
+
+}  // namespace braid::planner

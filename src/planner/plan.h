@@ -1,0 +1,92 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "costmodel/profile.h"
+#include "planner/lower.h"
+#include "workload/cluster.h"
+#include "workload/sample_index.h"
+#include "workload/workload.h"
+
+namespace braid::planner {
+
+enum class PipelineTemplate { one_forward_one_backward, gpipe, one_by_one };
+
+/// How far a sample is padded inside its microbatch.
+enum class Padding {
+  none,        ///< samples lie end to end
+  max_length,  ///< to its own task's max_length
+  longest      ///< to the largest max_length of the tasks that it shares microbatches with
+};
+
+/// Which tasks run in a window.
+enum class Turns {
+  together,  ///< every task takes one step a window; hTasks follow one another
+  queued     ///< one hTask at a time, to its end
+};
+
+/// The part of a plan that stays while the set of tasks does. With the sample index and a window's number it says all
+/// that the window's Program holds.
+struct FixedPlan {
+  std::vector<ReplicaShape> deployment;
+  std::vector<std::vector<TaskIndex>> htasks;
+  std::vector<std::vector<std::int32_t>> buckets;  ///< of hTask indices
+  std::int64_t chunk_size = 0;                     ///< 0: samples are not cut
+  PipelineTemplate pipeline = PipelineTemplate::one_forward_one_backward;
+  Padding padding = Padding::none;
+  Turns turns = Turns::together;
+  std::int64_t microbatches = 1;  ///< that each global batch is split into
+  std::int64_t backbone_copies = 1;
+};
+
+struct Prediction {
+  double step_seconds = 0;
+  double first_step_seconds = 0;
+  double tokens_per_second = 0;            ///< computed
+  double effective_tokens_per_second = 0;  ///< billed: samples × their task's max_length
+  double data_tokens_per_second = 0;
+  double bubble_ratio = 0;
+  double gpu_utilization = 0;
+  std::vector<double> stage_busy_share;  ///< of each stage's compute stream
+  std::vector<Bytes> peak_memory_bytes;  ///< per rank
+  double extrapolated_share = 0;
+};
+
+/// No schedule of this deployment and batching is faster.
+struct LowerBound {
+  double step_seconds = 0;
+  std::string binds;
+};
+
+/// What the planner decides; plan.json.
+struct Plan {
+  workload::Workload workload;
+  workload::Cluster cluster;
+  costmodel::Profile profile;
+  std::string policy;
+  std::vector<std::pair<std::string, std::string>> options;  ///< all, resolved
+  FixedPlan fixed;
+  Prediction predicted;
+  LowerBound lower_bound;
+  std::vector<std::pair<std::string, std::string>> data_hashes;  ///< file, hash: datasets and weights
+  double planning_seconds = 0;
+
+  std::int32_t ranks() const;
+};
+
+/// Throws Error when a file is not a plan; hashes are checked by `check_data_hashes`.
+Plan read_plan(const std::filesystem::path& path);
+std::string to_json(const Plan& plan);
+
+/// The datasets and weights that a workload names, with their hashes.
+std::vector<std::pair<std::string, std::string>> data_hashes(const workload::Workload& workload);
+/// Throws Error that names the first file that is not what it was when the plan was made.
+void check_data_hashes(const Plan& plan);
+
+std::string_view name(PipelineTemplate pipeline);
+std::string_view name(Padding padding);
+std::string_view name(Turns turns);
+
+}  // namespace braid::planner

@@ -1,0 +1,237 @@
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "planner/plan.h"
+
+namespace braid::planner {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe, PipelineTemplate::one_by_one};
+constexpr Padding kPaddings[] = {Padding::none, Padding::max_length, Padding::longest};
+constexpr Turns kTurns[] = {Turns::together, Turns::queued};
+
+/// The value of an enumeration that has that name.
+template <typename Enum, std::size_t N>
+Enum named(const Node& node, std::string_view key, const Enum (&values)[N]) {
+  const std::string text = node.string_at(key);
+  std::vector<std::string_view> names;
+  for (const Enum value : values) {
+    if (name(value) == text) return value;
+    names.push_back(name(value));
+  }
+  throw node.at(key).error(fmt::format("'{}' is not a value of '{}'", text, key), fmt::format("give one of: {}", fmt::join(names, ", ")));
+}
+
+Json deployment_json(const FixedPlan& fixed) {
+  Json deployment = Json::array();
+  std::int32_t rank = 0;
+  for (const ReplicaShape& replica : fixed.deployment) {
+    Json layers = Json::array(), ranks = Json::array();
+    for (const LayerRange& range : replica.layers) {
+      layers.push_back({range.first, range.last});
+      Json of_stage = Json::array();
+      for (std::int32_t t = 0; t < replica.tp; ++t) of_stage.push_back(rank++);
+      ranks.push_back(of_stage);
+    }
+    deployment.push_back({{"tp", replica.tp}, {"pp", replica.stages()}, {"layers", layers}, {"ranks", ranks}});
+  }
+  return deployment;
+}
+
+Json predicted_json(const Prediction& predicted) {
+  return {{"step_seconds", predicted.step_seconds},
+          {"first_step_seconds", predicted.first_step_seconds},
+          {"tokens_per_second", predicted.tokens_per_second},
+          {"effective_tokens_per_second", predicted.effective_tokens_per_second},
+          {"data_tokens_per_second", predicted.data_tokens_per_second},
+          {"bubble_ratio", predicted.bubble_ratio},
+          {"gpu_utilization", predicted.gpu_utilization},
+          {"stage_busy_share", predicted.stage_busy_share},
+          {"peak_memory_bytes", predicted.peak_memory_bytes},
+          {"energy_joules", nullptr},
+          {"extrapolated_share", predicted.extrapolated_share}};
+}
+
+Prediction predicted_from(const Node& node) {
+  Prediction predicted;
+  predicted.step_seconds = node.number_at("step_seconds");
+  predicted.first_step_seconds = node.number_at("first_step_seconds");
+  predicted.tokens_per_second = node.number_at("tokens_per_second");
+  predicted.effective_tokens_per_second = node.number_at("effective_tokens_per_second");
+  predicted.data_tokens_per_second = node.number_at("data_tokens_per_second");
+  predicted.bubble_ratio = node.number_at("bubble_ratio");
+  predicted.gpu_utilization = node.number_at("gpu_utilization");
+  for (const Node& share : node.at("stage_busy_share").sequence("stage_busy_share")) predicted.stage_busy_share.push_back(share.as_number("stage_busy_share"));
+  for (const Node& bytes : node.at("peak_memory_bytes").sequence("peak_memory_bytes")) predicted.peak_memory_bytes.push_back(bytes.as_integer("peak_memory_bytes", 0));
+  predicted.extrapolated_share = node.number_at("extrapolated_share");
+  return predicted;
+}
+
+/// Checks that the layers of a replica follow one another and are all of the backbone's.
+ReplicaShape replica_from(const Node& node, std::int64_t layer_count) {
+  ReplicaShape replica;
+  replica.tp = static_cast<std::int32_t>(node.integer_at("tp", 1, 1 << 20));
+  std::int64_t next = 0;
+  for (const Node& range : node.at("layers").sequence("layers")) {
+    if (range.sequence("layers").size() != 2) throw range.error("a stage's layers are not [first, last)", "make the plan again");
+    const std::int64_t first = range.items[0].as_integer("layers", 0, layer_count);
+    const std::int64_t last = range.items[1].as_integer("layers", first + 1, layer_count);
+    if (first != next) throw range.error(fmt::format("layer {} follows layer {}", first, next - 1), "make the plan again");
+    replica.layers.push_back({static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)});
+    next = last;
+  }
+  if (next != layer_count) throw node.at("layers").error(fmt::format("the stages hold {} of {} layers", next, layer_count), "make the plan again");
+  return replica;
+}
+
+template <typename Number>
+std::vector<std::vector<Number>> index_lists(const Node& node, std::string_view key, std::int64_t count) {
+  std::vector<std::vector<Number>> lists;
+  for (const Node& list : node.at(key).sequence(key)) {
+    std::vector<Number>& indices = lists.emplace_back();
+    for (const Node& index : list.sequence(key)) indices.push_back(static_cast<Number>(index.as_integer(key, 0, count - 1)));
+  }
+  return lists;
+}
+
+std::vector<std::vector<TaskIndex>> htasks_from(const Node& node, const workload::Workload& workload) {
+  std::vector<std::vector<TaskIndex>> htasks;
+  for (const Node& list : node.at("htasks").sequence("htasks")) {
+    std::vector<TaskIndex>& htask = htasks.emplace_back();
+    for (const Node& item : list.sequence("htasks")) {
+      const std::string text = item.as_string("htasks");
+      TaskIndex found = kNone;
+      for (std::size_t t = 0; t < workload.tasks.size(); ++t) {
+        if (workload.tasks[t].name == text) found = static_cast<TaskIndex>(t);
+      }
+      if (found == kNone) throw item.error(fmt::format("task '{}' is not in the plan's workload", text), "make the plan again");
+      htask.push_back(found);
+    }
+  }
+  return htasks;
+}
+
+}  // namespace
+
+std::string_view name(PipelineTemplate pipeline) {
+  switch (pipeline) {
+    case PipelineTemplate::gpipe: return "gpipe";
+    case PipelineTemplate::one_by_one: return "one-by-one";
+    case PipelineTemplate::one_forward_one_backward: break;
+  }
+  return "1f1b";
+}
+
+std::string_view name(Padding padding) {
+  switch (padding) {
+    case Padding::max_length: return "max_length";
+    case Padding::longest: return "longest";
+    case Padding::none: break;
+  }
+  return "none";
+}
+
+std::string_view name(Turns turns) {
+  return turns == Turns::queued ? "queued" : "together";
+}
+
+std::int32_t Plan::ranks() const {
+  std::int32_t count = 0;
+  for (const ReplicaShape& replica : fixed.deployment) count += replica.tp * replica.stages();
+  return count;
+}
+
+std::string to_json(const Plan& plan) {
+  Json json;
+  json["format"] = 1;
+  const std::string workload_text = workload::to_json(plan.workload);
+  const std::string cluster_text = workload::to_json(plan.cluster);
+  json["workload"] = Json::parse(workload_text);
+  json["cluster"] = Json::parse(cluster_text);
+  json["profile"] = Json::parse(costmodel::to_json(plan.profile));
+  Json& hashes = json["hashes"];
+  hashes["workload"] = hash_bytes(workload_text);
+  hashes["cluster"] = hash_bytes(cluster_text);
+  hashes["profile"] = hash_bytes(costmodel::to_json(plan.profile));
+  hashes["files"] = Json::object();
+  for (const auto& [file, hash] : plan.data_hashes) hashes["files"][file] = hash;
+  Json options = Json::object();
+  for (const auto& [key, value] : plan.options) options[key] = value;
+  json["policy"] = {{"name", plan.policy}, {"options", options}};
+  json["deployment"] = deployment_json(plan.fixed);
+  Json htasks = Json::array();
+  for (const std::vector<TaskIndex>& htask : plan.fixed.htasks) {
+    Json names = Json::array();
+    for (const TaskIndex task : htask) names.push_back(plan.workload.tasks[static_cast<std::size_t>(task)].name);
+    htasks.push_back(names);
+  }
+  json["htasks"] = htasks;
+  json["buckets"] = plan.fixed.buckets;
+  json["chunk_size"] = plan.fixed.chunk_size;
+  json["schedule"] = {{"template", name(plan.fixed.pipeline)},
+                      {"pad_to", name(plan.fixed.padding)},
+                      {"turns", name(plan.fixed.turns)},
+                      {"microbatches", plan.fixed.microbatches},
+                      {"backbone_copies", plan.fixed.backbone_copies}};
+  json["predicted"] = predicted_json(plan.predicted);
+  json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds}, {"binds", plan.lower_bound.binds}};
+  json["gap"] = plan.lower_bound.step_seconds > 0 ? plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1 : 0.0;
+  json["meta"] = {{"planning_seconds", plan.planning_seconds}};
+  return json.dump(1) + "\n";
+}
+
+Plan read_plan(const std::filesystem::path& path) {
+  const Node node = read_json(path);
+  if (!node.is_map() || !node.find("format") || !node.find("policy")) throw node.error("this is not a plan", "give what `braid plan --out` wrote");
+  if (node.integer_at("format") != 1) throw node.at("format").error("unknown format", "this build reads format 1");
+  Plan plan;
+  plan.workload = workload::workload_from(node.at("workload"));
+  plan.cluster = workload::cluster_from(node.at("cluster"));
+  plan.profile = costmodel::profile_from(node.at("profile"));
+  plan.policy = node.at("policy").string_at("name");
+  for (const auto& [key, value] : node.at("policy").at("options").fields) plan.options.emplace_back(key, value.as_string(key));
+  for (const Node& replica : node.at("deployment").sequence("deployment")) plan.fixed.deployment.push_back(replica_from(replica, plan.workload.backbone.layers));
+  plan.fixed.htasks = htasks_from(node, plan.workload);
+  plan.fixed.buckets = index_lists<std::int32_t>(node, "buckets", static_cast<std::int64_t>(plan.fixed.htasks.size()));
+  plan.fixed.chunk_size = node.integer_at("chunk_size", 0);
+  const Node& schedule = node.at("schedule");
+  plan.fixed.pipeline = named(schedule, "template", kPipelines);
+  plan.fixed.padding = named(schedule, "pad_to", kPaddings);
+  plan.fixed.turns = named(schedule, "turns", kTurns);
+  plan.fixed.microbatches = schedule.integer_at("microbatches", 1);
+  plan.fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);
+  plan.predicted = predicted_from(node.at("predicted"));
+  plan.lower_bound = {node.at("lower_bound").number_at("step_seconds"), node.at("lower_bound").string_at("binds")};
+  for (const auto& [file, hash] : node.at("hashes").at("files").fields) plan.data_hashes.emplace_back(file, hash.as_string(file));
+  if (const Node* meta = node.find("meta")) plan.planning_seconds = meta->number_or("planning_seconds", 0.0);
+  return plan;
+}
+
+std::vector<std::pair<std::string, std::string>> data_hashes(const workload::Workload& workload) {
+  std::vector<std::pair<std::string, std::string>> hashes;
+  const auto add = [&](const std::filesystem::path& file) { hashes.emplace_back(file.string(), hash_file(file)); };
+  if (!workload.backbone_folder.empty()) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(workload.backbone_folder)) {
+      const std::filesystem::path& file = entry.path();
+      if (file.extension() == ".safetensors" || file.filename() == "config.json") files.push_back(file);
+    }
+    std::sort(files.begin(), files.end());
+    for (const std::filesystem::path& file : files) add(file);
+  }
+  for (const workload::Task& task : workload.tasks) {
+    if (!task.dataset.empty()) add(task.dataset);
+  }
+  return hashes;
+}
+
+void check_data_hashes(const Plan& plan) {
+  for (const auto& [file, hash] : plan.data_hashes) {
+    if (hash_file(file) != hash) throw error("{}: has changed since the plan was made; make the plan again with `braid plan`", file);
+  }
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,28 @@
+#include "planner/policy.h"
+
+namespace braid::planner {
+namespace {
+
+class Gpipe final : public Policy {
+ public:
+  std::string_view name() const override { return "gpipe"; }
+  std::string_view summary() const override { return "all forwards, then all backwards, one task at a time (GPipe)"; }
+  std::vector<PolicyOption> options() const override { return {padding_option(Padding::max_length)}; }
+
+  FixedPlan arrange(std::int32_t task_count, const OptionValues& options) const override {
+    FixedPlan fixed;
+    one_task_per_htask(task_count, fixed);
+    fixed.pipeline = PipelineTemplate::gpipe;
+    fixed.padding = padding_of(options);
+    fixed.turns = Turns::queued;
+    return fixed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_gpipe() {
+  return std::make_unique<Gpipe>();
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,28 @@
+#include "planner/policy.h"
+
+namespace braid::planner {
+namespace {
+
+class MegatronPp final : public Policy {
+ public:
+  std::string_view name() const override { return "megatron-pp"; }
+  std::string_view summary() const override { return "1F1B over the stages, one task at a time (Megatron-LM)"; }
+  std::vector<PolicyOption> options() const override { return {padding_option(Padding::max_length)}; }
+
+  FixedPlan arrange(std::int32_t task_count, const OptionValues& options) const override {
+    FixedPlan fixed;
+    one_task_per_htask(task_count, fixed);
+    fixed.pipeline = PipelineTemplate::one_forward_one_backward;
+    fixed.padding = padding_of(options);
+    fixed.turns = Turns::queued;
+    return fixed;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_megatron_pp() {
+  return std::make_unique<MegatronPp>();
+}
+
+}  // namespace braid::planner

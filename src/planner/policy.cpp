@@ -1,0 +1,108 @@
+#include "planner/policy.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace braid::planner {
+namespace {
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const auto end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::vector<std::string> describe(const std::vector<PolicyOption>& options) {
+  std::vector<std::string> lines;
+  for (const PolicyOption& option : options) lines.push_back(fmt::format("{}={}", option.name, fmt::join(option.values, "|")));
+  return lines;
+}
+
+void set_option(const Policy& policy, std::string_view setting, OptionValues& values) {
+  const auto equals = setting.find('=');
+  const std::string_view key = setting.substr(0, equals);
+  const std::vector<PolicyOption> options = policy.options();
+  const auto option = std::find_if(options.begin(), options.end(), [&](const PolicyOption& candidate) { return candidate.name == key; });
+  if (option == options.end() || equals == std::string_view::npos) {
+    throw error("policy {} has no option '{}'; its options: {}", policy.name(), setting, fmt::join(describe(options), ", "));
+  }
+  const std::string_view value = setting.substr(equals + 1);
+  if (std::find(option->values.begin(), option->values.end(), value) == option->values.end()) {
+    throw error("policy {}: '{}' is not a value of {}; give one of: {}", policy.name(), value, key, fmt::join(option->values, ", "));
+  }
+  for (auto& [name, current] : values) {
+    if (name == key) current = value;
+  }
+}
+
+}  // namespace
+
+const std::vector<std::unique_ptr<Policy>>& policies() {
+  static const std::vector<std::unique_ptr<Policy>> all = [] {
+    std::vector<std::unique_ptr<Policy>> made;
+    made.push_back(make_hf_peft());
+    made.push_back(make_megatron_pp());
+    made.push_back(make_gpipe());
+    made.push_back(make_sl_peft());
+    return made;
+  }();
+  return all;
+}
+
+PolicyChoice parse_policy(std::string_view text) {
+  const std::vector<std::string_view> parts = split(text, ':');
+  PolicyChoice choice;
+  std::vector<std::string_view> names;
+  for (const std::unique_ptr<Policy>& policy : policies()) {
+    names.push_back(policy->name());
+    if (policy->name() == parts[0]) choice.policy = policy.get();
+  }
+  if (!choice.policy) throw error("unknown policy '{}'; known: {}", parts[0], fmt::join(names, ", "));
+  for (const PolicyOption& option : choice.policy->options()) choice.options.emplace_back(option.name, option.values.front());
+  for (std::size_t i = 1; i < parts.size(); ++i) set_option(*choice.policy, parts[i], choice.options);
+  return choice;
+}
+
+std::vector<PolicyChoice> parse_policies(std::string_view text) {
+  std::vector<PolicyChoice> choices;
+  for (const std::string_view part : split(text, ',')) choices.push_back(parse_policy(part));
+  return choices;
+}
+
+const std::string& value_of(const OptionValues& options, std::string_view name) {
+  const auto found = std::find_if(options.begin(), options.end(), [&](const auto& option) { return option.first == name; });
+  BRAID_CHECK(found != options.end(), "option {} was not resolved", name);
+  return found->second;
+}
+
+PolicyOption padding_option(Padding otherwise) {
+  std::vector<std::string_view> values = {name(otherwise)};
+  for (const Padding padding : {Padding::none, Padding::max_length, Padding::longest}) {
+    if (padding != otherwise) values.push_back(name(padding));
+  }
+  return {"pad_to", values};
+}
+
+Padding padding_of(const OptionValues& options) {
+  const std::string& value = value_of(options, "pad_to");
+  for (const Padding padding : {Padding::none, Padding::max_length}) {
+    if (name(padding) == value) return padding;
+  }
+  return Padding::longest;
+}
+
+void one_task_per_htask(std::int32_t task_count, FixedPlan& fixed) {
+  fixed.htasks.clear();
+  for (TaskIndex task = 0; task < task_count; ++task) fixed.htasks.push_back({task});
+  std::vector<std::int32_t> all(fixed.htasks.size());
+  std::iota(all.begin(), all.end(), 0);
+  fixed.buckets = {all};
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/plan.h"
+
+namespace braid::planner {
+
+/// A choice that a policy offers; the first value is the default.
+struct PolicyOption {
+  std::string_view name;
+  std::vector<std::string_view> values;
+};
+
+using OptionValues = std::vector<std::pair<std::string, std::string>>;
+
+/// The number of microbatches and the place of the layers are searched or fixed outside; a policy says what goes
+/// together, and in which order.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual std::string_view name() const = 0;
+  /// For `--help`: one line.
+  virtual std::string_view summary() const = 0;
+  virtual std::vector<PolicyOption> options() const = 0;
+  /// hTasks, template, padding, turns and copies for `task_count` tasks; `options` are all, resolved.
+  virtual FixedPlan arrange(std::int32_t task_count, const OptionValues& options) const = 0;
+};
+
+/// All policies of this build, in the order of `braid compare`.
+const std::vector<std::unique_ptr<Policy>>& policies();
+
+/// A policy as the command line names it: NAME[:option=value]...
+struct PolicyChoice {
+  const Policy* policy = nullptr;
+  OptionValues options;
+};
+/// Throws Error that lists what is known.
+PolicyChoice parse_policy(std::string_view text);
+std::vector<PolicyChoice> parse_policies(std::string_view text);
+
+const std::string& value_of(const OptionValues& options, std::string_view name);
+
+/// The pad_to option of several policies.
+PolicyOption padding_option(Padding otherwise);
+Padding padding_of(const OptionValues& options);
+
+/// Every task an hTask of its own, all in one bucket.
+void one_task_per_htask(std::int32_t task_count, FixedPlan& fixed);
+
+std::unique_ptr<Policy> make_hf_peft();
+std::unique_ptr<Policy> make_megatron_pp();
+std::unique_ptr<Policy> make_gpipe();
+std::unique_ptr<Policy> make_sl_peft();
+
+}  // namespace braid::planner

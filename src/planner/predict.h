@@ -1,0 +1,28 @@
+#pragma once
+
+#include "costmodel/cost_model.h"
+#include "planner/plan.h"
+#include "planner/timeline.h"
+#include "planner/window.h"
+
+namespace braid::planner {
+
+/// What a fixed plan is predicted to do in mid-stream, told by replaying `kPredictedSteps` steps of every task.
+Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costmodel::CostModel& cost, const Judge& judge);
+inline constexpr std::int64_t kPredictedSteps = 8;
+
+/// Sums that throughput is made of, over the microbatches of a Program.
+struct TokenCounts {
+  std::int64_t computed = 0;
+  std::int64_t billed = 0;
+  std::int64_t data = 0;
+};
+TokenCounts count_tokens(const Program& program, const workload::Workload& workload);
+
+/// Busy nanoseconds of each stage's compute stream.
+std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& timeline);
+
+/// The least time that the busiest stage's compute takes, per step.
+LowerBound busiest_stage_bound(const Prediction& prediction);
+
+}  // namespace braid::planner

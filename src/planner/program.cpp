@@ -1,0 +1,63 @@
+#include "planner/program.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+
+namespace braid::planner {
+
+std::int64_t Microbatch::computed_tokens() const {
+  std::int64_t tokens = 0;
+  for (const Segment& segment : segments) tokens += segment.computed_tokens();
+  return tokens;
+}
+
+std::string_view name(Kind kind) {
+  constexpr std::array<std::string_view, kKindCount> kNames = {
+      "Forward",    "Backward",     "SendActivation", "SendGradient", "RecvActivation", "RecvGradient",
+      "Collective", "SyncAdapter", "ReduceNorm",     "Step",         "Noop"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view name(Stream stream) {
+  constexpr std::array<std::string_view, kStreamCount> kNames = {"compute", "send", "recv", "collective", "sync"};
+  return kNames[static_cast<std::size_t>(stream)];
+}
+
+InstructionId StageProgram::append(Instruction instruction, std::span<const InstructionId> waited,
+                                   std::span<const Part> computed) {
+  const InstructionId id = first_id + static_cast<InstructionId>(instructions.size());
+  instruction.waits = {static_cast<std::uint32_t>(waits.size()), static_cast<std::uint32_t>(waited.size())};
+  instruction.parts = {static_cast<std::uint32_t>(parts.size()), static_cast<std::uint32_t>(computed.size())};
+  for (const InstructionId earlier : waited) {
+    BRAID_CHECK(earlier < id, "instruction {} would wait for {}", id, earlier);
+    waits.push_back(earlier);
+  }
+  parts.insert(parts.end(), computed.begin(), computed.end());
+  instructions.push_back(instruction);
+  return id;
+}
+
+const Microbatch& Program::microbatch(MicrobatchId id) const {
+  const auto found = std::lower_bound(microbatches.begin(), microbatches.end(), id,
+                                      [](const Microbatch& microbatch, MicrobatchId key) { return microbatch.id < key; });
+  BRAID_CHECK(found != microbatches.end() && found->id == id, "no microbatch {}", id);
+  return *found;
+}
+
+std::size_t Program::instruction_count() const {
+  std::size_t count = 0;
+  for (const StageProgram& stage : stages) count += stage.instructions.size();
+  return count;
+}
+
+Boundary empty_boundary(const Program& program) {
+  Boundary boundary;
+  boundary.stages.resize(program.stages.size());
+  for (StageBoundary& stage : boundary.stages) stage.next_batch.assign(static_cast<std::size_t>(program.task_count), 0);
+  boundary.messages.resize(program.channels.size());
+  return boundary;
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,205 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+
+namespace braid::planner {
+
+using InstructionId = std::int64_t;  ///< of one stage; never reused along a stream of Programs
+using MicrobatchId = std::int64_t;   ///< of the whole instance; never reused
+using TaskIndex = std::int32_t;      ///< into the workload's tasks
+using StageIndex = std::int32_t;     ///< into Program::stages
+using ChannelIndex = std::int32_t;
+using GroupIndex = std::int32_t;
+
+inline constexpr std::int32_t kNone = -1;
+
+/// Decoder layers [first, last).
+struct LayerRange {
+  std::int32_t first = 0;
+  std::int32_t last = 0;
+  std::int32_t count() const { return last - first; }
+  bool operator==(const LayerRange&) const = default;
+};
+
+/// Tokens [begin, end) of one sample in one microbatch. With begin > 0 it reads the keys and values that earlier segments
+/// of that sample stored.
+struct Segment {
+  TaskIndex task = 0;
+  std::int64_t global_batch = 0;  ///< which of the task's global batches, from 0: one step each
+  std::int32_t index = 0;         ///< the sample's place in that global batch
+  std::int64_t sample = 0;        ///< the sample's number in the dataset
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+  std::int32_t padding = 0;  ///< tokens after `end` that kernels process for nothing
+  std::int32_t scored = 0;   ///< tokens of [begin, end) whose prediction has a loss
+
+  std::int32_t tokens() const { return end - begin; }
+  std::int32_t computed_tokens() const { return tokens() + padding; }
+  bool operator==(const Segment&) const = default;
+};
+
+/// Segments that go through the pipeline of one replica together; those of one task stand together.
+struct Microbatch {
+  MicrobatchId id = 0;
+  std::int32_t replica = 0;
+  std::vector<Segment> segments;
+
+  std::int64_t computed_tokens() const;
+  bool operator==(const Microbatch&) const = default;
+};
+
+enum class Kind : std::uint8_t {
+  forward,
+  backward,
+  send_activation,
+  send_gradient,
+  recv_activation,
+  recv_gradient,
+  collective,
+  sync_adapter,
+  reduce_norm,
+  step,
+  noop
+};
+inline constexpr int kKindCount = 11;
+
+/// An instruction waits for the one before it in its stream.
+enum class Stream : std::uint8_t { compute, send, recv, collective, sync };
+inline constexpr int kStreamCount = 5;
+
+enum class Collective : std::uint8_t { none, all_reduce, reduce_scatter, all_gather };
+
+std::string_view name(Kind kind);
+std::string_view name(Stream stream);
+
+inline bool is_send(Kind kind) { return kind == Kind::send_activation || kind == Kind::send_gradient; }
+inline bool is_recv(Kind kind) { return kind == Kind::recv_activation || kind == Kind::recv_gradient; }
+/// Ranks meet in a group: nobody leaves before the last has come.
+inline bool is_grouped(Kind kind) {
+  return kind == Kind::collective || kind == Kind::sync_adapter || kind == Kind::reduce_norm;
+}
+
+/// A run of a pool of the stage.
+struct PoolRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+/// What a Forward or Backward computes: one microbatch through a range of the stage's subgraphs. A stage that is not
+/// cut into subgraphs has one.
+struct Part {
+  MicrobatchId microbatch = 0;
+  std::int32_t first_subgraph = 0;
+  std::int32_t last_subgraph = 1;
+};
+
+/// One entry of a stage's list. Which fields mean something depends on the kind; see the table in the design.
+struct Instruction {
+  Kind kind = Kind::noop;
+  Stream stream = Stream::compute;
+  Collective collective = Collective::none;
+  TaskIndex task = kNone;             ///< sync_adapter, reduce_norm, step
+  std::int64_t global_batch = kNone;  ///< sync_adapter, reduce_norm, step
+  MicrobatchId microbatch = kNone;    ///< sends and receives
+  ChannelIndex channel = kNone;       ///< sends and receives
+  GroupIndex group = kNone;           ///< collective, sync_adapter, reduce_norm
+  LayerRange layers;                  ///< sync_adapter
+  Bytes bytes = 0;                    ///< a message's or a collective's payload on each rank
+  PoolRange waits;                    ///< into StageProgram::waits
+  PoolRange parts;                    ///< into StageProgram::parts; forward and backward
+};
+
+/// What one stage of one replica runs: all its tensor-parallel ranks alike.
+struct StageProgram {
+  std::int32_t replica = 0;
+  std::int32_t stage = 0;  ///< within the replica
+  LayerRange layers;
+  bool has_embedding = false;
+  bool has_head = false;
+  std::vector<std::int32_t> ranks;
+
+  InstructionId first_id = 0;  ///< the id of instructions[0]; the rest count on
+  std::vector<Instruction> instructions;
+  std::vector<InstructionId> waits;
+  std::vector<Part> parts;
+
+  std::span<const InstructionId> waits_of(const Instruction& instruction) const {
+    return {waits.data() + instruction.waits.first, instruction.waits.count};
+  }
+  std::span<const Part> parts_of(const Instruction& instruction) const {
+    return {parts.data() + instruction.parts.first, instruction.parts.count};
+  }
+  /// Appends and returns the id. Waits must name earlier instructions, of this slice or of an earlier one.
+  InstructionId append(Instruction instruction, std::span<const InstructionId> waited, std::span<const Part> computed = {});
+};
+
+/// A one-way path between two stages; messages come out as they went in.
+struct Channel {
+  StageIndex from = 0;
+  StageIndex to = 0;
+};
+
+/// Stages (all ranks of each) that meet in collectives, issued in the same order by all.
+struct Group {
+  std::vector<StageIndex> stages;
+};
+
+/// A global batch of which some samples have gone backward on a stage and the Step has not yet come.
+struct PartialGradient {
+  TaskIndex task = 0;
+  std::int64_t global_batch = 0;
+  std::vector<std::int32_t> indices;  ///< the samples that are in, ascending
+  bool operator==(const PartialGradient&) const = default;
+};
+
+/// Keys and values that later chunks of a sample still read.
+struct StoredKeys {
+  TaskIndex task = 0;
+  std::int64_t global_batch = 0;
+  std::int32_t index = 0;
+  std::int32_t tokens = 0;
+  bool operator==(const StoredKeys&) const = default;
+};
+
+/// What is under way on one stage where a stream of Programs is cut.
+struct StageBoundary {
+  std::vector<MicrobatchId> live;          ///< forward begun here, backward not ended; ascending
+  std::vector<PartialGradient> gradients;  ///< ascending by task, then global batch
+  std::vector<StoredKeys> keys;
+  std::vector<LayerRange> gathered;      ///< FSDP shards that stay gathered
+  std::vector<InstructionId> awaited;    ///< ids before the cut that instructions after it wait for; ascending
+  std::vector<std::int64_t> next_batch;  ///< per task: the global batch whose Step comes next
+  bool operator==(const StageBoundary&) const = default;
+};
+
+/// The cut between two slices of a stream. The clocks that go with it are the replay's (`Clocks`).
+struct Boundary {
+  std::vector<StageBoundary> stages;
+  std::vector<std::vector<MicrobatchId>> messages;  ///< per channel, sent and not yet received, oldest first
+  bool operator==(const Boundary&) const = default;
+};
+
+/// A slice of the endless schedule of an instance: what every stage of every replica runs.
+struct Program {
+  std::vector<StageProgram> stages;
+  std::vector<Channel> channels;
+  std::vector<Group> groups;
+  std::vector<Microbatch> microbatches;  ///< ascending by id; all that instructions or boundaries name
+  std::int32_t task_count = 0;
+  Boundary before;
+  Boundary after;
+
+  /// The microbatch of that id, which must be there.
+  const Microbatch& microbatch(MicrobatchId id) const;
+  std::size_t instruction_count() const;
+};
+
+/// A boundary with nothing under way, every task about to take its first step.
+Boundary empty_boundary(const Program& program);
+
+}  // namespace braid::planner
