@@ -35,10 +35,9 @@ std::vector<std::int64_t> microbatch_candidates(const PlanningInput& input) {
   return candidates;
 }
 
-/// The task whose samples weigh most in the hTask that needs most memory.
+/// The task whose samples are longest: with a sample a microbatch it is the one that still needs most.
 const workload::Task& heaviest_task(const PlanningInput& input) {
-  const auto tokens = [](const workload::Task& task) { return task.max_length * task.global_batch_size; };
-  return *std::max_element(input.workload.tasks.begin(), input.workload.tasks.end(), [&](const auto& a, const auto& b) { return tokens(a) < tokens(b); });
+  return *std::max_element(input.workload.tasks.begin(), input.workload.tasks.end(), [](const auto& a, const auto& b) { return a.max_length < b.max_length; });
 }
 
 }  // namespace

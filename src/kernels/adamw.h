@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace braid::kernels {
+
+/// One step of AdamW (Loshchilov and Hutter 2019) as PyTorch takes it, in f32, with the bias corrections in double:
+/// p −= lr · decay · p; m = β₁ m + (1−β₁) g; v = β₂ v + (1−β₂) g²; p −= lr / (1−β₁ᵗ) · m / (sqrt(v) / sqrt(1−β₂ᵗ) + ε).
+/// The gradient is multiplied by `gradient_scale` first (clipping).
+struct AdamWStep {
+  double learning_rate = 0.0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.0;
+  double gradient_scale = 1.0;
+  std::int64_t step = 1;  ///< t, from 1
+};
+
+namespace reference {
+void adamw(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter, std::span<float> first_moment,
+           std::span<float> second_moment);
+}
+
+namespace cpu {
+void adamw(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter, std::span<float> first_moment,
+           std::span<float> second_moment);
+}
+
+}  // namespace braid::kernels

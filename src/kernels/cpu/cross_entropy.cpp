@@ -1,0 +1,60 @@
+#include "kernels/cross_entropy.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/rows.h"
+
+namespace braid::kernels::cpu {
+namespace {
+
+float greatest_of(const float* row, std::int64_t columns) {
+  constexpr float kLess = -std::numeric_limits<float>::infinity();
+  Lanes most = broadcast(kLess);
+  for_lanes(columns, [&](std::int64_t i, std::int64_t count) { most = greater(most, load(row + i, count, kLess)); });
+  return greatest(most);
+}
+
+/// Turns the row into exp(x − most) and returns the sum. Registers are summed up a few at a time, then in double: a
+/// vocabulary is too long for f32 alone.
+double exponentiate(float* row, std::int64_t columns, float most) {
+  constexpr std::int64_t kTogether = 64 * kLanes;
+  double total = 0.0;
+  for (std::int64_t first = 0; first < columns; first += kTogether) {
+    Lanes some{};
+    for_lanes(std::min(kTogether, columns - first), [&](std::int64_t i, std::int64_t count) {
+      float* at = row + first + i;
+      const Lanes value = exponential(load(at, count, -std::numeric_limits<float>::infinity()) - most);
+      store(at, value, count);
+      some += value;
+    });
+    total += sum(some);
+  }
+  return total;
+}
+
+}  // namespace
+
+void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales,
+                   std::span<float> losses) {
+  BRAID_CHECK(
+      std::ssize(labels) == logits.rows && std::ssize(scales) == logits.rows && std::ssize(losses) == logits.rows,
+      "{} labels, {} scales and {} losses for {} rows", labels.size(), scales.size(), losses.size(), logits.rows);
+  for_rows(logits.rows, logits.columns, [&](std::int64_t t) {
+    const auto token = static_cast<std::size_t>(t);
+    const std::int32_t label = labels[token];
+    BRAID_CHECK(0 <= label && label < logits.columns, "label {} of {}", label, logits.columns);
+    float* row = logits.row(t);
+    const float most = greatest_of(row, logits.columns);
+    const double below = static_cast<double>(most) - row[label];
+    const double total = exponentiate(row, logits.columns, most);
+    losses[token] = static_cast<float>(below + std::log(total));
+    const auto factor = static_cast<float>(scales[token] / total);
+    for_lanes(logits.columns,
+              [&](std::int64_t i, std::int64_t count) { store(row + i, load(row + i, count) * factor, count); });
+    row[label] -= scales[token];
+  });
+}
+
+}  // namespace braid::kernels::cpu

@@ -1,0 +1,148 @@
+#include "kernels/matmul.h"
+
+#include "kernels/cpu/rows.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/tile_product.h"
+
+namespace braid::kernels::cpu {
+namespace {
+
+/// One call. op(b) is cut into panels of kPanel columns, op(a) into blocks of rows: a panel and a block make one job.
+struct Product {
+  float alpha = 1.0F;
+  ConstMatrix a;
+  bool a_transposed = false;
+  ConstMatrix b;
+  bool b_transposed = false;
+  bool accumulate = false;
+  Matrix c;
+
+  static constexpr std::int64_t kPanel = 64;
+  /// Numbers of a panel that one pass over a tile reads, so that they stay in the cache.
+  static constexpr std::int64_t kPanelPiece = 16384;
+
+  std::int64_t depth() const { return a_transposed ? a.rows : a.columns; }
+  std::int64_t panels() const { return (c.columns + kPanel - 1) / kPanel; }
+  std::int64_t panel_columns(std::int64_t panel) const { return std::min(kPanel, c.columns - panel * kPanel); }
+  /// The rows of a transposed a are read a piece at a time, and pieces of a few cache lines stall on memory.
+  std::int64_t block_rows() const { return a_transposed ? 192 : 48; }
+  /// The gradient of a weight takes activations as b: they are long, and used by few rows, so packing would not pay.
+  bool packs_b() const { return !a_transposed || b_transposed || c.columns % kLanes != 0; }
+};
+
+/// One panel of op(b), of any layout, as [depth, width] with the columns rounded up to lanes.
+struct Panel {
+  const float* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+void pack_rows(ConstMatrix b, float scale, std::int64_t width, float* to) {
+  for (std::int64_t k = 0; k < b.rows; ++k) {
+    for_lanes(b.columns, [&](std::int64_t j, std::int64_t count) {
+      store(to + k * width + j, load(b.row(k) + j, count) * scale);
+    });
+  }
+}
+
+void pack_transposed(ConstMatrix b, float scale, std::int64_t width, float* to) {
+  for_lanes(b.rows, [&](std::int64_t j, std::int64_t across) {
+    for_lanes(b.columns, [&](std::int64_t k, std::int64_t down) {
+      Lanes square[kLanes] = {};
+      for (std::int64_t i = 0; i < across; ++i) square[i] = load(b.row(j + i) + k, down) * scale;
+      transpose(square);
+      for (std::int64_t i = 0; i < down; ++i) store(to + (k + i) * width + j, square[i]);
+    });
+  });
+}
+
+/// alpha · op(b), panel after panel, each [depth, kPanel] at most.
+void pack_b(const Product& product, float* to) {
+  for_rows(product.panels(), product.depth() * Product::kPanel, [&](std::int64_t panel) {
+    const std::int64_t first = panel * Product::kPanel;
+    const std::int64_t last = first + product.panel_columns(panel);
+    float* packed = to + first * product.depth();
+    const float scale = product.a_transposed ? 1.0F : product.alpha;
+    if (product.b_transposed) {
+      pack_transposed(product.b.row_range(first, last), scale, round_up_to_lanes(last - first), packed);
+    } else {
+      pack_rows(product.b.column_range(first, last), scale, round_up_to_lanes(last - first), packed);
+    }
+  });
+}
+
+void copy(ConstMatrix from, Matrix to) {
+  for (std::int64_t i = 0; i < from.rows; ++i) std::copy_n(from.row(i), from.columns, to.row(i));
+}
+
+/// c (+)= op(a)'s rows [first_row, first_row + rows) · panel, into a c whose columns are the panel's width.
+void multiply(const Product& product, std::int64_t first_row, std::int64_t rows, std::int64_t width, Panel panel,
+              Matrix c) {
+  thread_local Scratch scratch;
+  const std::int64_t step = Product::kPanelPiece / (product.a_transposed ? Product::kPanel : width);
+  for (std::int64_t k = 0; k < product.depth(); k += step) {
+    const std::int64_t depth = std::min(step, product.depth() - k);
+    TileLeft left;
+    if (product.a_transposed) {
+      float* packed = scratch.at_least(step * round_up_to_lanes(rows));
+      const ConstMatrix piece = product.a.row_range(k, k + depth).column_range(first_row, first_row + rows);
+      pack_rows(piece, product.alpha, round_up_to_lanes(rows), packed);
+      left = {packed, 1, round_up_to_lanes(rows)};
+    } else {
+      left = {product.a.row(first_row) + k, product.a.stride, 1};
+    }
+    tile_product(rows, width, depth, left, panel.data + k * panel.stride, panel.stride, product.accumulate || k > 0,
+                 c.data, c.stride);
+  }
+}
+
+/// One job, by way of a tile where c's columns are not a multiple of kLanes.
+void multiply_block(const Product& product, std::int64_t first_row, std::int64_t rows, std::int64_t panel_index,
+                    Panel panel) {
+  thread_local Scratch scratch;
+  const std::int64_t first = panel_index * Product::kPanel;
+  const std::int64_t columns = product.panel_columns(panel_index);
+  const std::int64_t width = round_up_to_lanes(columns);
+  const Matrix c = product.c.row_range(first_row, first_row + rows).column_range(first, first + columns);
+  if (width == columns) return multiply(product, first_row, rows, width, panel, c);
+  const Matrix tile(scratch.at_least(rows * width), rows, columns, width);
+  if (product.accumulate) copy(c, tile);
+  multiply(product, first_row, rows, width, panel, tile);
+  copy(tile, c);
+}
+
+}  // namespace
+
+void matmul(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, float beta,
+            Matrix c) {
+  const Product product{alpha, a, a_transpose == Transpose::yes, b, b_transpose == Transpose::yes, beta != 0.0F, c};
+  const std::int64_t depth = product.depth();
+  BRAID_CHECK((product.a_transposed ? a.columns : a.rows) == c.rows &&
+                  (product.b_transposed ? b.rows : b.columns) == c.columns &&
+                  (product.b_transposed ? b.columns : b.rows) == depth,
+              "[{}, {}]{} [{}, {}]{} to [{}, {}]", a.rows, a.columns, product.a_transposed ? "ᵀ" : "", b.rows,
+              b.columns, product.b_transposed ? "ᵀ" : "", c.rows, c.columns);
+  BRAID_CHECK(beta == 0.0F || beta == 1.0F, "beta {}", beta);
+  if (depth == 0) {
+    for (std::int64_t i = 0; i < c.rows && !product.accumulate; ++i) std::fill_n(c.row(i), c.columns, 0.0F);
+    return;
+  }
+  thread_local Scratch scratch;
+  const float* packed = nullptr;
+  if (product.packs_b()) {
+    float* memory = scratch.at_least(product.panels() * depth * Product::kPanel);
+    pack_b(product, memory);
+    packed = memory;
+  }
+  const std::int64_t block_rows = product.block_rows();
+  const std::int64_t blocks = (c.rows + block_rows - 1) / block_rows;
+  for_rows(blocks * product.panels(), depth * block_rows, [&](std::int64_t job) {
+    const std::int64_t panel = job % product.panels();
+    const std::int64_t first_row = job / product.panels() * block_rows;
+    const std::int64_t first = panel * Product::kPanel;
+    multiply_block(product, first_row, std::min(block_rows, c.rows - first_row), panel,
+                   packed ? Panel{packed + first * depth, round_up_to_lanes(product.panel_columns(panel))}
+                          : Panel{b.data + first, b.stride});
+  });
+}
+
+}  // namespace braid::kernels::cpu

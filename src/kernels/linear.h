@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "kernels/matrix.h"
+
+namespace braid::kernels {
+
+namespace reference {
+
+/// y = x Wᵀ + bias. x [T, in], weight [out, in], bias [out] or empty, y [T, out].
+void linear_forward(ConstMatrix x, ConstMatrix weight, std::span<const float> bias, Matrix y);
+/// dx = dy W. dy [T, out], dx [T, in]. A frozen layer has no weight gradient.
+void linear_backward(ConstMatrix dy, ConstMatrix weight, Matrix dx);
+
+}  // namespace reference
+
+namespace cpu {
+
+/// A frozen linear layer whose weight is packed once for each direction, in the layout that oneDNN's matmul likes best.
+///
+/// Rows of the result do not depend on T, on their place, or on the number of threads. Not for concurrent use.
+class PackedLinear {
+ public:
+  /// Copies `weight` [out, in] and `bias` ([out] or empty); both may go away. `backward` false saves that copy.
+  PackedLinear(ConstMatrix weight, std::span<const float> bias, bool backward = true);
+  ~PackedLinear();
+  PackedLinear(PackedLinear&&) noexcept;
+  PackedLinear& operator=(PackedLinear&&) noexcept;
+
+  std::int64_t in() const;
+  std::int64_t out() const;
+  /// Bytes that the packed copies hold.
+  std::int64_t bytes() const;
+
+  /// y = x Wᵀ + bias.
+  void forward(ConstMatrix x, Matrix y) const;
+  /// dx = dy W.
+  void backward(ConstMatrix dy, Matrix dx) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cpu
+}  // namespace braid::kernels

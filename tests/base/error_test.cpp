@@ -1,0 +1,42 @@
+#include "base/error.h"
+
+#include <gtest/gtest.h>
+
+#include "base/units.h"
+
+namespace braid {
+namespace {
+
+TEST(Error, MessagesAreFormatted) {
+  EXPECT_STREQ(error("{}: {} is wrong; give {}", "f", 3, 4).what(), "f: 3 is wrong; give 4");
+  EXPECT_STREQ(error_at("f.yaml", 12, "bad", "good").what(), "f.yaml:12: bad; good");
+}
+
+TEST(Error, AFailedCheckSaysWhereAndWhat) {
+  const int stages = 0;
+  BRAID_CHECK(stages == 0, "never formatted");
+  try {
+    BRAID_CHECK(stages > 0, "a plan of {} stages", stages);
+    FAIL() << "no exception";
+  } catch (const InternalError& failure) {
+    const std::string message = failure.what();
+    EXPECT_NE(message.find("error_test.cpp:"), std::string::npos) << message;
+    EXPECT_NE(message.find("a plan of 0 stages (stages > 0)"), std::string::npos) << message;
+  }
+}
+
+TEST(Error, KindsAreToldApart) {
+  EXPECT_FALSE((std::is_base_of_v<Error, Failure>));
+  EXPECT_FALSE((std::is_base_of_v<Failure, Error>));
+  EXPECT_FALSE((std::is_base_of_v<Error, InternalError>));
+}
+
+TEST(Units, NanosecondsRoundToTheNearest) {
+  EXPECT_EQ(nanoseconds(1.5), 1'500'000'000);
+  EXPECT_EQ(nanoseconds(1.4e-9), 1);
+  EXPECT_EQ(nanoseconds(1.6e-9), 2);
+  EXPECT_EQ(nanoseconds(seconds(123456789)), 123456789);
+}
+
+}  // namespace
+}  // namespace braid

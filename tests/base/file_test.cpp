@@ -1,0 +1,88 @@
+#include "base/file.h"
+
+#include <algorithm>
+#include <fstream>
+#include <vector>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+std::vector<std::string> entries(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(File, ReadsBackWhatWasWritten) {
+  const TestFolder folder;
+  std::string bytes;
+  for (int i = 0; i < 70000; ++i) bytes.push_back(static_cast<char>(i * 7));
+  for (const std::string& content : {std::string(), std::string("\r\n\0x", 4), bytes}) {
+    write_file(folder / "f", content);
+    EXPECT_EQ(read_file(folder / "f"), content);
+  }
+}
+
+TEST(File, WritingMakesTheFoldersAboveAndLeavesNothingElse) {
+  const TestFolder folder;
+  write_file(folder.path() / "a" / "b" / "f", "x");
+  EXPECT_EQ(entries(folder.path() / "a" / "b"), std::vector<std::string>{"f"});
+}
+
+TEST(File, AWriterThatThrowsLeavesTheOldFileAndNothingElse) {
+  const TestFolder folder;
+  folder.write("f", "old");
+  const auto throwing = [](std::ostream& out) {
+    out << std::string(100000, 'x');
+    throw std::runtime_error("stop");
+  };
+  EXPECT_THROW(write_file(folder / "f", throwing), std::runtime_error);
+  EXPECT_EQ(read_file(folder / "f"), "old");
+  EXPECT_THROW(write_file(folder / "fresh", throwing), std::runtime_error);
+  EXPECT_EQ(entries(folder.path()), std::vector<std::string>{"f"});
+}
+
+TEST(File, AStreamThatFailsIsAFailure) {
+  const TestFolder folder;
+  EXPECT_THROW(write_file(folder / "f", [](std::ostream& out) { out.setstate(std::ios::badbit); }), Failure);
+  EXPECT_TRUE(entries(folder.path()).empty());
+}
+
+TEST(File, WhatCannotBeWrittenIsAFailure) {
+  const TestFolder folder;
+  folder.write("file", "x");
+  std::filesystem::create_directory(folder / "busy");
+  folder.write("busy/f", "x");
+  EXPECT_THROW(write_file(folder.path() / "file" / "below", "x"), Failure);
+  EXPECT_THROW(write_file(folder / "busy", "x"), Failure) << "a folder is in the way";
+  EXPECT_EQ(entries(folder.path()), (std::vector<std::string>{"busy", "file"}));
+}
+
+TEST(File, WhatCannotBeReadIsAnError) {
+  const TestFolder folder;
+  expect_error([&] { read_file(folder / "none"); }, "none: cannot be read (No such file or directory); ");
+  expect_error([&] { read_file(folder.path()); }, "is a folder; give a file");
+  expect_error([&] { hash_file(folder / "none"); }, "none: cannot be read");
+  expect_error([&] { read_file(folder / std::string(5000, 'n')); }, "cannot be read");
+}
+
+TEST(File, HashesAreThoseOfXxh3) {
+  // XXH128 of nothing and of "a".
+  EXPECT_EQ(hash_bytes(""), "99aa06d3014798d86001c324468d497f");
+  EXPECT_EQ(hash_bytes("a"), "a96faf705af16834e6c632b61e964e1f");
+}
+
+TEST(File, AFilesHashIsThatOfItsBytes) {
+  const TestFolder folder;
+  for (const std::size_t size : {0U, 1U, 240U, 1U << 20, (1U << 20) + 1}) {
+    const std::string content(size, 'q');
+    EXPECT_EQ(hash_file(folder.write("f", content)), hash_bytes(content)) << size;
+  }
+  EXPECT_NE(hash_bytes("ab"), hash_bytes("ba"));
+}
+
+}  // namespace
+}  // namespace braid

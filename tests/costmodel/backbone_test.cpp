@@ -1,0 +1,185 @@
+#include "costmodel/backbone.h"
+
+#include <cstring>
+#include <map>
+
+#include "base/node.h"
+#include "support.h"
+
+namespace braid::costmodel {
+namespace {
+
+/// Writes config.json with `changes` over one that is fine; an empty value leaves the key out.
+BackboneShape read_with(const std::map<std::string, std::string>& changes) {
+  std::map<std::string, std::string> fields = {
+      {"model_type", R"("llama")"}, {"hidden_act", R"("silu")"},  {"num_hidden_layers", "3"},
+      {"hidden_size", "64"},        {"intermediate_size", "112"}, {"num_attention_heads", "4"},
+      {"num_key_value_heads", "2"}, {"vocab_size", "160"},        {"max_position_embeddings", "256"},
+      {"rms_norm_eps", "1e-05"},    {"rope_theta", "10000.0"},    {"tie_word_embeddings", "false"},
+      {"attention_bias", "false"}};
+  for (const auto& [key, value] : changes) fields[key] = value;
+  std::string text;
+  for (const auto& [key, value] : fields) {
+    if (!value.empty()) text += fmt::format("{}\n  \"{}\": {}", text.empty() ? "{" : ",", key, value);
+  }
+  const TestFolder folder;
+  folder.write("config.json", text + "\n}\n");
+  BackboneShape shape = read_backbone(folder.path());
+  shape.name.clear();  // the folder's, another each time
+  return shape;
+}
+
+TEST(Backbone, ReadsWhatConfigSays) {
+  const BackboneShape shape = read_with({});
+  EXPECT_EQ(shape.architecture, Architecture::llama);
+  EXPECT_EQ(shape.layers, 3);
+  EXPECT_EQ(shape.hidden, 64);
+  EXPECT_EQ(shape.intermediate, 112);
+  EXPECT_EQ(shape.heads, 4);
+  EXPECT_EQ(shape.kv_heads, 2);
+  EXPECT_EQ(shape.head_dim, 16);
+  EXPECT_EQ(shape.vocabulary, 160);
+  EXPECT_EQ(shape.max_position, 256);
+  EXPECT_FALSE(shape.tied_head);
+  EXPECT_FALSE(shape.qkv_bias);
+  EXPECT_EQ(shape.norm_epsilon, 1e-5);
+  EXPECT_EQ(shape.rope_theta, 10000.0);
+  EXPECT_EQ(shape.rope_scaling, RopeScaling{});
+  EXPECT_EQ(shape.query_width(), 64);
+  EXPECT_EQ(shape.kv_width(), 32);
+  EXPECT_EQ(shape.qkv_width(), 128);
+}
+
+TEST(Backbone, WhatIsLeftOutTakesTransformersDefault) {
+  const BackboneShape shape = read_with({{"num_key_value_heads", ""},
+                                         {"rms_norm_eps", ""},
+                                         {"rope_theta", ""},
+                                         {"tie_word_embeddings", ""},
+                                         {"attention_bias", ""}});
+  EXPECT_EQ(shape.kv_heads, 4);
+  EXPECT_EQ(shape.norm_epsilon, 1e-6);
+  EXPECT_EQ(shape.rope_theta, 10000.0);
+  EXPECT_FALSE(shape.tied_head);
+  EXPECT_EQ(read_with({{"head_dim", "null"}}).head_dim, 16);
+  EXPECT_EQ(read_with({{"head_dim", "40"}}).head_dim, 40);
+  EXPECT_EQ(read_with({{"rope_scaling", R"({"rope_type": "default"})"}}).rope_scaling, RopeScaling{});
+  EXPECT_EQ(read_with({{"use_sliding_window", "false"}, {"sliding_window", "null"}}), read_with({}));
+}
+
+TEST(Backbone, WhatIsNotSupportedIsRefusedByName) {
+  const auto refused = [](const std::string& key, const std::string& value, const std::string& what) {
+    expect_error([&] { read_with({{key, value}}); }, "config.json:", what, "; ");
+  };
+  refused("model_type", R"("mistral")", "model_type 'mistral' is not supported; supported: llama, qwen2");
+  refused("model_type", "", "model_type '' is not supported");
+  refused("hidden_act", R"("gelu")", "hidden_act 'gelu' is not supported; supported: silu");
+  refused("mlp_bias", "true", "'mlp_bias' is not supported");
+  refused("attention_bias", "true", "'attention_bias' is not supported");
+  refused("use_sliding_window", "true", "'use_sliding_window' is not supported");
+  refused("quantization_config", R"({"bits": 4})", "'quantization_config' is not supported");
+  refused("rope_scaling", R"({"type": "linear", "factor": 2.0})", "rope_scaling type 'linear' is not supported");
+  refused("rope_scaling", R"({"rope_type": "yarn", "factor": 2.0})", "rope_scaling type 'yarn' is not supported");
+  refused("rope_scaling", R"({"rope_type": "llama3", "factor": 8.0})", "'low_freq_factor' is missing");
+  refused("rope_scaling",
+          R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 4.0,
+              "original_max_position_embeddings": 64})",
+          "high_freq_factor is not above low_freq_factor");
+}
+
+TEST(Backbone, NumbersThatMakeNoNetworkAreRefused) {
+  const auto refused = [](const std::string& key, const std::string& value, const std::string& what) {
+    expect_error([&] { read_with({{key, value}}); }, "config.json:", what, "; ");
+  };
+  for (const char* key : {"num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads",
+                          "num_key_value_heads", "vocab_size", "max_position_embeddings"}) {
+    refused(key, "0", fmt::format("'{}' is '0'", key));
+    refused(key, "-1", fmt::format("'{}' is '-1'", key));
+    refused(key, "2.5", fmt::format("'{}' is '2.5'", key));
+    refused(key, "\"2\"", fmt::format("'{}' is '2'", key));
+    refused(key, "99999999999999", fmt::format("'{}' is '99999999999999'", key));
+  }
+  for (const char* key :
+       {"num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "vocab_size"}) {
+    refused(key, "", fmt::format("'{}' is missing", key));
+  }
+  refused("num_key_value_heads", "3", "do not divide");
+  refused("num_key_value_heads", "8", "'num_key_value_heads' is '8'");
+  refused("head_dim", "15", "head size 15 is odd");
+  refused("rms_norm_eps", "-1.0", "'rms_norm_eps' is '-1.0'");
+}
+
+TEST(Backbone, AFolderThatIsNoneIsRefused) {
+  const TestFolder folder;
+  expect_error([&] { read_backbone(folder / "none"); }, "none: no such backbone; ", "llama2-7b");
+  expect_error([&] { read_backbone(folder.path()); }, "config.json: cannot be read");
+  folder.write("config.json", "{");
+  expect_error([&] { read_backbone(folder.path()); }, "config.json:1: not valid JSON");
+}
+
+TEST(Backbone, TheNameIsTheFolders) {
+  EXPECT_EQ(read_backbone(golden("llama")).name, "llama");
+  EXPECT_EQ(read_backbone(golden("llama") / "").name, "llama");
+}
+
+TEST(Backbone, ReadsConfigsAsTransformersWritesThem) {
+  const BackboneShape llama = read_backbone(golden("llama"));
+  EXPECT_EQ(llama.architecture, Architecture::llama);
+  EXPECT_EQ(llama.layers, 2);
+  EXPECT_FALSE(llama.tied_head);
+  EXPECT_FALSE(llama.rope_scaling.llama3);
+
+  const BackboneShape stretched = read_backbone(golden("llama3_rope"));
+  EXPECT_TRUE(stretched.tied_head);
+  EXPECT_EQ(stretched.rope_theta, 500000.0);
+  EXPECT_EQ(stretched.rope_scaling, (RopeScaling{true, 8.0, 1.0, 4.0, 64.0}));
+
+  const BackboneShape qwen = read_backbone(golden("qwen25"));
+  EXPECT_EQ(qwen.architecture, Architecture::qwen2);
+  EXPECT_TRUE(qwen.qkv_bias);
+  EXPECT_TRUE(qwen.tied_head);
+  EXPECT_EQ(qwen.head_dim, 8);
+  EXPECT_EQ(qwen.norm_epsilon, 1e-6);
+}
+
+/// Numbers in all tensors of a safetensors file, by its header.
+std::int64_t stored_numbers(const std::filesystem::path& file) {
+  const std::string content = read_file(file);
+  std::uint64_t length = 0;
+  std::memcpy(&length, content.data(), sizeof length);
+  const Node header = parse_json(std::string_view(content).substr(sizeof length, length), file.string());
+  std::int64_t total = 0;
+  for (const auto& [name, tensor] : header.fields) {
+    if (name == "__metadata__") continue;
+    std::int64_t numbers = 1;
+    for (const Node& extent : tensor.at("shape").items) numbers *= extent.as_integer("shape");
+    total += numbers;
+  }
+  return total;
+}
+
+TEST(Backbone, ParametersAreAsManyAsTheWeightsStored) {
+  for (const char* name : {"llama", "llama3_rope", "qwen25"}) {
+    std::int64_t stored = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(golden(name))) {
+      const std::string file = entry.path().filename();
+      if (file.starts_with("model") && file.ends_with(".safetensors")) stored += stored_numbers(entry.path());
+    }
+    EXPECT_EQ(read_backbone(golden(name)).parameters(), stored) << name;
+  }
+}
+
+TEST(Backbone, BuiltInShapesHaveThePublishedParameters) {
+  const std::map<std::string, std::int64_t> published = {
+      {"llama2-7b", 6'738'415'616},     {"llama2-13b", 13'015'864'320},   {"llama2-70b", 68'976'648'192},
+      {"llama3.1-8b", 8'030'261'248},   {"llama3.1-70b", 70'553'706'496}, {"qwen2.5-32b", 32'763'876'352},
+      {"tinyllama-1.1b", 1'100'048'384}};
+  for (const auto& [name, parameters] : published) {
+    EXPECT_EQ(builtin_backbone(name).parameters(), parameters) << name;
+    EXPECT_EQ(builtin_backbone(name).name, name);
+  }
+  for (const std::string& name : builtin_backbone_names()) EXPECT_EQ(builtin_backbone(name).name, name);
+  expect_error([] { builtin_backbone("llama9"); }, "unknown backbone 'llama9'; known: ", "llama2-7b", "qwen2.5-32b");
+}
+
+}  // namespace
+}  // namespace braid::costmodel

@@ -1,0 +1,214 @@
+#include "costmodel/cost_model.h"
+
+#include "costmodel/shapes.h"
+#include "support.h"
+
+namespace braid::costmodel {
+namespace {
+
+ProfileEntry entry(Operator op, OperatorShape shape, std::int64_t tokens, double seconds, std::int64_t context = 0) {
+  ProfileEntry point;
+  point.op = op;
+  point.shape = shape;
+  point.tokens = tokens;
+  point.context = context;
+  point.seconds = seconds;
+  point.source = "measured";
+  return point;
+}
+
+CostModel model_of(std::vector<ProfileEntry> entries) {
+  Profile profile;
+  profile.entries = std::move(entries);
+  return CostModel(profile);
+}
+
+OperatorCall call(Operator op, OperatorShape shape, std::int64_t tokens, double count = 1) {
+  return {op, Pass::forward, shape, tokens, 0, 0, count};
+}
+
+OperatorCall attend(std::int64_t prefix, std::int64_t context, double count = 1) {
+  return {Operator::attention, Pass::forward, {4, 2, 16}, context - prefix, context, prefix, count};
+}
+
+constexpr OperatorShape kLinear = {64, 128};
+
+/// A curve with an overhead, given out of order.
+CostModel linear_model() {
+  return model_of({entry(Operator::linear, kLinear, 512, 5.5), entry(Operator::linear, kLinear, 64, 1.0),
+                   entry(Operator::linear, kLinear, 128, 1.5), entry(Operator::rms_norm, {64}, 128, 0.25)});
+}
+
+/// Sequences of 64 and 128 tokens, measured in batches of 1 and 4; a quadratic curve.
+CostModel attention_model() {
+  return model_of(
+      {entry(Operator::attention, {4, 2, 16}, 64, 1.0, 64), entry(Operator::attention, {4, 2, 16}, 512, 16.0, 128)});
+}
+
+TEST(CostModel, MeasuredPointsComeBackExactly) {
+  const CostModel cost = linear_model();
+  for (const auto& [tokens, seconds] : {std::pair{64, 1.0}, {128, 1.5}, {512, 5.5}}) {
+    const Estimate estimate = cost.estimate(call(Operator::linear, kLinear, tokens));
+    EXPECT_EQ(estimate.seconds, seconds);
+    EXPECT_EQ(estimate.extrapolated_seconds, 0.0);
+  }
+}
+
+TEST(CostModel, BetweenPointsTimeIsLinearAndMeasured) {
+  const CostModel cost = linear_model();
+  double before = 1.0;
+  for (std::int64_t tokens = 65; tokens < 512; ++tokens) {
+    const Estimate estimate = cost.estimate(call(Operator::linear, kLinear, tokens));
+    EXPECT_GE(estimate.seconds, before);
+    EXPECT_LE(estimate.seconds, 5.5);
+    EXPECT_EQ(estimate.extrapolated_seconds, 0.0);
+    before = estimate.seconds;
+  }
+  EXPECT_DOUBLE_EQ(cost.estimate(call(Operator::linear, kLinear, 96)).seconds, 1.25);
+  EXPECT_DOUBLE_EQ(cost.estimate(call(Operator::linear, kLinear, 320)).seconds, 3.5);
+}
+
+TEST(CostModel, TimeIsLinearInCountAndAddsUp) {
+  const CostModel cost = linear_model();
+  const std::vector<OperatorCall> calls = {call(Operator::linear, kLinear, 96, 3),
+                                           call(Operator::rms_norm, {64}, 128, 2),
+                                           call(Operator::linear, kLinear, 1000, 0.5)};
+  Estimate sum;
+  for (OperatorCall one : calls) {
+    const double count = one.count;
+    one.count = 1;
+    const Estimate once = cost.estimate(one);
+    sum += {once.seconds * count, once.extrapolated_seconds * count};
+  }
+  const Estimate total = cost.estimate(calls);
+  EXPECT_DOUBLE_EQ(total.seconds, sum.seconds);
+  EXPECT_DOUBLE_EQ(total.extrapolated_seconds, sum.extrapolated_seconds);
+  EXPECT_EQ(cost.estimate(std::span<const OperatorCall>()).seconds, 0.0);
+}
+
+TEST(CostModel, WhatLiesOutsideTheMeasuredRangeIsCountedAsExtrapolated) {
+  const CostModel cost = linear_model();
+  const Estimate below = cost.estimate(call(Operator::linear, kLinear, 1));
+  EXPECT_EQ(below.seconds, 1.0);
+  EXPECT_EQ(below.extrapolated_seconds, below.seconds);
+  const Estimate above = cost.estimate(call(Operator::linear, kLinear, 1024));
+  EXPECT_DOUBLE_EQ(above.seconds, 5.5 + 512 * 4.0 / 384) << "the last slope goes on";
+  EXPECT_EQ(above.extrapolated_seconds, above.seconds);
+  EXPECT_GE(above.seconds, cost.estimate(call(Operator::linear, kLinear, 1023)).seconds);
+  const Estimate lone = cost.estimate(call(Operator::rms_norm, {64}, 256));
+  EXPECT_DOUBLE_EQ(lone.seconds, 0.5) << "one point alone: in proportion";
+  EXPECT_EQ(lone.extrapolated_seconds, lone.seconds);
+}
+
+TEST(CostModel, NoWorkCostsNothing) {
+  EXPECT_EQ(linear_model().estimate(call(Operator::linear, kLinear, 0)).seconds, 0.0);
+  EXPECT_EQ(linear_model().estimate(call(Operator::linear, kLinear, 64, 0)).seconds, 0.0);
+}
+
+TEST(CostModel, ALastStretchThatFallsIsNotFollowedDown) {
+  const CostModel cost =
+      model_of({entry(Operator::linear, kLinear, 64, 2.0), entry(Operator::linear, kLinear, 128, 1.0)});
+  EXPECT_EQ(cost.estimate(call(Operator::linear, kLinear, 100000)).seconds, 1.0);
+}
+
+TEST(CostModel, AttentionIsCountedPerSequence) {
+  const CostModel cost = attention_model();
+  EXPECT_EQ(cost.estimate(attend(0, 64)).seconds, 1.0);
+  EXPECT_EQ(cost.estimate(attend(0, 128)).seconds, 4.0) << "four sequences were measured in one run";
+  EXPECT_DOUBLE_EQ(cost.estimate(attend(0, 128, 3)).seconds, 12.0);
+  EXPECT_EQ(cost.estimate(attend(0, 128)).extrapolated_seconds, 0.0);
+  const Estimate longer = cost.estimate(attend(0, 512));
+  EXPECT_DOUBLE_EQ(longer.seconds, 4.0 * 16) << "beyond the last point with the square of the length";
+  EXPECT_EQ(longer.extrapolated_seconds, longer.seconds);
+}
+
+TEST(CostModel, ChunksOfASequenceCostTogetherWhatItCosts) {
+  const CostModel cost = attention_model();
+  const double whole = cost.estimate(attend(0, 120)).seconds;
+  const Estimate first = cost.estimate(attend(0, 70)), second = cost.estimate(attend(70, 120));
+  EXPECT_DOUBLE_EQ(first.seconds + second.seconds, whole);
+  EXPECT_EQ(second.extrapolated_seconds, second.seconds) << "a chunk with a prefix was never measured";
+}
+
+TEST(CostModel, AnUnknownShapeIsRefusedWithTheOnesThatAreThere) {
+  const CostModel cost = linear_model();
+  expect_error(
+      [&] {
+        cost.estimate(call(Operator::linear, {64, 129}, 64));
+      },
+      "the profile has no 'linear' forward of shape [64, 129]; it has: [64, 128]; ", "braid profile");
+  expect_error(
+      [&] {
+        cost.estimate(call(Operator::rope, {6, 16}, 64));
+      },
+      "'rope' forward of shape [6, 16]; it has: none");
+  expect_error([&] { cost.estimate(attend(0, 64)); }, "'attention' forward");
+  OperatorCall backward = call(Operator::linear, kLinear, 64);
+  backward.pass = Pass::backward;
+  expect_error([&] { cost.estimate(backward); }, "'linear' backward of shape [64, 128]");
+}
+
+CostModel lora_model() {
+  return model_of({entry(Operator::lora, {64, 128, 8, 2}, 100, 1.0), entry(Operator::lora, {64, 128, 8, 2}, 200, 2.0),
+                   entry(Operator::lora, {64, 128, 32, 2}, 100, 3.0), entry(Operator::lora, {64, 128, 32, 2}, 200, 6.0),
+                   entry(Operator::lora, {64, 128, 16, 1}, 100, 50.0)});
+}
+
+TEST(CostModel, BetweenMeasuredRanksTimeIsLinearInRank) {
+  const CostModel cost = lora_model();
+  const auto at = [&](std::int64_t rank, std::int64_t tokens) {
+    return cost.estimate(call(Operator::lora, {64, 128, rank, 2}, tokens));
+  };
+  EXPECT_EQ(at(8, 100).seconds, 1.0);
+  EXPECT_EQ(at(32, 100).seconds, 3.0);
+  EXPECT_DOUBLE_EQ(at(20, 100).seconds, 2.0) << "adapters on other modules do not count";
+  EXPECT_DOUBLE_EQ(at(20, 150).seconds, 3.0);
+  EXPECT_EQ(at(20, 150).extrapolated_seconds, 0.0);
+  EXPECT_EQ(at(20, 400).extrapolated_seconds, at(20, 400).seconds) << "within the ranks, beyond the tokens";
+  for (std::int64_t rank = 8; rank < 32; ++rank) EXPECT_LE(at(rank, 130).seconds, at(rank + 1, 130).seconds);
+}
+
+TEST(CostModel, OutsideTheMeasuredRanksTimeIsLevelBelowAndInProportionAbove) {
+  const CostModel cost = lora_model();
+  const Estimate below = cost.estimate(call(Operator::lora, {64, 128, 4, 2}, 100));
+  EXPECT_EQ(below.seconds, 1.0);
+  EXPECT_EQ(below.extrapolated_seconds, 1.0);
+  const Estimate above = cost.estimate(call(Operator::lora, {64, 128, 64, 2}, 100, 3));
+  EXPECT_DOUBLE_EQ(above.seconds, 3 * 6.0);
+  EXPECT_DOUBLE_EQ(above.extrapolated_seconds, 3 * 6.0);
+}
+
+TEST(CostModel, AdaptersOnOtherModulesOrWithDropoutAreNotGuessed) {
+  const CostModel cost = lora_model();
+  expect_error(
+      [&] {
+        cost.estimate(call(Operator::lora, {64, 256, 8, 2}, 100));
+      },
+      "'lora' forward of shape [64, 256, 8, 2]");
+  expect_error([&] { cost.estimate(call(Operator::lora_dropout, {64, 128, 8, 2}, 100)); }, "'lora_dropout'", "none");
+}
+
+TEST(CostModel, AStageCostsWhatItsOperatorsCost) {
+  const BackboneShape backbone = small_backbone();
+  const MicrobatchLoad load = load_of(adapter_on_all(8), {40, 60});
+  const StageShape stage = {6, true, true};
+  std::vector<OperatorCall> calls;
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    for (const OperatorCall& one : stage_operators(backbone, stage, load, pass)) calls.push_back(one);
+  }
+  // A machine on which each kind of work takes a microsecond a token.
+  std::vector<ProfileEntry> entries;
+  double expected = 0;
+  for (const OperatorCall& one : calls) {
+    const std::int64_t context = one.context;
+    entries.push_back(entry(one.op, one.shape, one.tokens, 1e-6 * static_cast<double>(one.tokens), context));
+    entries.back().pass = one.pass;
+    expected += 1e-6 * static_cast<double>(one.tokens) * one.count;
+  }
+  const Estimate estimate = model_of(entries).estimate(calls);
+  EXPECT_NEAR(estimate.seconds, expected, 1e-12);
+  EXPECT_EQ(estimate.extrapolated_seconds, 0.0);
+}
+
+}  // namespace
+}  // namespace braid::costmodel

@@ -1,0 +1,213 @@
+#include "costmodel/operators.h"
+
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "costmodel/shapes.h"
+#include "support.h"
+
+namespace braid::costmodel {
+namespace {
+
+constexpr Pass kPasses[] = {Pass::forward, Pass::backward};
+constexpr StageShape kWhole = {6, true, true};
+
+/// Tokens that each kind of work goes over; attention apart by length, as it is not linear in it.
+using Work = std::map<std::tuple<Operator, Pass, OperatorShape, std::int64_t, std::int64_t>, double>;
+
+Work work_of(const std::vector<OperatorCall>& calls) {
+  Work work;
+  for (const OperatorCall& call : calls) {
+    work[{call.op, call.pass, call.shape, call.context, call.prefix}] += call.count * static_cast<double>(call.tokens);
+  }
+  return work;
+}
+
+Work sum(Work a, const Work& b) {
+  for (const auto& [key, tokens] : b) a[key] += tokens;
+  return a;
+}
+
+double times(const std::vector<OperatorCall>& calls, Operator op) {
+  double count = 0;
+  for (const OperatorCall& call : calls) count += call.op == op ? call.count : 0;
+  return count;
+}
+
+bool is_lora(Operator op) {
+  return op == Operator::lora || op == Operator::lora_dropout;
+}
+
+TEST(Operators, NamesRoundTrip) {
+  for (int i = 0; i < kOperatorCount; ++i) {
+    const auto op = static_cast<Operator>(i);
+    EXPECT_FALSE(name(op).empty());
+    EXPECT_EQ(operator_of(name(op)), op);
+  }
+  EXPECT_EQ(name(Operator::all_reduce), "all_reduce");
+  for (const Pass pass : {Pass::forward, Pass::backward, Pass::parameters}) EXPECT_EQ(pass_of(name(pass)), pass);
+  expect_error([] { operator_of("gemm"); }, "unknown operator 'gemm'; known: embedding, ", "all_reduce");
+  expect_error([] { pass_of("sideways"); }, "unknown pass 'sideways'; known: forward, backward, parameters");
+}
+
+TEST(Operators, GroupsPartitionTheModules) {
+  std::array<int, kModuleCount> seen{};
+  for (const ModuleGroup group : kModuleGroups) {
+    const std::vector<Module> modules = modules_of(group);
+    for (const Module module : modules) {
+      ++seen[static_cast<std::size_t>(module)];
+      EXPECT_EQ(module_shape(small_backbone(), module).in, module_shape(small_backbone(), modules[0]).in);
+    }
+  }
+  for (const int count : seen) EXPECT_EQ(count, 1);
+}
+
+TEST(Operators, LoraShapeCountsTargetsOnly) {
+  const BackboneShape backbone = small_backbone();
+  const AdapterShape shape = adapter(4, {Module::q, Module::v, Module::down});
+  EXPECT_EQ(lora_shape(backbone, shape, ModuleGroup::qkv), (OperatorShape{96, 120 + 40, 4, 2}));
+  EXPECT_EQ(lora_shape(backbone, shape, ModuleGroup::o)[3], 0);
+  EXPECT_EQ(lora_shape(backbone, shape, ModuleGroup::gate_up)[3], 0);
+  EXPECT_EQ(lora_shape(backbone, shape, ModuleGroup::down), (OperatorShape{250, 96, 4, 1}));
+}
+
+TEST(Operators, WorkOfTasksSideBySideIsTheSumOfTheirs) {
+  const BackboneShape backbone = small_backbone();
+  const MicrobatchLoad a = load_of(adapter_on_all(4), {10, 30});
+  AdapterShape with_dropout = adapter_on_all(8);
+  with_dropout.dropout = 0.1;
+  const MicrobatchLoad b = load_of(with_dropout, {25});
+  const MicrobatchLoad c = load_of(adapter_on_all(4), {30, 30, 7});
+  for (const Pass pass : kPasses) {
+    const auto work = [&](const MicrobatchLoad& load) {
+      return work_of(stage_operators(backbone, kWhole, load, pass));
+    };
+    EXPECT_EQ(work(together(together(a, b), c)), sum(sum(work(a), work(b)), work(c)));
+  }
+}
+
+TEST(Operators, AdaptersAloneTellTasksApart) {
+  const BackboneShape backbone = small_backbone();
+  const auto without_lora = [&](const AdapterShape& shape, Pass pass) {
+    auto calls = stage_operators(backbone, kWhole, load_of(shape, {40}), pass);
+    std::erase_if(calls, [](const OperatorCall& call) { return is_lora(call.op); });
+    return calls;
+  };
+  for (const Pass pass : kPasses) {
+    EXPECT_EQ(without_lora(adapter_on_all(4), pass), without_lora(adapter_on_all(64), pass));
+  }
+  EXPECT_EQ(without_lora(adapter(4, {}), Pass::forward), without_lora(adapter_on_all(4), Pass::forward));
+}
+
+TEST(Operators, StagesOfASplitDoTheWorkOfTheWhole) {
+  const BackboneShape backbone = small_backbone();
+  const MicrobatchLoad load = together(load_of(adapter_on_all(4), {10, 30}), load_of(adapter(8, {Module::o}), {25}));
+  for (const Pass pass : kPasses) {
+    const auto work = [&](const StageShape& stage) {
+      Work all = work_of(stage_operators(backbone, stage, load, pass));
+      std::erase_if(all, [](const auto& entry) { return std::get<0>(entry.first) == Operator::dispatch; });
+      return all;
+    };
+    const Work whole = work(kWhole);
+    EXPECT_EQ(sum(work({1, true, false}), work({5, false, true})), whole);
+    EXPECT_EQ(sum(sum(work({2, true, false}), work({3, false, false})), work({1, false, true})), whole);
+  }
+}
+
+TEST(Operators, AttentionRunsOnceASequenceAndLayer) {
+  const BackboneShape backbone = small_backbone();
+  const MicrobatchLoad load = load_of(adapter_on_all(4), {10, 30, 10, 10, 25});
+  const auto forward = stage_operators(backbone, kWhole, load, Pass::forward);
+  EXPECT_EQ(times(forward, Operator::attention), 5.0 * 6);
+  EXPECT_EQ(times(stage_operators(backbone, kWhole, load, Pass::backward), Operator::attention), 5.0 * 6);
+  for (const OperatorCall& call : forward) {
+    if (call.op == Operator::attention && call.context == 10) {
+      EXPECT_EQ(call.count, 3.0 * 6);
+    }
+  }
+}
+
+TEST(Operators, AChunkAttendsToWhatCameBefore) {
+  MicrobatchLoad load = load_of(adapter_on_all(4), {});
+  load.tokens = load.tasks[0].tokens = 12;
+  load.sequences = {{30, 42}};
+  int found = 0;
+  for (const OperatorCall& call : stage_operators(small_backbone(), kWhole, load, Pass::forward)) {
+    if (call.op != Operator::attention) continue;
+    ++found;
+    EXPECT_EQ(call.tokens, 12);
+    EXPECT_EQ(call.context, 42);
+    EXPECT_EQ(call.prefix, 30);
+  }
+  EXPECT_EQ(found, 1);
+}
+
+TEST(Operators, NothingBelowTheLowestAdapterIsDifferentiated) {
+  const BackboneShape backbone = small_backbone();
+  const MicrobatchLoad feed_forward = load_of(adapter(4, {Module::down}), {20});
+  const MicrobatchLoad attention = load_of(adapter(4, {Module::q}), {20});
+  const auto backward = [&](const StageShape& stage, const MicrobatchLoad& load) {
+    return stage_operators(backbone, stage, load, Pass::backward);
+  };
+  EXPECT_EQ(times(backward({3, true, false}, feed_forward), Operator::attention), 2.0);
+  EXPECT_EQ(times(backward({3, true, false}, attention), Operator::attention), 3.0);
+  EXPECT_EQ(times(backward({3, false, false}, feed_forward), Operator::attention), 3.0);
+
+  double parameters_only = 0;
+  for (const OperatorCall& call : backward({3, true, false}, attention)) {
+    if (call.pass == Pass::parameters) parameters_only += call.count;
+  }
+  EXPECT_EQ(parameters_only, 1.0);
+  for (const OperatorCall& call : backward({3, false, false}, attention)) EXPECT_NE(call.pass, Pass::parameters);
+}
+
+TEST(Operators, EmbeddingAndHeadBelongToTheirStages) {
+  const BackboneShape backbone = small_backbone();
+  const MicrobatchLoad load = load_of(adapter_on_all(4), {20, 20});
+  const auto count = [&](const StageShape& stage, Operator op) {
+    return times(stage_operators(backbone, stage, load, Pass::forward), op);
+  };
+  for (const bool has : {false, true}) {
+    EXPECT_EQ(count({2, has, false}, Operator::embedding), has ? 1.0 : 0.0);
+    EXPECT_EQ(count({2, false, has}, Operator::head_loss), has ? 1.0 : 0.0);
+    EXPECT_EQ(count({2, has, has}, Operator::dispatch), 1.0);
+  }
+  for (const OperatorCall& call : stage_operators(backbone, kWhole, load, Pass::forward)) {
+    if (call.op == Operator::head_loss) {
+      EXPECT_EQ(call.tokens, load.scored);
+    }
+  }
+}
+
+TEST(Operators, FlopsAreTwoAMultiplyAdd) {
+  const BackboneShape backbone = small_backbone();
+  constexpr double kTokens = 37;
+  const MicrobatchLoad load = load_of(adapter_on_all(4), {37});
+  const double linears = static_cast<double>(backbone.layer_parameters() - 2 * backbone.hidden);
+  // QK^T and PV over the causal triangle; backward computes QK^T again and four gradients' products.
+  const double triangle = 2 * kTokens * (kTokens + 1) / 2 * static_cast<double>(backbone.query_width());
+  const double head = 4 * (kTokens - 1) * static_cast<double>(backbone.vocabulary * backbone.hidden);
+  const auto flops = [&](const StageShape& stage, Pass pass) {
+    return backbone_flops(stage_operators(backbone, stage, load, pass));
+  };
+  EXPECT_DOUBLE_EQ(flops({2, false, false}, Pass::forward), 2 * (2 * kTokens * linears + 2 * triangle));
+  EXPECT_DOUBLE_EQ(flops({2, false, false}, Pass::backward), 2 * (2 * kTokens * linears + 5 * triangle));
+  EXPECT_DOUBLE_EQ(flops({2, false, true}, Pass::forward) - flops({2, false, false}, Pass::forward), head);
+}
+
+TEST(Operators, ChunksOfASequenceHaveItsFlops) {
+  const BackboneShape backbone = small_backbone();
+  const auto flops = [&](std::int64_t prefix, std::int64_t context, Pass pass) {
+    MicrobatchLoad load = load_of(adapter_on_all(4), {});
+    load.tokens = load.tasks[0].tokens = context - prefix;
+    load.sequences = {{prefix, context}};
+    return backbone_flops(stage_operators(backbone, {3, false, false}, load, pass));
+  };
+  for (const Pass pass : kPasses) {
+    EXPECT_DOUBLE_EQ(flops(0, 20, pass) + flops(20, 36, pass) + flops(36, 50, pass), flops(0, 50, pass));
+  }
+}
+
+}  // namespace
+}  // namespace braid::costmodel

@@ -1,0 +1,116 @@
+#include "costmodel/profile.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <vector>
+
+#include "support.h"
+
+namespace braid::costmodel {
+namespace {
+
+Profile full_profile() {
+  Profile profile;
+  profile.machine = "a \"fast\" machine — 2 cores";
+  profile.versions = {"oneDNN 2.6.0", "braid 0.1.0"};
+  profile.threads = 2;
+  profile.corunning_ranks = 4;
+  profile.peak_flops = 123456789012.345;
+  profile.memory_bytes = 7'000'000'001;
+  profile.measured_at = "2024-05-06T07:08:09Z";
+  const std::vector<double> awkward = {0.1, 1e-300, 1.0 / 3, 5e-324, std::numeric_limits<double>::max(),
+                                       0.0, 1e22,   3.0};
+  for (int op = 0; op < kOperatorCount; ++op) {
+    for (const Pass pass : {Pass::forward, Pass::backward, Pass::parameters}) {
+      ProfileEntry entry;
+      entry.op = static_cast<Operator>(op);
+      entry.pass = pass;
+      entry.dtype = op % 2 == 0 ? "f32" : "bf16";
+      entry.tp = 1 + op % 3;
+      for (int i = 0; i < op % 5; ++i) entry.shape[static_cast<std::size_t>(i)] = 100 + i;
+      entry.tokens = 64 * op;
+      entry.context = op;
+      entry.seconds = awkward[static_cast<std::size_t>(op) % awkward.size()];
+      entry.spread = entry.seconds / 7;
+      entry.count = 20;
+      entry.source = op % 2 == 0 ? "measured" : "derived from the datasheet";
+      profile.entries.push_back(entry);
+    }
+  }
+  return profile;
+}
+
+Profile parsed(const std::string& text) {
+  return profile_from(parse_json(text, "p.json"));
+}
+
+/// The JSON of a profile with one entry, with `from` in it replaced.
+std::string text_with(const std::string& from, const std::string& to) {
+  Profile profile;
+  profile.machine = "m";
+  profile.entries.push_back({Operator::linear, Pass::forward, "f32", 1, {64, 128}, 256, 0, 0.5, 0.1, 9, "measured"});
+  std::string text = to_json(profile);
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Profile, RoundTripsToTheByte) {
+  for (const Profile& profile : {full_profile(), Profile()}) {
+    const std::string text = to_json(profile);
+    EXPECT_EQ(to_json(parsed(text)), text);
+  }
+}
+
+TEST(Profile, EveryFieldComesBack) {
+  const Profile profile = full_profile();
+  const TestFolder folder;
+  const Profile back = read_profile(folder.write("p.json", to_json(profile)));
+  EXPECT_EQ(back.machine, profile.machine);
+  EXPECT_EQ(back.versions, profile.versions);
+  EXPECT_EQ(back.threads, profile.threads);
+  EXPECT_EQ(back.corunning_ranks, profile.corunning_ranks);
+  EXPECT_EQ(back.peak_flops, profile.peak_flops);
+  EXPECT_EQ(back.memory_bytes, profile.memory_bytes);
+  EXPECT_EQ(back.measured_at, profile.measured_at);
+  ASSERT_EQ(back.entries.size(), profile.entries.size());
+  for (std::size_t i = 0; i < back.entries.size(); ++i) {
+    const ProfileEntry &a = back.entries[i], &b = profile.entries[i];
+    EXPECT_EQ(
+        std::tie(a.op, a.pass, a.dtype, a.tp, a.shape, a.tokens, a.context, a.seconds, a.spread, a.count, a.source),
+        std::tie(b.op, b.pass, b.dtype, b.tp, b.shape, b.tokens, b.context, b.seconds, b.spread, b.count, b.source));
+  }
+}
+
+TEST(Profile, OneEntryALine) {
+  const std::string text = to_json(full_profile());
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  Profile shorter = full_profile();
+  shorter.entries.pop_back();
+  const std::string less = to_json(shorter);
+  EXPECT_EQ(lines - std::count(less.begin(), less.end(), '\n'), 1);
+}
+
+TEST(Profile, WhatIsNotAProfileIsRefusedWithItsLine) {
+  const auto refused = [](const std::string& from, const std::string& to, const auto&... parts) {
+    expect_error([&] { parsed(text_with(from, to)); }, "p.json:", parts...);
+  };
+  refused("\"format\": 1", "\"format\": 2", "p.json:2: unknown format; this build reads format 1");
+  refused("\"format\": 1,", "", "'format' is missing");
+  refused("\"linear\"", "\"gemm\"", "p.json:10: unknown operator 'gemm'; known: ", "lora_dropout");
+  refused("\"forward\"", "\"sideways\"", "unknown pass 'sideways'; known: ");
+  refused("[64,128]", "[1,2,3,4,5]", "too many numbers");
+  refused("[64,128]", "[0]", "'shape' is '0'");
+  refused("[64,128]", "64", "'shape' is '64'; give a list");
+  refused("\"seconds\":0.5", "\"seconds\":-0.5", "'seconds' is '-0.5'; give seconds >= 0");
+  refused("\"seconds\":0.5,", "", "'seconds' is missing");
+  refused("\"tokens\":256", "\"tokens\":-1", "'tokens' is '-1'");
+  refused("\"threads\": 1", "\"threads\": 0", "'threads' is '0'");
+  refused("\"machine\": \"m\",", "", "'machine' is missing");
+  expect_error([] { parsed("[]"); }, "p.json:1: a list stands where keys are expected");
+  expect_error([] { read_profile("/nowhere/p.json"); }, "/nowhere/p.json: cannot be read");
+}
+
+}  // namespace
+}  // namespace braid::costmodel

@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+/// Which folder of src/ may include which. A folder that is not here has no place in src/ yet: give it a row.
+namespace braid {
+namespace {
+
+using Folders = std::map<std::string, std::set<std::string>>;
+
+const Folders kMayInclude = {
+    {"base", {}},
+    {"costmodel", {"base"}},
+    {"workload", {"base", "costmodel"}},
+    {"planner", {"base", "costmodel", "workload"}},
+    {"traces", {"base", "costmodel", "workload"}},
+    {"sim", {"base", "costmodel", "workload", "planner", "traces"}},
+    {"kernels", {"base", "costmodel"}},
+    {"exec", {"base", "costmodel", "workload", "planner", "kernels"}},
+    {"cli", {"base", "costmodel", "workload", "planner", "traces", "sim", "kernels", "exec"}},
+};
+
+bool is_source(const std::filesystem::path& path) {
+  static const std::set<std::string> kExtensions = {".h", ".cpp", ".cu", ".cuh", ".inc"};
+  return kExtensions.contains(path.extension());
+}
+
+/// What `content`, a file of `folder`, includes against the table, one line each: "FILE:LINE: ...".
+std::vector<std::string> violations_in(const std::string& file, const std::string& folder, std::istream& content) {
+  static const std::regex kInclude(R"(^\s*#\s*include\s*(["<])([^">]*)[">])");
+  std::vector<std::string> violations;
+  std::string text;
+  for (int line = 1; std::getline(content, text); ++line) {
+    std::smatch match;
+    if (!std::regex_search(text, match, kInclude)) continue;
+    const std::string included = match[2];
+    const std::string target = included.substr(0, included.find('/'));
+    if (match[1] == "<" && !kMayInclude.contains(target)) continue;  // a library's
+    const auto say = [&](const std::string& what) {
+      violations.push_back(file + ":" + std::to_string(line) + ": " + what);
+    };
+    if (target == included || !kMayInclude.contains(target)) {
+      say("\"" + included + "\" begins with no folder of src/");
+    } else if (target != folder && !kMayInclude.at(folder).contains(target)) {
+      say(folder + " may not include " + target);
+    }
+  }
+  return violations;
+}
+
+std::vector<std::string> violations_under(const std::filesystem::path& source) {
+  std::vector<std::string> violations;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source)) {
+    const std::filesystem::path path = std::filesystem::relative(entry.path(), source);
+    const std::string folder = *path.begin();
+    if (path == folder && entry.is_directory() && !kMayInclude.contains(folder)) {
+      violations.push_back(folder + ": a folder without a row in this test's table");
+    }
+    if (!entry.is_regular_file() || !is_source(path)) continue;
+    if (path == folder) {
+      violations.push_back(folder + ": a source file outside any folder");
+    } else if (kMayInclude.contains(folder)) {
+      std::ifstream content(entry.path());
+      const auto found = violations_in(path, folder, content);
+      violations.insert(violations.end(), found.begin(), found.end());
+    }
+  }
+  std::sort(violations.begin(), violations.end());
+  return violations;
+}
+
+TEST(IncludeDirections, TheTableHasNoCycles) {
+  std::set<std::string> placed;
+  while (placed.size() < kMayInclude.size()) {
+    const std::size_t before = placed.size();
+    for (const auto& [folder, targets] : kMayInclude) {
+      if (std::includes(placed.begin(), placed.end(), targets.begin(), targets.end())) placed.insert(folder);
+    }
+    ASSERT_GT(placed.size(), before) << "folders that include each other in a ring";
+  }
+}
+
+TEST(IncludeDirections, SourcesKeepToTheTable) {
+  const std::filesystem::path source = std::filesystem::path(BRAID_SOURCE_DIR) / "src";
+  ASSERT_TRUE(std::filesystem::exists(source / "base" / "error.h")) << "looking in the wrong place";
+  for (const std::string& violation : violations_under(source)) ADD_FAILURE() << "src/" << violation;
+}
+
+/// A tree of its own, spoilt in every way that the test above must catch.
+TEST(IncludeDirections, TheScannerCatchesWhatIsWrong) {
+  const std::filesystem::path root =
+      std::filesystem::temp_directory_path() / ("braid_include_directions_test." + std::to_string(::getpid()));
+  std::filesystem::remove_all(root);
+  const auto write = [&](const std::string& name, const std::string& content) {
+    std::filesystem::create_directories((root / name).parent_path());
+    std::ofstream(root / name) << content;
+  };
+  write("base/good.h", "#include <vector>\n#include \"base/error.h\"\n// #include \"sim/replay.h\"\n");
+  write("base/bad.h", "#pragma once\n#include \"costmodel/profile.h\"\n");
+  write("sim/bad.cpp", "  #  include \"exec/runner.h\"  // why not\n#include \"planner/plan.h\"\n");
+  write("exec/deep/bad.cu", "#include \"sim/replay.h\"\n#include \"kernels/cpu/rows.h\"\n");
+  write("kernels/bad.inc", "#include \"rows.h\"\n#include \"../base/error.h\"\n");
+  write("cli/good.cpp", "#include \"sim/replay.h\"\n#include \"exec/runner.h\"\n#include \"cli/command.h\"\n");
+  write("planner/bad.h", "#include <cli/command.h>\n");
+  write("sim/notes.md", "#include \"exec/runner.h\"\n");
+  write("extra/thing.h", "#include \"base/error.h\"\n");
+  write("loose.cpp", "");
+  EXPECT_EQ(violations_under(root), (std::vector<std::string>{
+                                        "base/bad.h:2: base may not include costmodel",
+                                        "exec/deep/bad.cu:1: exec may not include sim",
+                                        "extra: a folder without a row in this test's table",
+                                        "kernels/bad.inc:1: \"rows.h\" begins with no folder of src/",
+                                        "kernels/bad.inc:2: \"../base/error.h\" begins with no folder of src/",
+                                        "loose.cpp: a source file outside any folder",
+                                        "planner/bad.h:1: planner may not include cli",
+                                        "sim/bad.cpp:1: sim may not include exec",
+                                    }));
+  std::filesystem::remove_all(root);
+}
+
+}  // namespace
+}  // namespace braid
