@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/attention.h"
+#include "planner/program.h"
+#include "workload/dataset.h"
+
+namespace braid::exec {
+
+/// Rows [first, last) of a microbatch, all of one task.
+struct TaskSpan {
+  planner::TaskIndex task = 0;
+  std::int64_t global_batch = 0;
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+/// A microbatch as rows: one a token, sequences end to end, padding rows after their sequence's tokens.
+struct Batch {
+  std::vector<std::int32_t> tokens;     ///< [T]; 0 on padding
+  std::vector<std::int32_t> positions;  ///< [T], from 0 in each sequence
+  std::vector<std::int64_t> samples;    ///< [T], the row's sample number
+  std::vector<kernels::SequenceRows> sequences;
+  std::vector<TaskSpan> tasks;
+
+  /// Rows whose next token is predicted with a loss: where, which token, and whose.
+  std::vector<std::int64_t> scored_rows;
+  std::vector<std::int32_t> scored_labels;
+  std::vector<planner::TaskIndex> scored_tasks;
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(tokens.size()); }
+};
+
+/// Lays out a microbatch; `datasets` are the tasks'. Throws Error for chunked samples, which need keys and values of
+/// earlier microbatches.
+Batch make_batch(const planner::Microbatch& microbatch, std::span<const workload::Dataset> datasets);
+
+}  // namespace braid::exec

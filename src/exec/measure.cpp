@@ -1,0 +1,328 @@
+#include "exec/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/parallel.h"
+#include "base/random.h"
+#include "exec/optimizer.h"
+#include "exec/process_memory.h"
+#include "exec/stage_model.h"
+#include "kernels/versions.h"
+
+namespace braid::exec {
+
+using costmodel::Operator;
+using costmodel::OperatorCall;
+using costmodel::Pass;
+using costmodel::Profile;
+using costmodel::ProfileEntry;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Medians over passes stay put from here on; longer passes are run fewer times.
+constexpr int kFewestPasses = 5;
+constexpr int kMostPasses = 40;
+constexpr double kSecondsAPoint = 0.25;
+
+struct Summary {
+  double median = 0;
+  double spread = 0;
+};
+
+Summary summarize(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  const auto at = [&](double share) { return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1))]; };
+  const double median = at(0.5);
+  return {median, median > 0 ? (at(0.75) - at(0.25)) / median : 0};
+}
+
+std::vector<float> random_numbers(std::int64_t count, double deviation, std::uint64_t key) {
+  std::vector<float> numbers(static_cast<std::size_t>(count));
+  RandomStream random(key);
+  for (float& number : numbers) number = static_cast<float>((random.next_uniform() - 0.5) * deviation);
+  return numbers;
+}
+
+kernels::cpu::PackedLinear random_linear(std::int64_t out, std::int64_t in, bool backward, std::uint64_t key) {
+  const std::vector<float> weight = random_numbers(out * in, 0.1, key);
+  return {kernels::ConstMatrix(weight.data(), out, in), std::span<const float>{}, backward};
+}
+
+StageWeights random_weights(const costmodel::BackboneShape& shape) {
+  StageWeights weights;
+  weights.rope_frequencies = rope_frequencies(shape);
+  weights.embedding = random_numbers(shape.vocabulary * shape.hidden, 1.0, 1);
+  const std::vector<float> ones(static_cast<std::size_t>(shape.hidden), 1.0F);
+  for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
+    const auto key = static_cast<std::uint64_t>(10 * layer + 10);
+    weights.layers.push_back({ones, ones, random_linear(shape.qkv_width(), shape.hidden, layer > 0, key), random_linear(shape.hidden, shape.query_width(), true, key + 1),
+                              random_linear(2 * shape.intermediate, shape.hidden, true, key + 2), random_linear(shape.hidden, shape.intermediate, true, key + 3)});
+  }
+  weights.final_norm = ones;
+  weights.head.push_back(random_linear(shape.vocabulary, shape.hidden, true, 2));
+  return weights;
+}
+
+/// A microbatch of one task: sequences of `context` tokens, all scored.
+Batch uniform_batch(const costmodel::BackboneShape& shape, std::int64_t tokens, std::int64_t context) {
+  planner::Microbatch microbatch;
+  workload::Dataset dataset;
+  RandomStream random(static_cast<std::uint64_t>(tokens));
+  for (std::int64_t first = 0; first < tokens; first += context) {
+    const std::int64_t length = std::min(context, tokens - first);
+    workload::Sample sample;
+    for (std::int64_t i = 0; i < length; ++i) sample.append(static_cast<std::int32_t>(random.next_below(static_cast<std::uint64_t>(shape.vocabulary))), true);
+    planner::Segment segment;
+    segment.sample = static_cast<std::int64_t>(dataset.samples.size());
+    segment.end = static_cast<std::int32_t>(length);
+    microbatch.segments.push_back(segment);
+    dataset.samples.push_back(std::move(sample));
+  }
+  return make_batch(microbatch, {&dataset, 1});
+}
+
+class Measuring {
+ public:
+  Measuring(const MeasureRequest& request, Communicator& communicator) : request_(request), communicator_(communicator), shape_(request.backbone) {
+    // Two layers: the bottom one, whose input needs no gradient, and one like all others.
+    shape_.layers = std::min<std::int64_t>(2, shape_.layers);
+  }
+
+  Profile run() {
+    profile_.machine = machine_name();
+    profile_.versions = kernels::library_versions();
+    profile_.versions.push_back(mpi_version());
+    profile_.versions.push_back(fmt::format("GCC {}", __VERSION__));
+    profile_.threads = thread_count();
+    profile_.corunning_ranks = communicator_.size();
+    profile_.memory_bytes = static_cast<Bytes>(0.9 * static_cast<double>(physical_memory())) / communicator_.size();
+    communicator_.barrier();
+    profile_.peak_flops = measure_peak_flops();
+    measure_passes();
+    measure_optimizer();
+    if (communicator_.size() > 1) measure_messages();
+    write_entries();
+    const std::time_t now = std::time(nullptr);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+    profile_.measured_at = text;
+    return profile_;
+  }
+
+ private:
+  struct Point {
+    std::int64_t tokens = 0;
+    std::int64_t context = 0;
+  };
+
+  /// Token counts double; at one count in the middle, contexts do too.
+  std::vector<Point> grid() const {
+    std::vector<Point> points;
+    constexpr std::int64_t kUsualContext = 64;
+    const std::int64_t most = std::max<std::int64_t>(request_.most_tokens, 32);
+    for (std::int64_t tokens = 16; tokens < 2 * most; tokens *= 2) points.push_back({tokens, std::min(tokens, kUsualContext)});
+    for (std::int64_t context = 8; context < 2 * request_.longest_context; context *= 2) {
+      if (context != kUsualContext) points.push_back({std::max<std::int64_t>(512, context), context});
+    }
+    return points;
+  }
+
+  /// One for each kind of adapter: modules, rank, whether it drops.
+  std::vector<costmodel::AdapterShape> distinct_adapters() const {
+    std::map<std::tuple<std::array<bool, costmodel::kModuleCount>, std::int64_t, bool>, costmodel::AdapterShape> kinds;
+    for (const costmodel::AdapterShape& adapter : request_.adapters) kinds.insert({{adapter.targets, adapter.rank, adapter.dropout > 0}, adapter});
+    std::vector<costmodel::AdapterShape> adapters;
+    for (const auto& [kind, adapter] : kinds) adapters.push_back(adapter);
+    return adapters;
+  }
+
+  void measure_passes() {
+    const planner::LayerRange layers{0, static_cast<std::int32_t>(shape_.layers)};
+    Probe probe;
+    BufferPool pool;
+    StageModel model(shape_, layers, random_weights(shape_), pool, probe);
+    const std::vector<costmodel::AdapterShape> kinds = distinct_adapters();
+    const std::vector<Point> points = grid();
+    double work = 0, done = 0;
+    for (const Point& point : points) work += static_cast<double>(point.tokens + 256) * static_cast<double>(kinds.size());
+    for (const costmodel::AdapterShape& kind : kinds) {
+      std::vector<std::unique_ptr<Adapter>> adapters;
+      adapters.push_back(std::make_unique<Adapter>(shape_, kind, layers, 7));
+      for (const Point& point : points) {
+        measure_point(model, probe, adapters, point);
+        done += static_cast<double>(point.tokens + 256);
+        if (request_.on_progress && communicator_.rank() == 0) request_.on_progress(done / work);
+      }
+    }
+  }
+
+  void measure_point(StageModel& model, Probe& probe, std::span<const std::unique_ptr<Adapter>> adapters, const Point& point) {
+    const Batch batch = uniform_batch(shape_, point.tokens, point.context);
+    const std::vector<std::uint64_t> seeds = {7};
+    const std::vector<double> scale = {1.0 / static_cast<double>(point.tokens)};
+    std::vector<TaskLoss> losses(1);
+    communicator_.barrier();
+    const Clock::time_point begin = Clock::now();
+    // How many passes is decided on rank 0, so that all ranks keep each other company to the end.
+    std::int64_t passes = kMostPasses;
+    for (std::int64_t pass = 0; pass <= passes; ++pass) {
+      probe.recording = pass > 0;
+      probe.records.clear();
+      Batch copy = batch;
+      const Clock::time_point start = Clock::now();
+      model.forward(0, std::move(copy), {}, adapters, seeds, scale, losses);
+      const double forward = seconds_since(start);
+      const std::size_t forwards = probe.records.size();
+      const Clock::time_point turn = Clock::now();
+      model.backward(0, {}, adapters, seeds);
+      const double backward = seconds_since(turn);
+      if (pass == 0) continue;
+      if (pass == 1) passes = agreed_passes(seconds_since(begin) / 2);
+      keep(probe.records, forwards, forward, backward, point);
+    }
+    probe.recording = false;
+  }
+
+  std::int64_t agreed_passes(double seconds_a_pass) {
+    const double affordable = kSecondsAPoint / std::max(seconds_a_pass, 1e-6);
+    auto passes = static_cast<std::int64_t>(std::clamp(affordable, static_cast<double>(kFewestPasses), static_cast<double>(kMostPasses)));
+    communicator_.broadcast(std::as_writable_bytes(std::span(&passes, 1)));
+    return passes;
+  }
+
+  using Key = std::tuple<Operator, Pass, costmodel::OperatorShape, std::int64_t, std::int64_t>;
+
+  void keep(const std::vector<Probe::Record>& records, std::size_t forwards, double forward, double backward, const Point& point) {
+    double in_forward = 0, in_backward = 0;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      (i < forwards ? in_forward : in_backward) += records[i].seconds;
+      const OperatorCall& call = records[i].call;
+      samples_[{call.op, call.pass, call.shape, call.tokens, call.op == Operator::attention ? point.context : 0}].push_back(records[i].seconds);
+    }
+    samples_[{Operator::dispatch, Pass::forward, {}, point.tokens, 0}].push_back(std::max(0.0, forward - in_forward));
+    samples_[{Operator::dispatch, Pass::backward, {}, point.tokens, 0}].push_back(std::max(0.0, backward - in_backward));
+  }
+
+  /// Times `work` as often as a point is worth.
+  template <typename Work>
+  void time(const Key& key, const Work& work) {
+    communicator_.barrier();
+    for (int i = 0; i <= kMostPasses; ++i) {
+      const Clock::time_point start = Clock::now();
+      work();
+      if (i > 0) samples_[key].push_back(seconds_since(start));
+    }
+  }
+
+  void measure_optimizer() {
+    std::int64_t largest = 0;
+    for (const costmodel::AdapterShape& adapter : request_.adapters) largest = std::max(largest, adapter.layer_parameters(request_.backbone) * request_.backbone.layers);
+    workload::Optimizer optimizer;
+    // Adapters of one layer and of growing rank stand for any adapter: only the count of numbers matters.
+    std::set<std::int64_t> sizes;
+    for (std::int64_t rank = 1;; rank *= 2) {
+      costmodel::AdapterShape adapter_shape{rank, 1.0, false, 0.0, {true, true, true, true, true, true, true}};
+      Adapter adapter(request_.backbone, adapter_shape, {0, 1}, 3);
+      const auto numbers = static_cast<std::int64_t>(adapter.parameters().size());
+      time({Operator::adamw, Pass::forward, {}, numbers, 0}, [&] {
+        squared_norms(adapter);
+        take_step(optimizer, 0, 100, 1.0, adapter);
+      });
+      time({Operator::squared_norm, Pass::forward, {}, numbers, 0}, [&] { squared_norms(adapter); });
+      if (numbers >= largest) break;
+    }
+  }
+
+  void measure_messages() {
+    std::vector<int> everyone;
+    for (int rank = 0; rank < communicator_.size(); ++rank) everyone.push_back(rank);
+    const std::unique_ptr<CommunicatorGroup> group = communicator_.make_group(everyone);
+    const auto finish = [](Request& request) {
+      while (!request.done()) {
+      }
+    };
+    for (std::int64_t bytes = 64; bytes <= 32 * kMebibyte; bytes *= 4) {
+      std::vector<float> numbers(static_cast<std::size_t>(bytes) / sizeof(float), 1.0F);
+      // Rank 0 and 1 play ball; half a round is one message.
+      const Key key{Operator::send_recv, Pass::forward, {}, bytes, 0};
+      if (communicator_.rank() < 2) {
+        const int other = 1 - communicator_.rank();
+        for (int i = 0; i <= kMostPasses; ++i) {
+          const Clock::time_point start = Clock::now();
+          for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
+            const auto request = mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
+            finish(*request);
+          }
+          if (i > 0) samples_[key].push_back(seconds_since(start) / 2);
+        }
+      }
+      time({Operator::all_reduce, Pass::forward, {communicator_.size()}, bytes, 0}, [&] { finish(*group->all_reduce(numbers)); });
+    }
+  }
+
+  void write_entries() {
+    for (const auto& [key, samples] : samples_) {
+      const auto& [op, pass, shape, tokens, context] = key;
+      const Summary summary = summarize(samples);
+      ProfileEntry entry;
+      entry.op = op;
+      entry.pass = pass;
+      entry.shape = shape;
+      entry.tokens = tokens;
+      entry.context = context;
+      entry.seconds = summary.median;
+      entry.spread = summary.spread;
+      entry.count = static_cast<std::int64_t>(samples.size());
+      entry.source = "measured";
+      profile_.entries.push_back(entry);
+    }
+  }
+
+  const MeasureRequest& request_;
+  Communicator& communicator_;
+  costmodel::BackboneShape shape_;
+  Profile profile_;
+  std::map<Key, std::vector<double>> samples_;
+};
+
+}  // namespace
+
+Profile measure_profile(const MeasureRequest& request, Communicator& communicator) {
+  return Measuring(request, communicator).run();
+}
+
+double measure_peak_flops() {
+  constexpr std::int64_t kRows = 1024, kSide = 1024;
+  const kernels::cpu::PackedLinear linear = random_linear(kSide, kSide, false, 5);
+  const std::vector<float> x = random_numbers(kRows * kSide, 1.0, 6);
+  std::vector<float> y(static_cast<std::size_t>(kRows * kSide));
+  std::vector<double> samples;
+  for (int i = 0; i < 12; ++i) {
+    const Clock::time_point start = Clock::now();
+    linear.forward({x.data(), kRows, kSide}, {y.data(), kRows, kSide});
+    if (i > 1) samples.push_back(seconds_since(start));
+  }
+  return 2.0 * kRows * kSide * kSide / summarize(samples).median;
+}
+
+std::string machine_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+}  // namespace braid::exec

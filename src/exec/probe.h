@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "costmodel/operators.h"
+
+namespace braid::exec {
+
+/// Hears of every operator that a stage runs. Between operators it lets the messages under way go on, which on CPU ranks
+/// move only while MPI is called.
+class Probe {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Record {
+    costmodel::OperatorCall call;
+    double seconds = 0;
+  };
+
+  /// Called between operators; may be empty.
+  std::function<void()> between;
+  /// When set, `records` grows by one entry an operator.
+  bool recording = false;
+  std::vector<Record> records;
+
+  /// Runs `work` as that operator.
+  template <typename Work>
+  void run(const costmodel::OperatorCall& call, const Work& work) {
+    if (!recording) {
+      work();
+    } else {
+      const Clock::time_point start = Clock::now();
+      work();
+      records.push_back({call, std::chrono::duration<double>(Clock::now() - start).count()});
+    }
+    if (between) between();
+  }
+};
+
+}  // namespace braid::exec

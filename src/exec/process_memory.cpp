@@ -1,0 +1,42 @@
+#include "exec/process_memory.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+namespace braid::exec {
+namespace {
+
+/// A line of /proc/self/status, "NAME:  N kB".
+Bytes status_line(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    if (word != name) continue;
+    Bytes kibibytes = 0;
+    status >> kibibytes;
+    return kibibytes * kKibibyte;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Bytes resident_memory() {
+  return status_line("VmRSS:");
+}
+
+Bytes peak_resident_memory() {
+  return status_line("VmHWM:");
+}
+
+void reset_peak_memory() {
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+Bytes physical_memory() {
+  return static_cast<Bytes>(::sysconf(_SC_PHYS_PAGES)) * static_cast<Bytes>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace braid::exec

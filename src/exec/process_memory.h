@@ -1,0 +1,15 @@
+#pragma once
+
+#include "base/units.h"
+
+namespace braid::exec {
+
+/// Resident memory of this process now.
+Bytes resident_memory();
+/// The most it ever was, or since `reset_peak_memory` where the system lets that be reset.
+Bytes peak_resident_memory();
+void reset_peak_memory();
+/// Of the machine.
+Bytes physical_memory();
+
+}  // namespace braid::exec

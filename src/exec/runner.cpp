@@ -1,0 +1,321 @@
+#include "exec/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <thread>
+
+#include "base/error.h"
+#include "exec/optimizer.h"
+#include "planner/dependency_graph.h"
+
+namespace braid::exec {
+
+using planner::Instruction;
+using planner::InstructionId;
+using planner::Kind;
+using planner::MicrobatchId;
+using planner::StageProgram;
+using planner::TaskIndex;
+
+namespace {
+
+std::int64_t steady_nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void check_can_execute(const planner::FixedPlan& fixed, const Communicator& communicator) {
+  if (fixed.deployment.size() != 1) throw error("the plan has {} replicas, which this build cannot execute; plan one", fixed.deployment.size());
+  if (fixed.deployment[0].tp != 1) throw error("the plan has tensor parallelism {}, which this build cannot execute; plan with --tp 1", fixed.deployment[0].tp);
+  if (fixed.chunk_size != 0) throw error("the plan cuts samples into chunks, which this build cannot execute; plan without chunks");
+  const int stages = fixed.deployment[0].stages();
+  if (stages != communicator.size()) throw error("the plan needs {} ranks and {} are running; start it with mpirun -n {}", stages, communicator.size(), stages);
+}
+
+}  // namespace
+
+/// One Program on its way through this rank.
+class Runner::Execution {
+ public:
+  Execution(Runner& runner, const planner::Program& program)
+      : runner_(runner), program_(program), stage_(program.stages[static_cast<std::size_t>(runner.stage_)]), ahead_(planner::most_waiting_messages(program)) {
+    const std::size_t tasks = runner.adapters_.size();
+    report_.losses.assign(tasks, 0);
+    report_.squared_norms.assign(tasks, std::vector<double>(static_cast<std::size_t>(runner.input_.workload.backbone.layers), 0));
+    report_.global_norms.assign(tasks, 0);
+    report_.diverged.assign(tasks, false);
+    losses_.resize(tasks);
+    loss_scale_.assign(tasks, 0);
+    ended_.assign(stage_.instructions.size(), -1);
+    started_.assign(stage_.instructions.size(), -1);
+    channels_.resize(program.channels.size());
+    for (std::size_t i = 0; i < stage_.instructions.size(); ++i) {
+      const Instruction& instruction = stage_.instructions[i];
+      if (planner::is_recv(instruction.kind)) channels_[static_cast<std::size_t>(instruction.channel)].receives.push_back(i);
+    }
+  }
+
+  RunReport run() {
+    for (std::size_t c = 0; c < channels_.size(); ++c) post_receives(c);
+    runner_.probe_.between = [this] { poll(); };
+    for (std::size_t i = 0; i < stage_.instructions.size(); ++i) execute(i);
+    while (!under_way_.empty()) wait_a_little();
+    runner_.probe_.between = nullptr;
+    for (std::size_t task = 0; task < losses_.size(); ++task) report_.losses[task] = losses_[task].sum;
+    write_events();
+    return std::move(report_);
+  }
+
+ private:
+  struct ChannelReceives {
+    std::vector<std::size_t> receives;  // places of the list
+    std::size_t posted = 0;
+    std::size_t consumed = 0;
+  };
+  /// A send, receive or collective that has started.
+  struct UnderWay {
+    std::size_t place = 0;
+    std::unique_ptr<Request> request;
+  };
+
+  /// 1 / supervised tokens of the task's global batch.
+  void set_loss_scale(const planner::Segment& segment) {
+    double& scale = loss_scale_[static_cast<std::size_t>(segment.task)];
+    if (scale_batch_[segment.task] == segment.global_batch + 1) return;
+    scale_batch_[segment.task] = segment.global_batch + 1;
+    std::int64_t supervised = 0;
+    for (const workload::SampleRef& sample : runner_.input_.samples.global_batch(segment.task, segment.global_batch)) supervised += sample.supervised;
+    scale = 1.0 / static_cast<double>(std::max<std::int64_t>(supervised, 1));
+  }
+
+  std::int64_t numbers(const Instruction& instruction) const { return instruction.bytes / static_cast<Bytes>(sizeof(float)); }
+
+  int peer(const Instruction& instruction) const {
+    const planner::Channel& channel = program_.channels[static_cast<std::size_t>(instruction.channel)];
+    const planner::StageIndex other = planner::is_send(instruction.kind) ? channel.to : channel.from;
+    return program_.stages[static_cast<std::size_t>(other)].ranks.front();
+  }
+
+  void post_receives(std::size_t channel) {
+    ChannelReceives& state = channels_[channel];
+    while (state.posted < state.receives.size() && static_cast<std::int64_t>(state.posted - state.consumed) < std::max<std::int64_t>(ahead_[channel], 1)) {
+      const std::size_t place = state.receives[state.posted++];
+      const Instruction& instruction = stage_.instructions[place];
+      Buffer& buffer = arrived_[place] = runner_.pool_.take(numbers(instruction));
+      started_[place] = runner_.now();
+      under_way_.push_back({place, runner_.communicator_.receive(buffer.span(), peer(instruction), instruction.channel)});
+    }
+  }
+
+  /// Stamps what has ended.
+  void poll() {
+    for (std::size_t i = 0; i < under_way_.size();) {
+      if (!under_way_[i].request->done()) {
+        ++i;
+        continue;
+      }
+      const std::size_t place = under_way_[i].place;
+      ended_[place] = runner_.now();
+      if (planner::is_send(stage_.instructions[place].kind)) outgoing_.erase(place);
+      under_way_[i] = std::move(under_way_.back());
+      under_way_.pop_back();
+    }
+  }
+
+  void wait_a_little() {
+    poll();
+    std::this_thread::yield();
+  }
+
+  void wait_for_inputs(const Instruction& instruction) {
+    for (const InstructionId id : stage_.waits_of(instruction)) {
+      if (id < stage_.first_id) continue;  // of an earlier Program: this rank has ended that
+      while (ended_[static_cast<std::size_t>(id - stage_.first_id)] < 0) wait_a_little();
+    }
+  }
+
+  void execute(std::size_t place) {
+    const Instruction& instruction = stage_.instructions[place];
+    if (planner::is_recv(instruction.kind)) return;  // posted ahead
+    wait_for_inputs(instruction);
+    const Nanoseconds start = runner_.now();
+    if (started_[place] < 0) started_[place] = start;
+    switch (instruction.kind) {
+      case Kind::forward: forward(instruction); break;
+      case Kind::backward: backward(instruction); break;
+      case Kind::step: step(instruction); break;
+      case Kind::send_activation:
+      case Kind::send_gradient: send(place, instruction); return;
+      case Kind::reduce_norm: reduce_norm(place, instruction); return;
+      case Kind::sync_adapter:
+      case Kind::collective: throw error("the plan syncs over replicas or shards, which this build cannot execute; plan one replica with --tp 1");
+      case Kind::recv_activation:
+      case Kind::recv_gradient:
+      case Kind::noop: break;
+    }
+    ended_[place] = runner_.now();
+  }
+
+  /// The message that the instruction waits for, taken from its channel; the next receive is posted in its place.
+  Buffer take_input(const Instruction& instruction) {
+    for (const InstructionId id : stage_.waits_of(instruction)) {
+      const auto place = static_cast<std::size_t>(id - stage_.first_id);
+      if (id < stage_.first_id || !planner::is_recv(stage_.instructions[place].kind)) continue;
+      Buffer input = std::move(arrived_[place]);
+      arrived_.erase(place);
+      const auto channel = static_cast<std::size_t>(stage_.instructions[place].channel);
+      ++channels_[channel].consumed;
+      post_receives(channel);
+      return input;
+    }
+    return {};
+  }
+
+  StageModel& model_of(const planner::Microbatch& microbatch) {
+    const auto copy = std::min(runner_.models_.size() - 1, static_cast<std::size_t>(microbatch.segments.front().task));
+    return *runner_.models_[copy];
+  }
+
+  void forward(const Instruction& instruction) {
+    const planner::Microbatch& microbatch = program_.microbatch(stage_.parts_of(instruction)[0].microbatch);
+    for (const planner::Segment& segment : microbatch.segments) set_loss_scale(segment);
+    Buffer output = model_of(microbatch).forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets), take_input(instruction), runner_.adapters_, runner_.seeds_,
+                                                 loss_scale_, losses_);
+    results_[microbatch.id] = std::move(output);
+  }
+
+  void backward(const Instruction& instruction) {
+    const planner::Microbatch& microbatch = program_.microbatch(stage_.parts_of(instruction)[0].microbatch);
+    Buffer gradient = model_of(microbatch).backward(microbatch.id, take_input(instruction), runner_.adapters_, runner_.seeds_);
+    results_[microbatch.id] = std::move(gradient);
+  }
+
+  void send(std::size_t place, const Instruction& instruction) {
+    Buffer& buffer = outgoing_[place] = std::move(results_[instruction.microbatch]);
+    results_.erase(instruction.microbatch);
+    under_way_.push_back({place, runner_.communicator_.send(buffer.span(), peer(instruction), instruction.channel)});
+    poll();
+  }
+
+  void reduce_norm(std::size_t place, const Instruction& instruction) {
+    std::vector<double>& mine = norms_[instruction.task].mine = squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)]);
+    std::vector<int> counts;
+    std::int64_t layers = 0;
+    for (const planner::StageIndex stage : program_.groups[static_cast<std::size_t>(instruction.group)].stages) {
+      counts.push_back(program_.stages[static_cast<std::size_t>(stage)].layers.count());
+      layers += counts.back();
+    }
+    std::vector<double>& all = norms_[instruction.task].all;
+    all.assign(static_cast<std::size_t>(layers), 0);
+    under_way_.push_back({place, runner_.groups_[static_cast<std::size_t>(instruction.group)]->all_gather(mine, counts, all)});
+    poll();
+  }
+
+  void step(const Instruction& instruction) {
+    const auto task = static_cast<std::size_t>(instruction.task);
+    Adapter& adapter = *runner_.adapters_[task];
+    const workload::Optimizer& optimizer = runner_.input_.workload.tasks[task].optimizer;
+    const std::vector<double> norms_here = squared_norms(adapter);
+    std::copy(norms_here.begin(), norms_here.end(), report_.squared_norms[task].begin() + adapter.layers().first);
+    const double local = std::accumulate(norms_here.begin(), norms_here.end(), 0.0);
+    double scale = 1;
+    bool finite = std::isfinite(local);
+    if (const auto norms = norms_.find(instruction.task); norms != norms_.end()) {
+      // Layer by layer from the first, on every rank alike: the same sum on any number of stages.
+      double sum = 0;
+      for (const double norm : norms->second.all) sum += norm;
+      report_.global_norms[task] = std::sqrt(sum);
+      scale = clip_scale(report_.global_norms[task], optimizer.max_grad_norm);
+      finite = finite && std::isfinite(sum);
+      norms_.erase(norms);
+    }
+    if (!finite) {
+      report_.diverged[task] = true;
+      return;
+    }
+    runner_.probe_.run({costmodel::Operator::adamw, costmodel::Pass::forward, {}, static_cast<std::int64_t>(adapter.parameters().size()), 0, 0, 1},
+                       [&] { take_step(optimizer, instruction.global_batch, runner_.input_.samples.steps(instruction.task), scale, adapter); });
+  }
+
+  /// A receive starts, for the books, when the one before it on the stream has ended, as in a replay.
+  void write_events() {
+    Nanoseconds received = 0;
+    for (std::size_t i = 0; i < stage_.instructions.size(); ++i) {
+      const Instruction& instruction = stage_.instructions[i];
+      Nanoseconds start = started_[i];
+      if (planner::is_recv(instruction.kind)) {
+        start = std::min(std::max(start, received), ended_[i]);
+        received = ended_[i];
+      }
+      report_.events.push_back({runner_.communicator_.rank(), runner_.stage_, instruction.stream, instruction.kind, stage_.first_id + static_cast<InstructionId>(i), start, ended_[i]});
+    }
+  }
+
+  struct Norms {
+    std::vector<double> mine, all;
+  };
+
+  Runner& runner_;
+  const planner::Program& program_;
+  const StageProgram& stage_;
+  std::vector<std::int64_t> ahead_;
+  std::vector<ChannelReceives> channels_;
+  std::vector<UnderWay> under_way_;
+  std::map<std::size_t, Buffer> arrived_;       // per receive's place
+  std::map<std::size_t, Buffer> outgoing_;      // per send's place
+  std::map<MicrobatchId, Buffer> results_;      // computed, not yet sent
+  std::map<TaskIndex, Norms> norms_;
+  std::map<TaskIndex, std::int64_t> scale_batch_;
+  std::vector<double> loss_scale_;
+  std::vector<TaskLoss> losses_;
+  std::vector<Nanoseconds> started_, ended_;
+  RunReport report_;
+};
+
+Runner::Runner(const RunInput& input, Communicator& communicator) : input_(input), communicator_(communicator) {
+  check_can_execute(input.fixed, communicator);
+  stage_ = communicator.rank();
+  layers_ = input.fixed.deployment[0].layers[static_cast<std::size_t>(stage_)];
+  const SafetensorsFolder tensors = SafetensorsFolder::open(input.workload.backbone_folder);
+  for (std::int64_t copy = 0; copy < input.fixed.backbone_copies; ++copy) {
+    models_.push_back(std::make_unique<StageModel>(input.workload.backbone, layers_, load_stage_weights(tensors, input.workload.backbone, layers_), pool_, probe_));
+  }
+  for (const workload::Task& task : input.workload.tasks) {
+    adapters_.push_back(std::make_unique<Adapter>(input.workload.backbone, task.adapter, layers_, task.seed));
+    if (!task.init_from.empty()) load_peft_adapter(task.init_from, *adapters_.back());
+    seeds_.push_back(task.seed);
+  }
+  zero_ = steady_nanoseconds();
+  communicator.barrier();
+  // On one host the clocks are one clock; else all start at the barrier.
+  if (communicator.one_host()) {
+    communicator.broadcast(std::as_writable_bytes(std::span(&zero_, 1)));
+  } else {
+    zero_ = steady_nanoseconds();
+  }
+}
+
+Runner::~Runner() = default;
+
+Nanoseconds Runner::now() const {
+  return steady_nanoseconds() - zero_;
+}
+
+RunReport Runner::run(const planner::Program& program) {
+  if (!groups_made_) {
+    for (const planner::Group& group : program.groups) {
+      std::vector<int> ranks;
+      for (const planner::StageIndex stage : group.stages) {
+        for (const std::int32_t rank : program.stages[static_cast<std::size_t>(stage)].ranks) ranks.push_back(rank);
+      }
+      groups_.push_back(communicator_.make_group(ranks));
+    }
+    groups_made_ = true;
+  }
+  return Execution(*this, program).run();
+}
+
+}  // namespace braid::exec

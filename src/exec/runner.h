@@ -1,0 +1,66 @@
+#pragma once
+
+#include "exec/communicator.h"
+#include "exec/stage_model.h"
+#include "planner/timeline.h"
+#include "planner/window.h"
+
+namespace braid::exec {
+
+/// What a run works on; all of it outlives the runner.
+struct RunInput {
+  const planner::FixedPlan& fixed;
+  const workload::Workload& workload;
+  const workload::SampleIndex& samples;
+  std::span<const workload::Dataset> datasets;
+};
+
+/// What one Program left behind on this rank.
+struct RunReport {
+  std::vector<planner::Event> events;  ///< of this rank, in list order; times since the runner's zero
+  std::vector<double> losses;  ///< per task, on ranks of the last stage; 0 elsewhere
+  std::vector<std::vector<double>> squared_norms;  ///< per task, per layer of the backbone: of the gradient at its Step; 0
+                                                   ///< for other ranks' layers
+  std::vector<double> global_norms;  ///< per task that clips: of the whole gradient; else 0
+  std::vector<bool> diverged;  ///< per task: its gradient was not finite, and no step was taken
+};
+
+/// Executes Programs on this rank: kernels for compute, messages and collectives that go on while it computes.
+///
+/// The rank walks its list in order. Sends, receives and collectives only start there; an instruction that waits for one
+/// asks until it is done. Each channel keeps as many receives posted ahead as `most_waiting_messages` says, so that no
+/// sender is held up. A Program's list is therefore run just as a replay runs it.
+class Runner {
+ public:
+  /// Loads this rank's stage. Throws Error for what this build cannot execute (tp > 1, several replicas, chunks), and when the ranks are not the plan's.
+  Runner(const RunInput& input, Communicator& communicator);
+  ~Runner();
+
+  RunReport run(const planner::Program& program);
+
+  std::vector<std::unique_ptr<Adapter>>& adapters() { return adapters_; }
+  planner::LayerRange layers() const { return layers_; }
+  BufferPool& pool() { return pool_; }
+  Probe& probe() { return probe_; }
+  StageModel& model(std::size_t copy) { return *models_[copy]; }
+
+ private:
+  class Execution;
+
+  Nanoseconds now() const;
+
+  RunInput input_;
+  Communicator& communicator_;
+  planner::LayerRange layers_;
+  planner::StageIndex stage_ = 0;
+  BufferPool pool_;
+  Probe probe_;
+  std::vector<std::unique_ptr<StageModel>> models_;  // one a backbone copy
+  std::vector<std::unique_ptr<Adapter>> adapters_;   // per task
+  std::vector<std::uint64_t> seeds_;                 // per task
+  std::vector<std::unique_ptr<CommunicatorGroup>> groups_;
+  bool groups_made_ = false;
+  std::int64_t zero_ = 0;  // of the clock
+};
+
+}  // namespace braid::exec

@@ -1,0 +1,144 @@
+#include "exec/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.h"
+#include "exec/optimizer.h"
+#include "planner/predict.h"
+
+namespace braid::exec {
+
+using planner::TaskIndex;
+
+namespace {
+
+/// What the ranks tell each other after a window: for each task its loss, whether it diverged and the squared norm of its
+/// gradient in each layer; and whether to stop. Each number comes from one rank, so that the sums are exact.
+class WindowExchange {
+ public:
+  WindowExchange(std::int64_t layers, const RunReport& report, bool stop) : row_(static_cast<std::size_t>(layers) + 2) {
+    for (std::size_t task = 0; task < report.losses.size(); ++task) {
+      numbers_.push_back(report.losses[task]);
+      numbers_.push_back(report.diverged[task] ? 1 : 0);
+      numbers_.insert(numbers_.end(), report.squared_norms[task].begin(), report.squared_norms[task].end());
+    }
+    numbers_.push_back(stop ? 1 : 0);
+  }
+
+  void run(Communicator& communicator) { communicator.sum(numbers_); }
+  double loss(std::size_t task) const { return numbers_[row_ * task]; }
+  bool diverged(std::size_t task) const { return numbers_[row_ * task + 1] > 0 || !std::isfinite(loss(task)); }
+  /// Added in layer order, so that it does not matter how layers lie on stages.
+  double norm(std::size_t task) const {
+    const auto first = numbers_.begin() + static_cast<std::ptrdiff_t>(row_ * task);
+    return std::sqrt(std::accumulate(first + 2, first + static_cast<std::ptrdiff_t>(row_), 0.0));
+  }
+  bool stop() const { return numbers_.back() > 0; }
+
+ private:
+  std::size_t row_;
+  std::vector<double> numbers_;
+};
+
+template <typename T>
+std::string to_bytes(const std::vector<T>& items) {
+  return {reinterpret_cast<const char*>(items.data()), items.size() * sizeof(T)};
+}
+
+template <typename T>
+void append_from_bytes(const std::string& bytes, std::vector<T>& items) {
+  const std::size_t before = items.size();
+  items.resize(before + bytes.size() / sizeof(T));
+  std::memcpy(items.data() + before, bytes.data(), bytes.size());
+}
+
+planner::Timeline gather_timeline(const std::vector<planner::Event>& mine, Communicator& communicator) {
+  planner::Timeline timeline;
+  for (const std::string& part : communicator.gather(to_bytes(mine))) append_from_bytes(part, timeline.events);
+  const Nanoseconds begin = timeline.begin();
+  for (planner::Event& event : timeline.events) {
+    event.start -= begin;
+    event.end -= begin;
+  }
+  return timeline;
+}
+
+/// From the first instruction's start on any rank to the last one's end.
+double window_seconds(const RunReport& report, Communicator& communicator) {
+  planner::Timeline mine{report.events, {}};
+  const std::vector<Nanoseconds> span = {mine.begin(), mine.end()};
+  std::vector<Nanoseconds> all;
+  for (const std::string& part : communicator.gather(to_bytes(span))) append_from_bytes(part, all);
+  Nanoseconds begin = span[0], end = span[1];
+  for (std::size_t i = 0; i + 1 < all.size(); i += 2) {
+    begin = std::min(begin, all[i]);
+    end = std::max(end, all[i + 1]);
+  }
+  return seconds(end - begin);
+}
+
+}  // namespace
+
+TrainResult train(const planner::Plan& plan, const workload::SampleIndex& samples, Runner& runner, Communicator& communicator, const TrainOptions& options) {
+  TrainResult result;
+  planner::WindowInput input{plan.workload, samples};
+  const std::int64_t windows = planner::window_count(plan.fixed, input);
+  const std::int64_t last = options.most_windows < 0 ? windows : std::min(windows, options.most_windows);
+  for (std::int64_t window = 0; window < last && !result.interrupted; ++window) {
+    input.stopped = result.diverged;
+    const std::vector<planner::WindowSteps> steps = planner::window_steps(plan.fixed, input, window);
+    if (steps.empty()) continue;
+    const planner::Program program = planner::window_program(plan.fixed, input, window);
+    communicator.barrier();
+    const RunReport report = runner.run(program);
+    WindowExchange exchange(plan.workload.backbone.layers, report, options.stop && options.stop->load());
+    exchange.run(communicator);
+    result.interrupted = exchange.stop();
+
+    WindowReport told;
+    told.window = window;
+    told.windows = windows;
+    told.seconds = window_seconds(report, communicator);
+    told.computed_tokens = planner::count_tokens(program, plan.workload).computed;
+    for (const planner::WindowSteps& step : steps) {
+      const auto task = static_cast<std::size_t>(step.task);
+      const workload::Optimizer& optimizer = plan.workload.tasks[task].optimizer;
+      std::int64_t tokens = 0;
+      for (const workload::SampleRef& sample : samples.global_batch(step.task, step.global_batch)) tokens += sample.tokens;
+      const double norm = optimizer.max_grad_norm > 0 ? report.global_norms[task] : exchange.norm(task);
+      told.steps.push_back({step.task, step.global_batch + 1, exchange.loss(task), learning_rate(optimizer, step.global_batch, samples.steps(step.task)), norm, tokens, told.seconds});
+      if (!exchange.diverged(task)) continue;
+      told.diverged.push_back(step.task);
+      result.diverged.insert(step.task);
+    }
+    result.window_seconds.push_back(told.seconds);
+    if (window < options.recorded_windows) {
+      result.recorded.push_back(window);
+      result.timelines.push_back(gather_timeline(report.events, communicator));
+    }
+    if (communicator.rank() == 0 && options.on_window) options.on_window(told);
+  }
+  return result;
+}
+
+void write_adapters(const std::filesystem::path& folder, const workload::Workload& workload, const std::set<TaskIndex>& without, Runner& runner, Communicator& communicator) {
+  for (std::size_t task = 0; task < workload.tasks.size(); ++task) {
+    Adapter& adapter = *runner.adapters()[task];
+    const std::vector<float> mine(adapter.parameters().begin(), adapter.parameters().end());
+    const std::vector<std::string> parts = communicator.gather(to_bytes(mine));
+    if (communicator.rank() != 0 || without.contains(static_cast<TaskIndex>(task))) continue;
+    std::vector<float> numbers;
+    for (const std::string& part : parts) append_from_bytes(part, numbers);
+    // Stages hold their layers in order and an adapter's numbers stand layer by layer.
+    const workload::Task& spec = workload.tasks[task];
+    Adapter whole(workload.backbone, spec.adapter, {0, static_cast<std::int32_t>(workload.backbone.layers)}, spec.seed);
+    BRAID_CHECK(numbers.size() == whole.parameters().size(), "gathered {} numbers of {}", numbers.size(), whole.parameters().size());
+    std::copy(numbers.begin(), numbers.end(), whole.parameters().begin());
+    write_peft_adapter(folder / spec.name, spec.adapter, workload.backbone_reference, adapter_tensors(whole));
+  }
+}
+
+}  // namespace braid::exec

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/node.h"
+#include "exec/adapter.h"
+#include "exec/batch.h"
+#include "exec/optimizer.h"
+#include "exec/stage_model.h"
+
+// What PyTorch, transformers and PEFT gave for small models; see scripts/golden.
+namespace braid::exec::testing {
+
+inline std::filesystem::path golden_folder(const std::string& name) {
+  return std::filesystem::path(BRAID_SOURCE_DIR) / "tests" / "golden" / name;
+}
+
+/// The adapter's shape as its adapter_config.json says.
+inline costmodel::AdapterShape read_adapter_shape(const std::filesystem::path& folder) {
+  const Node config = read_json(folder / "adapter_config.json");
+  costmodel::AdapterShape shape;
+  shape.rank = config.integer_at("r");
+  shape.alpha = config.number_at("lora_alpha");
+  shape.dropout = config.number_at("lora_dropout");
+  shape.rank_stabilized = config.bool_or("use_rslora", false);
+  for (const Node& module : config.at("target_modules").items) shape.targets[static_cast<std::size_t>(costmodel::module_of(module.text))] = true;
+  return shape;
+}
+
+/// Samples as rows of [n, L] ids and labels.
+inline workload::Dataset dataset_of(const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& labels, std::int64_t rows) {
+  workload::Dataset dataset;
+  const std::size_t length = ids.size() / static_cast<std::size_t>(rows);
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+    workload::Sample sample;
+    for (std::size_t i = row * length; i < (row + 1) * length; ++i) {
+      sample.tokens.push_back(static_cast<std::int32_t>(ids[i]));
+      sample.labels.push_back(static_cast<std::int32_t>(labels[i]));
+    }
+    dataset.samples.push_back(std::move(sample));
+  }
+  return dataset;
+}
+
+/// One microbatch of all samples of task 0.
+inline planner::Microbatch microbatch_of(const workload::Dataset& dataset) {
+  planner::Microbatch microbatch;
+  for (std::size_t i = 0; i < dataset.samples.size(); ++i) {
+    planner::Segment segment;
+    segment.sample = segment.index = static_cast<std::int32_t>(i);
+    segment.end = static_cast<std::int32_t>(dataset.samples[i].tokens.size());
+    microbatch.segments.push_back(segment);
+  }
+  return microbatch;
+}
+
+/// A golden case as a whole model on one stage, with its PEFT adapter loaded.
+struct GoldenCase {
+  explicit GoldenCase(const std::string& name)
+      : folder(golden_folder(name)),
+        backbone(costmodel::read_backbone(folder)),
+        expected(SafetensorsFolder::open_file(folder / "expected.safetensors")),
+        shape(read_adapter_shape(folder / "adapter")),
+        model(backbone, layers(), load_stage_weights(SafetensorsFolder::open(folder), backbone, layers()), pool, probe) {
+    adapters.push_back(std::make_unique<Adapter>(backbone, shape, layers(), 0));
+    load_peft_adapter(folder / "adapter", *adapters[0]);
+  }
+
+  planner::LayerRange layers() const { return {0, static_cast<std::int32_t>(backbone.layers)}; }
+
+  /// Forward and backward of the samples as one microbatch; gradients add to the adapter's. Returns the loss.
+  double train(const workload::Dataset& dataset) {
+    Batch batch = make_batch(microbatch_of(dataset), {&dataset, 1});
+    const std::vector<double> scale = {1.0 / static_cast<double>(batch.scored_rows.size())};
+    std::vector<TaskLoss> losses(1);
+    model.forward(0, std::move(batch), {}, adapters, seeds, scale, losses);
+    model.backward(0, {}, adapters, seeds);
+    return losses[0].sum;
+  }
+
+  std::filesystem::path folder;
+  costmodel::BackboneShape backbone;
+  SafetensorsFolder expected;
+  costmodel::AdapterShape shape;
+  BufferPool pool;
+  Probe probe;
+  StageModel model;
+  std::vector<std::unique_ptr<Adapter>> adapters;
+  std::vector<std::uint64_t> seeds = {0};
+};
+
+/// Largest difference over the largest expected number.
+inline double relative_difference(std::span<const float> got, std::span<const float> expected) {
+  double largest = 0, difference = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+    difference = std::max(difference, std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])));
+  }
+  return difference / largest;
+}
+
+}  // namespace braid::exec::testing

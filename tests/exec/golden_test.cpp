@@ -1,0 +1,121 @@
+#include "golden.h"
+
+#include <gtest/gtest.h>
+
+namespace braid::exec {
+namespace {
+
+using testing::GoldenCase;
+using testing::relative_difference;
+
+class Golden : public ::testing::TestWithParam<const char*> {};
+
+std::vector<std::int64_t> shape_of(const GoldenCase& golden, const std::string& name) {
+  const TensorInfo* info = golden.expected.find(name);
+  EXPECT_NE(info, nullptr) << name;
+  return info->shape;
+}
+
+workload::Dataset evaluation_data(const GoldenCase& golden) {
+  const std::vector<std::int64_t> shape = shape_of(golden, "input_ids");
+  return testing::dataset_of(golden.expected.read_i64("input_ids", shape), golden.expected.read_i64("labels", shape), shape[0]);
+}
+
+TEST_P(Golden, LogitsOfTheBareBackboneEqualTransformers) {
+  GoldenCase golden(GetParam());
+  // B of 0 leaves the backbone as it is.
+  for (std::int32_t layer = 0; layer < golden.layers().last; ++layer) {
+    for (const costmodel::Module module : costmodel::kModules) {
+      if (!golden.shape.has(module)) continue;
+      const kernels::Matrix b = golden.adapters[0]->b(Adapter::Part::parameter, layer, module);
+      std::fill_n(b.data, b.rows * b.columns, 0.0F);
+    }
+  }
+  const workload::Dataset data = evaluation_data(golden);
+  const std::vector<float> logits = golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
+  EXPECT_LT(relative_difference(logits, golden.expected.read_f32("logits", shape_of(golden, "logits"))), 1e-5);
+}
+
+TEST_P(Golden, LogitsWithAnAdapterThatPeftWroteEqualPeft) {
+  GoldenCase golden(GetParam());
+  const workload::Dataset data = evaluation_data(golden);
+  const std::vector<float> logits = golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
+  EXPECT_LT(relative_difference(logits, golden.expected.read_f32("adapter_logits", shape_of(golden, "adapter_logits"))), 1e-5);
+}
+
+TEST_P(Golden, LossAndGradientsOfEveryTargetModuleEqualPeft) {
+  GoldenCase golden(GetParam());
+  const double loss = golden.train(evaluation_data(golden));
+  EXPECT_NEAR(loss, golden.expected.read_f32("loss", {1})[0], 1e-5 * loss);
+  int compared = 0;
+  for (std::int32_t layer = 0; layer < golden.layers().last; ++layer) {
+    for (const costmodel::Module module : costmodel::kModules) {
+      if (!golden.shape.has(module)) continue;
+      for (const char matrix : {'A', 'B'}) {
+        const kernels::Matrix got = matrix == 'A' ? golden.adapters[0]->a(Adapter::Part::gradient, layer, module) : golden.adapters[0]->b(Adapter::Part::gradient, layer, module);
+        const std::string key = peft_name(layer, module, matrix);
+        const std::vector<float> expected = golden.expected.read_f32("grad." + key, {got.rows, got.columns});
+        EXPECT_LT(relative_difference({got.data, expected.size()}, expected), 3e-5) << key;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GE(compared, 12);
+}
+
+workload::Optimizer optimizer_of(const Node& training) {
+  workload::Optimizer optimizer;
+  optimizer.lr = training.number_at("learning_rate");
+  optimizer.beta1 = training.number_at("beta1");
+  optimizer.beta2 = training.number_at("beta2");
+  optimizer.epsilon = training.number_at("epsilon");
+  optimizer.weight_decay = training.number_at("weight_decay");
+  optimizer.max_grad_norm = training.number_at("max_grad_norm");
+  optimizer.warmup_steps = training.integer_at("warmup_steps");
+  const std::string schedule = training.string_at("schedule");
+  optimizer.schedule = schedule == "cosine" ? workload::Schedule::cosine : schedule == "linear" ? workload::Schedule::linear : workload::Schedule::constant;
+  return optimizer;
+}
+
+TEST_P(Golden, TwentyAdamWStepsGiveTheSameLossesNormsAndAdapter) {
+  GoldenCase golden(GetParam());
+  const Node settings = read_json(golden.folder / "expected.json");
+  const workload::Optimizer optimizer = optimizer_of(settings.at("training"));
+  const std::int64_t steps = settings.at("training").integer_at("steps");
+  const std::vector<std::int64_t> shape = shape_of(golden, "train.input_ids");
+  const std::vector<std::int64_t> ids = golden.expected.read_i64("train.input_ids", shape), labels = golden.expected.read_i64("train.labels", shape);
+  const std::vector<float> losses = golden.expected.read_f32("train.losses", {steps}), norms = golden.expected.read_f32("train.grad_norms", {steps}),
+                           rates = golden.expected.read_f32("train.lrs", {steps});
+  const std::int64_t numbers = shape[1] * shape[2];
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const auto slice = [&](const std::vector<std::int64_t>& all) { return std::vector<std::int64_t>(all.begin() + step * numbers, all.begin() + (step + 1) * numbers); };
+    const double loss = golden.train(testing::dataset_of(slice(ids), slice(labels), shape[1]));
+    const auto place = static_cast<std::size_t>(step);
+    EXPECT_NEAR(loss, losses[place], 1e-4 * losses[place]) << "step " << step;
+    double squared = 0;
+    for (const double norm : squared_norms(*golden.adapters[0])) squared += norm;
+    const double norm = std::sqrt(squared);
+    EXPECT_NEAR(norm, norms[place], 1e-4 * norms[place]) << "step " << step;
+    EXPECT_NEAR(learning_rate(optimizer, step, steps), rates[place], 1e-9 + 1e-6 * rates[place]) << "step " << step;
+    take_step(optimizer, step, steps, clip_scale(norm, optimizer.max_grad_norm), *golden.adapters[0]);
+  }
+  for (const AdapterTensor& tensor : adapter_tensors(*golden.adapters[0])) {
+    EXPECT_LT(relative_difference(tensor.data, golden.expected.read_f32("train.final." + tensor.name, tensor.shape)), 1e-4) << tensor.name;
+  }
+}
+
+TEST_P(Golden, AnAdapterWrittenAndReadAgainIsTheSame) {
+  GoldenCase golden(GetParam());
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / (std::string("braid_adapter_") + GetParam());
+  write_peft_adapter(folder, golden.shape, "backbone", adapter_tensors(*golden.adapters[0]));
+  Adapter again(golden.backbone, testing::read_adapter_shape(folder), golden.layers(), 99);
+  load_peft_adapter(folder, again);
+  EXPECT_TRUE(std::equal(again.parameters().begin(), again.parameters().end(), golden.adapters[0]->parameters().begin()));
+  EXPECT_EQ(testing::read_adapter_shape(folder), golden.shape);
+  std::filesystem::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Golden, ::testing::Values("llama", "llama3_rope", "qwen25"), [](const auto& tested) { return std::string(tested.param); });
+
+}  // namespace
+}  // namespace braid::exec

@@ -1,0 +1,213 @@
+#include "exec/stage_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "base/random.h"
+#include "costmodel/memory.h"
+#include "golden.h"
+#include "planner/load.h"
+
+namespace braid::exec {
+namespace {
+
+using testing::GoldenCase;
+
+costmodel::AdapterShape adapter_shape(std::int64_t rank, double dropout, std::initializer_list<costmodel::Module> targets) {
+  costmodel::AdapterShape shape;
+  shape.rank = rank;
+  shape.alpha = 2.0 * static_cast<double>(rank);
+  shape.dropout = dropout;
+  for (const costmodel::Module module : targets) shape.targets[static_cast<std::size_t>(module)] = true;
+  return shape;
+}
+
+using costmodel::Module;
+const std::initializer_list<Module> kAll = {Module::q, Module::k, Module::v, Module::o, Module::gate, Module::up, Module::down};
+
+/// Several tasks on the golden Llama backbone, with samples of odd lengths.
+struct Tasks {
+  explicit Tasks(std::vector<costmodel::AdapterShape> adapter_shapes) : shapes(std::move(adapter_shapes)) {
+    RandomStream random(5);
+    for (std::size_t task = 0; task < shapes.size(); ++task) {
+      workload::Dataset& dataset = datasets.emplace_back();
+      for (int i = 0; i < 3; ++i) {
+        workload::Sample sample;
+        const std::uint64_t length = 5 + random.next_below(30);
+        for (std::uint64_t t = 0; t < length; ++t) sample.append(static_cast<std::int32_t>(random.next_below(160)), t > 3);
+        dataset.samples.push_back(std::move(sample));
+      }
+      seeds.push_back(40 + task);
+      adapters.push_back(std::make_unique<Adapter>(golden.backbone, shapes[task], golden.layers(), seeds.back()));
+      for (float& number : adapters.back()->parameters()) number += static_cast<float>(random.next_normal() * 0.02);
+    }
+  }
+
+  planner::Microbatch microbatch(std::vector<planner::TaskIndex> tasks, std::int32_t padding = 0) const {
+    planner::Microbatch microbatch;
+    for (const planner::TaskIndex task : tasks) {
+      const std::vector<workload::Sample>& samples = datasets[static_cast<std::size_t>(task)].samples;
+      for (std::size_t i = 0; i < samples.size(); ++i) {
+        planner::Segment segment;
+        segment.task = task;
+        segment.sample = segment.index = static_cast<std::int32_t>(i);
+        segment.end = static_cast<std::int32_t>(samples[i].tokens.size());
+        segment.padding = padding;
+        segment.scored = segment.end - 4;
+        microbatch.segments.push_back(segment);
+      }
+    }
+    return microbatch;
+  }
+
+  /// One pass; returns the losses.
+  std::vector<TaskLoss> pass(const planner::Microbatch& microbatch) {
+    const std::vector<double> scale(shapes.size(), 0.01);
+    std::vector<TaskLoss> losses(shapes.size());
+    golden.model.forward(0, make_batch(microbatch, datasets), {}, adapters, seeds, scale, losses);
+    golden.model.backward(0, {}, adapters, seeds);
+    return losses;
+  }
+
+  std::vector<float> take_gradient(std::size_t task) {
+    const std::span<float> gradients = adapters[task]->gradients();
+    std::vector<float> taken(gradients.begin(), gradients.end());
+    std::fill(gradients.begin(), gradients.end(), 0.0F);
+    return taken;
+  }
+
+  GoldenCase golden{"llama"};
+  std::vector<costmodel::AdapterShape> shapes;
+  std::vector<workload::Dataset> datasets;
+  std::vector<std::uint64_t> seeds;
+  std::vector<std::unique_ptr<Adapter>> adapters;
+};
+
+std::vector<costmodel::AdapterShape> mixed_shapes() {
+  return {adapter_shape(4, 0, kAll), adapter_shape(3, 0.3, {Module::q, Module::v, Module::down}), adapter_shape(8, 0, {Module::k, Module::o, Module::up})};
+}
+
+TEST(StageModel, BatchedTasksGetTheGradientsThatTheyGetAlone) {
+  Tasks tasks(mixed_shapes());
+  std::vector<std::vector<float>> alone;
+  std::vector<double> losses;
+  for (planner::TaskIndex task = 0; task < 3; ++task) {
+    losses.push_back(tasks.pass(tasks.microbatch({task}))[static_cast<std::size_t>(task)].sum);
+    alone.push_back(tasks.take_gradient(static_cast<std::size_t>(task)));
+  }
+  const std::vector<TaskLoss> together = tasks.pass(tasks.microbatch({0, 1, 2}));
+  for (std::size_t task = 0; task < 3; ++task) {
+    EXPECT_NEAR(together[task].sum, losses[task], 1e-6 * losses[task]);
+    EXPECT_LT(testing::relative_difference(tasks.take_gradient(task), alone[task]), 1e-6) << "task " << task;
+  }
+}
+
+TEST(StageModel, PaddingChangesNoGradient) {
+  Tasks tasks(mixed_shapes());
+  const double loss = tasks.pass(tasks.microbatch({0}))[0].sum;
+  const std::vector<float> exact = tasks.take_gradient(0);
+  EXPECT_NEAR(tasks.pass(tasks.microbatch({0}, 9))[0].sum, loss, 1e-6 * loss);
+  EXPECT_LT(testing::relative_difference(tasks.take_gradient(0), exact), 1e-6);
+}
+
+TEST(StageModel, ATaskWithoutNumbersLeavesTheOthersTheirs) {
+  Tasks tasks(mixed_shapes());
+  tasks.pass(tasks.microbatch({0, 1, 2}));
+  const std::vector<float> first = tasks.take_gradient(0), third = tasks.take_gradient(2);
+  tasks.take_gradient(1);
+  for (float& number : tasks.adapters[1]->parameters()) number = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<TaskLoss> losses = tasks.pass(tasks.microbatch({0, 1, 2}));
+  EXPECT_TRUE(std::isnan(losses[1].sum));
+  EXPECT_EQ(tasks.take_gradient(0), first);
+  EXPECT_EQ(tasks.take_gradient(2), third);
+}
+
+TEST(StageModel, GradientsAreTheSlopesOfTheLossWithDropoutToo) {
+  Tasks tasks({adapter_shape(2, 0.4, kAll)});
+  tasks.pass(tasks.microbatch({0}));
+  const std::vector<float> gradient = tasks.take_gradient(0);
+  const std::span<float> parameters = tasks.adapters[0]->parameters();
+  // Along random directions, so that every number takes part and rounding does not drown the slope.
+  RandomStream random(11);
+  for (int trial = 0; trial < 4; ++trial) {
+    std::vector<float> direction(parameters.size());
+    double slope = 0;
+    for (std::size_t i = 0; i < direction.size(); ++i) {
+      direction[i] = static_cast<float>(random.next_normal());
+      slope += static_cast<double>(direction[i]) * static_cast<double>(gradient[i]);
+    }
+    const float step = 2e-3F;
+    const std::vector<float> before(parameters.begin(), parameters.end());
+    const auto loss_at = [&](float distance) {
+      for (std::size_t i = 0; i < direction.size(); ++i) parameters[i] = before[i] + distance * direction[i];
+      const double loss = tasks.pass(tasks.microbatch({0}))[0].sum;
+      tasks.take_gradient(0);
+      return loss;
+    };
+    const double measured = (loss_at(step) - loss_at(-step)) / (2 * static_cast<double>(step));
+    std::copy(before.begin(), before.end(), parameters.begin());
+    EXPECT_NEAR(measured, slope, 0.02 * std::abs(slope) + 1e-4);
+  }
+}
+
+TEST(StageModel, DoesTheWorkThatTheCostModelCharges) {
+  for (const std::vector<costmodel::AdapterShape>& shapes : {mixed_shapes(), {adapter_shape(4, 0, {Module::gate})}, {adapter_shape(4, 0, {Module::q, Module::v})}}) {
+    Tasks tasks(shapes);
+    std::vector<planner::TaskIndex> all;
+    for (std::size_t t = 0; t < shapes.size(); ++t) all.push_back(static_cast<planner::TaskIndex>(t));
+    const planner::Microbatch microbatch = tasks.microbatch(all);
+    const costmodel::MicrobatchLoad load = planner::load_of(microbatch, shapes);
+    const costmodel::StageShape stage{tasks.golden.backbone.layers, true, true};
+    const std::vector<double> scale(shapes.size(), 0.01);
+    std::vector<TaskLoss> losses(shapes.size());
+    tasks.golden.probe.recording = true;
+    for (const costmodel::Pass pass : {costmodel::Pass::forward, costmodel::Pass::backward}) {
+      tasks.golden.probe.records.clear();
+      if (pass == costmodel::Pass::forward) {
+        tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds, scale, losses);
+      } else {
+        tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds);
+      }
+      // Attention is charged by sequence and done for all rows at once.
+      using Key = std::tuple<costmodel::Operator, costmodel::Pass, costmodel::OperatorShape, std::int64_t>;
+      std::map<Key, double> charged, done;
+      double attended_charged = 0, attended_done = 0;
+      for (const costmodel::OperatorCall& call : costmodel::stage_operators(tasks.golden.backbone, stage, load, pass)) {
+        if (call.op == costmodel::Operator::dispatch) continue;
+        if (call.op == costmodel::Operator::attention) attended_charged += call.count * static_cast<double>(call.tokens);
+        else charged[{call.op, call.pass, call.shape, call.tokens}] += call.count;
+      }
+      for (const Probe::Record& record : tasks.golden.probe.records) {
+        if (record.call.op == costmodel::Operator::attention) attended_done += static_cast<double>(record.call.tokens);
+        else done[{record.call.op, record.call.pass, record.call.shape, record.call.tokens}] += 1;
+      }
+      EXPECT_EQ(charged, done);
+      EXPECT_EQ(attended_charged, attended_done);
+    }
+  }
+}
+
+TEST(StageModel, HoldsNoMoreThanTheMemoryModelSays) {
+  Tasks tasks(mixed_shapes());
+  const planner::Microbatch microbatch = tasks.microbatch({0, 1, 2});
+  const costmodel::MicrobatchLoad load = planner::load_of(microbatch, tasks.shapes);
+  const costmodel::StageShape stage{tasks.golden.backbone.layers, true, true};
+  const std::vector<double> scale(3, 0.01);
+  std::vector<TaskLoss> losses(3);
+  tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds, scale, losses);
+  // Buffers come in whole pages.
+  const Bytes rounding = 4096 * 16 * (stage.layers + 1);
+  const Bytes stash = tasks.golden.pool.in_use();
+  EXPECT_GE(stash, costmodel::stash_bytes(tasks.golden.backbone, stage, load));
+  EXPECT_LE(stash, costmodel::stash_bytes(tasks.golden.backbone, stage, load) + rounding);
+  tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds);
+  EXPECT_EQ(tasks.golden.pool.in_use(), 0);
+  EXPECT_LE(tasks.golden.pool.peak(), stash + costmodel::workspace_bytes(tasks.golden.backbone, stage, load) + rounding);
+}
+
+}  // namespace
+}  // namespace braid::exec
