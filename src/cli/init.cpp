@@ -1,0 +1,25 @@
+#include <fmt/core.h>
+
+#include <boost/program_options/value_semantic.hpp>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "exec/example.h"
+
+namespace braid::cli {
+
+int run_init(const std::vector<std::string>& words) {
+  CommonFlags flags;
+  std::string folder;
+  CommandLine line("braid init DIR [options]", flags);
+  line.add_positional("DIR", folder);
+  line.add().add_options()("seed", boost::program_options::value(&flags.seed)->default_value(1), "of the random weights and texts");
+  line.add().add_options()("overwrite", boost::program_options::bool_switch(&flags.overwrite), "write into a folder that holds something");
+  if (!line.parse(words)) return kSuccess;
+  exec::write_example(folder, flags.seed, flags.overwrite);
+  if (!flags.quiet) fmt::print(stderr, "wrote {}: backbone models/tiny, four datasets, workload.yaml\nnext: braid plan --workload {}/workload.yaml --out plan.json\n", folder, folder);
+  return kSuccess;
+}
+
+}  // namespace braid::cli

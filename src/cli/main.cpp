@@ -1,0 +1,81 @@
+#include <boost/program_options/errors.hpp>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <exception>
+#include <new>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "exec/communicator.h"
+#include "kernels/versions.h"
+
+namespace braid::cli {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"init", "write a working example: a tiny backbone, four datasets, a workload", &run_init},
+    {"profile", "measure operators and messages on this machine", &run_profile},
+    {"plan", "workload + cluster + profile + policy: a plan with its predicted step time and memory", &run_plan},
+    {"simulate", "replay a plan", &run_simulate},
+    {"train", "execute a plan: fine-tune its tasks and write their adapters", &run_train},
+    {"validate", "execute and replay a plan, and compare", &run_validate},
+};
+
+void print_usage() {
+  fmt::print("braid fine-tunes many PEFT tasks on one frozen backbone, and predicts what that takes.\n\nusage: braid COMMAND [options]\n\n");
+  for (const Command& command : kCommands) fmt::print("  {:10} {}\n", command.name, command.summary);
+  fmt::print("\n`braid COMMAND --help` lists a command's options; `braid --version` says what this build has.\n");
+}
+
+void print_version() {
+  fmt::print("braid {}\n", BRAID_VERSION);
+  for (const std::string& library : kernels::library_versions()) fmt::print("  {}\n", library);
+  fmt::print("  {}\n  CUDA, NCCL: not in this build\n", exec::mpi_version());
+}
+
+int dispatch(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    print_usage();
+    return words.empty() ? kBadInput : kSuccess;
+  }
+  if (words[0] == "--version") {
+    print_version();
+    return kSuccess;
+  }
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    if (words[0] == command.name) return command.run({words.begin() + 1, words.end()});
+    names.emplace_back(command.name);
+  }
+  throw error("unknown command '{}'; commands: {}", words[0], fmt::join(names, ", "));
+}
+
+/// All ranks of a run find the same fault; one line of it is enough.
+int report(const char* message, int status) {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (!rank || std::string(rank) == "0" || status == kFailure) fmt::print(stderr, "error: {}\n", message);
+  return status;
+}
+
+int guarded(const std::vector<std::string>& words) {
+  try {
+    return dispatch(words);
+  } catch (const Error& bad_input) {
+    return report(bad_input.what(), kBadInput);
+  } catch (const boost::program_options::error& bad_arguments) {
+    return report(fmt::format("{}; see --help", bad_arguments.what()).c_str(), kBadInput);
+  } catch (const std::bad_alloc&) {
+    return report("out of memory; lower max_length, global_batch_size or the number of tasks", kFailure);
+  } catch (const std::exception& failure) {
+    return report(failure.what(), kFailure);
+  }
+}
+
+}  // namespace
+}  // namespace braid::cli
+
+int main(int argc, char** argv) {
+  return braid::cli::guarded({argv + 1, argv + argc});
+}

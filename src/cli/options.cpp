@@ -1,0 +1,96 @@
+#include "cli/options.h"
+
+#include <fmt/core.h>
+
+#include <boost/program_options/parsers.hpp>
+#include <boost/program_options/positional_options.hpp>
+#include <boost/program_options/value_semantic.hpp>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace braid::cli {
+
+namespace po = boost::program_options;
+
+planner::Overrides CommonFlags::overrides() const {
+  const auto given = [](std::int64_t value) { return value == 0 ? std::nullopt : std::optional(value); };
+  return {given(tp), given(pp), given(microbatches)};
+}
+
+CommandLine::CommandLine(std::string usage, CommonFlags& flags) : usage_(std::move(usage)), flags_(flags), described_("options") {
+  described_.add_options()("help,h", po::bool_switch(&flags_.help), "this text");
+  described_.add_options()("json", po::bool_switch(&flags_.json), "results as JSON on stdout");
+  described_.add_options()("quiet", po::bool_switch(&flags_.quiet), "no progress on stderr");
+}
+
+void CommandLine::add_planning(const std::string& default_policy) {
+  std::string policies;
+  for (const auto& policy : planner::policies()) {
+    policies += fmt::format("\n{}: {}", policy->name(), policy->summary());
+    for (const planner::PolicyOption& option : policy->options()) {
+      policies += fmt::format(" [:{}=", option.name);
+      for (std::size_t i = 0; i < option.values.size(); ++i) policies += (i == 0 ? "" : "|") + std::string(option.values[i]);
+      policies += "]";
+    }
+  }
+  described_.add_options()("workload", po::value(&flags_.workload), "workload.yaml: backbone and tasks");
+  described_.add_options()("cluster", po::value(&flags_.cluster), "cluster.yaml; left out: this machine's cores, a rank each");
+  described_.add_options()("profile", po::value(&flags_.profile), "profile file; left out: measured at first use and kept");
+  described_.add_options()("policy", po::value(&flags_.policy)->default_value(default_policy), ("NAME[:option=value]...; first value is the default" + policies).c_str());
+  described_.add_options()("tp", po::value(&flags_.tp), "tensor-parallel degree");
+  described_.add_options()("pp", po::value(&flags_.pp), "pipeline stages");
+  described_.add_options()("microbatches", po::value(&flags_.microbatches), "microbatches of each global batch");
+  described_.add_options()("ranks", po::value(&flags_.ranks), "ranks of this machine, in place of the cluster's");
+}
+
+void CommandLine::add_plan() {
+  described_.add_options()("plan", po::value(&flags_.plan), "plan.json, in place of a workload and a policy");
+}
+
+void CommandLine::add_out(const std::string& what) {
+  described_.add_options()("out", po::value(&flags_.out), what.c_str());
+  described_.add_options()("overwrite", po::bool_switch(&flags_.overwrite), "replace what --out already holds");
+}
+
+void CommandLine::add_timeline() {
+  described_.add_options()("timeline-out", po::value(&flags_.timeline_out), "write a trace for Perfetto (ui.perfetto.dev) or Chrome");
+}
+
+void CommandLine::add_threads() {
+  described_.add_options()("threads", po::value(&flags_.threads), "worker threads a rank; left out: cores / ranks");
+}
+
+void CommandLine::add_positional(const std::string& name, std::string& value) {
+  positional_ = name;
+  hidden_.add_options()(name.c_str(), po::value(&value)->required(), "");
+}
+
+bool CommandLine::parse(const std::vector<std::string>& words) {
+  po::options_description all;
+  all.add(described_).add(hidden_);
+  po::positional_options_description positional;
+  if (!positional_.empty()) positional.add(positional_.c_str(), 1);
+  po::variables_map values;
+  po::store(po::command_line_parser(words).options(all).positional(positional).run(), values);
+  if (values["help"].as<bool>()) {
+    std::ostringstream text;
+    text << described_;
+    fmt::print("usage: {}\n\n{}", usage_, text.str());
+    return false;
+  }
+  po::notify(values);
+  for (const auto& [name, number] : {std::pair("--tp", flags_.tp), std::pair("--pp", flags_.pp), std::pair("--microbatches", flags_.microbatches), std::pair("--ranks", flags_.ranks),
+                                     std::pair("--threads", flags_.threads)}) {
+    if (number < 0) throw error("{} {} is not usable; give a number >= 1", name, number);
+  }
+  return true;
+}
+
+void check_output_folder(const std::filesystem::path& folder, bool overwrite) {
+  if (!std::filesystem::exists(folder)) return;
+  if (!std::filesystem::is_directory(folder)) throw error("{}: is a file; give a folder to write to", folder.string());
+  if (!overwrite && !std::filesystem::is_empty(folder)) throw error("{}: is not empty; give another folder or --overwrite", folder.string());
+}
+
+}  // namespace braid::cli

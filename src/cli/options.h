@@ -1,0 +1,55 @@
+#pragma once
+
+#include <boost/program_options/options_description.hpp>
+#include <boost/program_options/variables_map.hpp>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/make_plan.h"
+
+namespace braid::cli {
+
+/// The flags that mean the same everywhere; a command shows those it has.
+struct CommonFlags {
+  std::string workload, cluster, profile, policy, plan, out, timeline_out;
+  std::uint64_t seed = 1;
+  std::int64_t threads = 0;  ///< 0: cores / ranks
+  std::int64_t tp = 0, pp = 0, microbatches = 0, ranks = 0;  ///< 0: not given
+  std::vector<std::string> passed_on;  ///< words for the ranks that this process launches
+  bool json = false, quiet = false, overwrite = false, help = false;
+
+  planner::Overrides overrides() const;
+};
+
+/// A command's flags: parses words, prints --help.
+class CommandLine {
+ public:
+  CommandLine(std::string usage, CommonFlags& flags);
+
+  boost::program_options::options_description& add() { return described_; }
+  /// --workload, --cluster, --profile, --policy, --tp, --pp, --microbatches, --ranks.
+  void add_planning(const std::string& default_policy);
+  void add_plan();
+  void add_out(const std::string& what);
+  void add_timeline();
+  void add_threads();
+  /// One word without a flag, named `name`.
+  void add_positional(const std::string& name, std::string& value);
+
+  /// False when --help was asked for and printed. Throws boost::program_options::error.
+  bool parse(const std::vector<std::string>& words);
+
+ private:
+  std::string usage_;
+  CommonFlags& flags_;
+  boost::program_options::options_description described_;
+  boost::program_options::options_description hidden_;
+  std::string positional_;
+};
+
+/// Refuses a folder that holds something unless `overwrite`; makes none.
+void check_output_folder(const std::filesystem::path& folder, bool overwrite);
+
+}  // namespace braid::cli

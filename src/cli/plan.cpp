@@ -1,0 +1,29 @@
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/results.h"
+#include "cli/session.h"
+
+namespace braid::cli {
+
+int run_plan(const std::vector<std::string>& words) {
+  CommonFlags flags;
+  CommandLine line("braid plan --workload FILE [options]", flags);
+  line.add_planning("megatron-pp");
+  line.add_threads();
+  line.add_out("plan.json");
+  if (!line.parse(words)) return kSuccess;
+  if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite) throw error("{}: exists; give another file or --overwrite", flags.out);
+  const planner::Plan plan = make_plan_from_flags(flags);
+  if (!flags.out.empty()) write_file(flags.out, planner::to_json(plan));
+  if (flags.json) {
+    fmt::print("{}", planner::to_json(plan));
+  } else {
+    print_plan(plan);
+  }
+  return kSuccess;
+}
+
+}  // namespace braid::cli

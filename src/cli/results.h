@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "planner/plan.h"
+
+namespace braid::cli {
+
+/// "12.3 MB", "1.2 GB".
+std::string megabytes(Bytes bytes);
+/// "12.3 ms", "1.2 s".
+std::string duration(double seconds);
+/// "12,345".
+std::string grouped(double number);
+
+/// What a plan is, and what it is predicted to do, as a person reads it.
+void print_plan(const planner::Plan& plan);
+void print_prediction(const planner::Prediction& prediction, std::int32_t ranks);
+/// The `predicted` part of plan.json.
+std::string prediction_json(const planner::Plan& plan);
+
+}  // namespace braid::cli

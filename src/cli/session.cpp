@@ -1,0 +1,74 @@
+#include "cli/session.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/error.h"
+#include "cli/profiles.h"
+#include "sim/replay.h"
+
+namespace braid::cli {
+
+Data load_data(const workload::Workload& workload, bool need_data) {
+  std::vector<workload::Dataset> datasets;
+  std::vector<std::vector<workload::SampleSize>> sizes;
+  const auto tokenizer = workload::make_tokenizer(workload.backbone_folder, workload.backbone);
+  for (const workload::Task& task : workload.tasks) {
+    if (task.lengths) {
+      if (need_data) throw error("{}: task '{}' has lengths in place of data; give it a dataset file to train on", workload.file.string(), task.name);
+      datasets.emplace_back();
+      sizes.push_back(workload::sample_sizes(task));
+      continue;
+    }
+    datasets.push_back(workload::load_dataset(task.dataset, task, *tokenizer, workload.backbone));
+    sizes.push_back(workload::sample_sizes(datasets.back()));
+  }
+  return {std::move(datasets), workload::SampleIndex(workload.tasks, std::move(sizes))};
+}
+
+workload::Cluster read_cluster_flags(const CommonFlags& flags) {
+  if (!flags.cluster.empty()) {
+    workload::Cluster cluster = workload::read_cluster(flags.cluster);
+    if (flags.ranks > 0) {
+      cluster.nodes = 1;
+      cluster.gpus_per_node = flags.ranks;
+    }
+    return cluster;
+  }
+  return workload::local_cluster(flags.ranks > 0 ? flags.ranks : std::max(1U, std::thread::hardware_concurrency()));
+}
+
+int threads_of_rank(const CommonFlags& flags, std::int64_t ranks) {
+  if (flags.threads > 0) return static_cast<int>(flags.threads);
+  return static_cast<int>(std::max<std::int64_t>(1, std::max(1U, std::thread::hardware_concurrency()) / ranks));
+}
+
+planner::Plan make_plan_from_flags(const CommonFlags& flags) {
+  if (flags.workload.empty()) throw error("--workload is missing; give a workload file, such as `braid init` writes");
+  const std::vector<planner::PolicyChoice> choices = planner::parse_policies(flags.policy);
+  if (choices.size() != 1) throw error("--policy names {} policies; give one here", choices.size());
+  const workload::Workload workload = workload::read_workload(flags.workload);
+  const workload::Cluster cluster = read_cluster_flags(flags);
+  const Data data = load_data(workload, false);
+  const planner::Overrides overrides = flags.overrides();
+  planner::check_placement(workload, cluster, overrides);
+  const costmodel::CostModel cost(profile_for(flags, workload, cluster));
+  const auto judge = [](const planner::Program& program, const planner::Durations& durations) { return sim::replay(program, durations); };
+  return planner::make_plan({workload, cluster, data.samples, cost, judge, overrides}, choices[0]);
+}
+
+planner::Plan plan_from_flags(const CommonFlags& flags) {
+  if (flags.plan.empty()) return make_plan_from_flags(flags);
+  if (!flags.workload.empty()) throw error("--plan and --workload are both given; give one");
+  planner::Plan plan = planner::read_plan(flags.plan);
+  planner::check_data_hashes(plan);
+  return plan;
+}
+
+std::vector<std::string> task_names(const workload::Workload& workload) {
+  std::vector<std::string> names;
+  for (const workload::Task& task : workload.tasks) names.push_back(task.name);
+  return names;
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,65 @@
+#include <fmt/core.h>
+
+#include <boost/program_options/value_semantic.hpp>
+#include <ostream>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/results.h"
+#include "cli/session.h"
+#include "planner/durations.h"
+#include "planner/predict.h"
+#include "sim/replay.h"
+
+namespace braid::cli {
+namespace {
+
+/// The memory that each instruction's start and end leave on its rank, as the walk over the Program says.
+void add_memory(const planner::Program& program, const planner::MemoryContext& context, planner::Timeline& timeline) {
+  const std::vector<planner::StageMemory> memories = planner::walk_memory(program, context);
+  for (const planner::Event& event : timeline.events) {
+    if (event.stream != planner::Stream::compute) continue;
+    const auto stage = static_cast<std::size_t>(event.stage);
+    const auto place = static_cast<std::size_t>(event.instruction - program.stages[stage].first_id);
+    timeline.memory.push_back({event.rank, event.start, memories[stage].after[place]});
+  }
+}
+
+}  // namespace
+
+int run_simulate(const std::vector<std::string>& words) {
+  CommonFlags flags;
+  std::int64_t window = 0;
+  CommandLine line("braid simulate --plan FILE [options]", flags);
+  line.add_plan();
+  line.add_planning("megatron-pp");
+  line.add_threads();
+  line.add_timeline();
+  line.add().add_options()("window", boost::program_options::value(&window)->default_value(0), "which window the trace shows");
+  if (!line.parse(words)) return kSuccess;
+  planner::Plan plan = plan_from_flags(flags);
+  const Data data = load_data(plan.workload, false);
+  const costmodel::CostModel cost(plan.profile);
+  const planner::WindowInput input{plan.workload, data.samples};
+  const auto judge = [](const planner::Program& program, const planner::Durations& durations) { return sim::replay(program, durations); };
+  plan.predicted = planner::predict(plan.fixed, input, cost, judge);
+  if (!flags.timeline_out.empty()) {
+    if (window < 0 || window >= planner::window_count(plan.fixed, input)) throw error("--window {} is not usable; the plan has windows 0..{}", window, planner::window_count(plan.fixed, input) - 1);
+    const planner::Program program = planner::window_program(plan.fixed, input, window);
+    const auto predicted = planner::predict_durations(program, plan.workload.backbone, planner::adapters_of(plan.workload), cost);
+    planner::Timeline timeline = sim::replay(program, predicted.durations);
+    add_memory(program, {plan.workload.backbone, planner::adapters_of(plan.workload), plan.fixed.backbone_copies}, timeline);
+    const std::vector<std::string> names = task_names(plan.workload);
+    write_file(flags.timeline_out, [&](std::ostream& out) { planner::write_trace(program, timeline, names, out); });
+  }
+  if (flags.json) {
+    fmt::print("{}", prediction_json(plan));
+  } else {
+    fmt::print("simulated {} on {} ranks\n", plan.policy, plan.ranks());
+    print_prediction(plan.predicted, plan.ranks());
+  }
+  return kSuccess;
+}
+
+}  // namespace braid::cli

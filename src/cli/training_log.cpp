@@ -1,0 +1,94 @@
+#include "cli/training_log.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/results.h"
+#include "planner/durations.h"
+
+namespace braid::cli {
+namespace {
+
+constexpr double kSecondsBetweenLines = 2;
+
+/// JSON has no numbers for these.
+nlohmann::ordered_json number(double value) {
+  if (std::isfinite(value)) return value;
+  return nullptr;
+}
+
+}  // namespace
+
+TrainingLog::TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples, const std::filesystem::path& metrics, bool quiet)
+    : plan_(plan), samples_(samples), quiet_(quiet), lines_(plan.workload.tasks.size()), last_print_(std::chrono::steady_clock::now()) {
+  std::filesystem::create_directories(metrics.parent_path());
+  metrics_.open(metrics, std::ios::trunc);
+  if (!metrics_) throw Failure(fmt::format("{}: cannot be written", metrics.string()));
+}
+
+void TrainingLog::on_window(const exec::WindowReport& report) {
+  for (const exec::StepMetrics& step : report.steps) {
+    TaskLine& line = lines_[static_cast<std::size_t>(step.task)];
+    if (line.steps++ == 0) line.first_loss = step.loss;
+    line.last = step;
+    line.tokens += step.tokens;
+  }
+  computed_tokens_ += report.computed_tokens;
+  seconds_ += report.seconds;
+  const planner::Program program = planner::window_program(plan_.fixed, {plan_.workload, samples_}, report.window);
+  flops_ += planner::backbone_flops(program, plan_.workload.backbone, planner::adapters_of(plan_.workload));
+  write_metrics(report);
+  for (const planner::TaskIndex task : report.diverged) {
+    fmt::print(stderr, "{}: the loss or gradient of step {} is not finite; the task stops here and its adapter is not written, the others go on (lower its lr?)\n",
+               plan_.workload.tasks[static_cast<std::size_t>(task)].name, lines_[static_cast<std::size_t>(task)].last.step);
+  }
+  const double since = std::chrono::duration<double>(std::chrono::steady_clock::now() - last_print_).count();
+  if (since < kSecondsBetweenLines && report.window + 1 < report.windows) return;
+  last_print_ = std::chrono::steady_clock::now();
+  print_progress(report);
+}
+
+void TrainingLog::write_metrics(const exec::WindowReport& report) {
+  for (const exec::StepMetrics& step : report.steps) {
+    const nlohmann::ordered_json line = {{"task", plan_.workload.tasks[static_cast<std::size_t>(step.task)].name},
+                                         {"step", step.step},
+                                         {"loss", number(step.loss)},
+                                         {"lr", step.learning_rate},
+                                         {"grad_norm", number(step.gradient_norm)},
+                                         {"tokens", step.tokens},
+                                         {"seconds", step.seconds}};
+    metrics_ << line.dump() << '\n';
+  }
+  metrics_.flush();
+  if (!metrics_) throw Failure("metrics.jsonl: writing failed; is the disk full?");
+}
+
+void TrainingLog::print_progress(const exec::WindowReport& report) {
+  if (quiet_) return;
+  const double peak = plan_.profile.peak_flops * plan_.ranks();
+  for (const exec::StepMetrics& step : report.steps) {
+    const auto task = static_cast<std::size_t>(step.task);
+    const double left = seconds_ / static_cast<double>(report.window + 1) * static_cast<double>(report.windows - report.window - 1);
+    std::string share = peak > 0 ? fmt::format(", {:.0f} % of GEMM peak", 100 * flops_ / seconds_ / peak) : "";
+    fmt::print(stderr, "{:12} step {:>4}/{}  loss {:.4f}  {} tokens/s{}, {} left\n", plan_.workload.tasks[task].name, step.step, samples_.steps(step.task), step.loss,
+               grouped(static_cast<double>(step.tokens) / step.seconds), share, duration(left));
+  }
+}
+
+void TrainingLog::print_summary() const {
+  fmt::print("{:12} {:>6} {:>11} {:>11} {:>12}\n", "task", "steps", "first loss", "last loss", "data tokens");
+  for (std::size_t task = 0; task < lines_.size(); ++task) {
+    const TaskLine& line = lines_[task];
+    fmt::print("{:12} {:>6} {:>11.4f} {:>11.4f} {:>12}\n", plan_.workload.tasks[task].name, line.steps, line.first_loss, line.last.loss, grouped(static_cast<double>(line.tokens)));
+  }
+  if (seconds_ <= 0) return;
+  const double peak = plan_.profile.peak_flops * plan_.ranks();
+  fmt::print("{} computed tokens/s", grouped(static_cast<double>(computed_tokens_) / seconds_));
+  if (peak > 0) fmt::print(", {:.0f} % of this machine's measured f32 GEMM peak", 100 * flops_ / seconds_ / peak);
+  fmt::print("\n");
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <fstream>
+#include <vector>
+
+#include "exec/trainer.h"
+
+namespace braid::cli {
+
+/// Tells of a run as it goes: a line of metrics.jsonl for each task's step, and on stderr a line for each task, often
+/// enough to follow and rarely enough to read.
+class TrainingLog {
+ public:
+  TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples, const std::filesystem::path& metrics, bool quiet);
+
+  void on_window(const exec::WindowReport& report);
+  /// The last line of every task.
+  void print_summary() const;
+
+ private:
+  struct TaskLine {
+    double first_loss = 0;
+    exec::StepMetrics last;
+    std::int64_t steps = 0;    ///< done
+    std::int64_t tokens = 0;   ///< data tokens, all steps
+  };
+
+  void write_metrics(const exec::WindowReport& report);
+  void print_progress(const exec::WindowReport& report);
+
+  const planner::Plan& plan_;
+  const workload::SampleIndex& samples_;
+  std::ofstream metrics_;
+  bool quiet_;
+  std::vector<TaskLine> lines_;
+  std::int64_t computed_tokens_ = 0;
+  double flops_ = 0;
+  double seconds_ = 0;
+  std::chrono::steady_clock::time_point last_print_;
+};
+
+}  // namespace braid::cli

@@ -1,0 +1,120 @@
+#include "cli/workspace.h"
+
+namespace braid::cli {
+namespace {
+
+using BadInput = testing::Workspace;
+using testing::write_text;
+
+TEST_F(BadInput, AMissingFileIsNamed) {
+  expect_bad_input("plan --workload " + path("none.yaml"), "none.yaml: cannot be read");
+  expect_bad_input("simulate --plan " + path("none.json"), "none.json: cannot be read");
+  expect_bad_input("plan --workload " + path("workload.yaml") + " --profile " + path("none.json"), "none.json: cannot be read");
+}
+
+TEST_F(BadInput, UnknownWordsAreRefusedWithTheList) {
+  expect_bad_input("fly", "unknown command 'fly'; commands: init, profile, plan, simulate, train, validate");
+  expect_bad_input("plan " + planning() + " --policy fastest", "unknown policy 'fastest'; known: hf-peft, megatron-pp, gpipe, sl-peft");
+  expect_bad_input("plan " + planning() + " --policy gpipe:speed=high", "policy gpipe has no option 'speed=high'; its options: pad_to=");
+  expect_bad_input("plan " + planning() + " --policy gpipe:pad_to=moon", "'moon' is not a value of pad_to");
+  expect_bad_input("plan " + planning() + " --fast", "--fast");
+  expect_bad_input("plan " + planning() + " --pp -3", "--pp -3 is not usable");
+}
+
+TEST_F(BadInput, ABadWorkloadKeyOrValueIsNamedWithItsLine) {
+  write_text(folder / "workload.yaml", workload() + "    colour: red\n");
+  expect_bad_input("plan " + planning(), "workload.yaml:27: unknown key 'colour'; valid keys:");
+  std::string text = workload();
+  text.replace(text.find("r: 2"), 4, "r: 0");
+  write_text(folder / "workload.yaml", text);
+  expect_bad_input("plan " + planning(), "workload.yaml:6: ");
+}
+
+TEST_F(BadInput, AnUnsupportedArchitectureIsNamed) {
+  write_text(folder / "gpt/config.json", "{\n \"model_type\": \"gpt2\"\n}\n");
+  std::string text = workload();
+  text.replace(text.find("/"), text.find("\n") - text.find("/"), path("gpt"));
+  write_text(folder / "workload.yaml", text);
+  expect_bad_input("plan " + planning(), "config.json:2: model_type 'gpt2' is not supported; supported: llama, qwen2");
+}
+
+TEST_F(BadInput, ABrokenSafetensorsFileIsNamed) {
+  std::filesystem::copy(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden/llama", folder / "broken");
+  std::filesystem::resize_file(folder / "broken/model.safetensors", 100000);
+  std::string text = workload();
+  text.replace(text.find("/"), text.find("\n") - text.find("/"), path("broken"));
+  write_text(folder / "workload.yaml", text);
+  expect_bad_input("train " + planning() + " --ranks 1 --out " + path("out"), "model.safetensors");
+}
+
+TEST_F(BadInput, ADatasetLineThatIsNotJsonIsNamed) {
+  write_text(folder / "data1.jsonl", "{\"input_ids\": [1, 2, 3]}\n{\"input_ids\": [1, 2\n");
+  expect_bad_input("plan " + planning(), "data1.jsonl:2: ");
+}
+
+TEST_F(BadInput, ASampleLongerThanMaxLengthIsNamed) {
+  write_text(folder / "data0.jsonl", dataset(3, 40));
+  expect_bad_input("plan " + planning(), "data0.jsonl:1: ");
+}
+
+TEST_F(BadInput, TextForABackboneWithoutATokenizerNamesTheRemedy) {
+  write_text(folder / "data0.jsonl", "{\"text\": \"hello\"}\n");
+  expect_bad_input("plan " + planning(), "scripts/pretokenize.py");
+}
+
+TEST_F(BadInput, ATaskThatDoesNotFitMemoryIsNamedWithTheBytesItMisses) {
+  std::string text = testing::read_text(folder / "profile.json");
+  const std::size_t start = text.find("\"memory_bytes\": ") + 16;
+  text.replace(start, text.find(",", start) - start, "300000");
+  write_text(folder / "profile.json", text);
+  expect_bad_input("plan " + planning() + " --out " + path("plan.json"), "task 'task2' does not fit memory under megatron-pp: the fullest rank misses ", "plan.json");
+}
+
+TEST_F(BadInput, MoreStagesThanLayersAreRefused) {
+  expect_bad_input("plan " + planning() + " --ranks 4 --pp 3", "3 stages are more than the 2 layers of llama; give --pp <= 2");
+}
+
+TEST_F(BadInput, MoreStagesThanRanksAreRefused) { expect_bad_input("plan " + planning() + " --ranks 1 --pp 2", "2 stages need 2 ranks and the cluster has 1"); }
+
+TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
+  expect_bad_input("plan " + planning() + " --tp 2", "--tp 2: this build does not plan tensor parallelism");
+  write_text(folder / "workload.yaml", "reproducible: true\n" + workload());
+  expect_bad_input("plan " + planning(), "'reproducible: true' is not supported by this build");
+}
+
+TEST_F(BadInput, ANonEmptyOutputFolderIsRefused) {
+  write_text(folder / "full/file", "x");
+  expect_bad_input("train " + planning() + " --ranks 1 --out " + path("full"), "is not empty; give another folder or --overwrite");
+  EXPECT_EQ(testing::read_text(folder / "full/file"), "x");
+}
+
+TEST_F(BadInput, DataThatChangedSinceThePlanIsNamed) {
+  ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --out " + path("plan.json")).status, 0);
+  write_text(folder / "data2.jsonl", dataset(30, 20));
+  expect_bad_input("train --plan " + path("plan.json") + " --out " + path("out"), "data2.jsonl: has changed since the plan was made");
+}
+
+TEST_F(BadInput, ABrokenPlanIsNamedWithItsLine) {
+  ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --out " + path("plan.json")).status, 0);
+  std::string text = testing::read_text(folder / "plan.json");
+  const std::size_t place = text.find("\"template\": \"1f1b\"");
+  ASSERT_NE(place, std::string::npos);
+  text.replace(place, 18, "\"template\": \"zigzag\"");
+  write_text(folder / "plan.json", text);
+  expect_bad_input("simulate --plan " + path("plan.json"), "'zigzag' is not a value of 'template'; give one of: 1f1b, gpipe, one-by-one");
+  write_text(folder / "plan.json", text.substr(0, text.size() / 2));
+  expect_bad_input("simulate --plan " + path("plan.json"), "not valid JSON");
+  write_text(folder / "plan.json", "{}");
+  expect_bad_input("simulate --plan " + path("plan.json"), "this is not a plan");
+}
+
+TEST_F(BadInput, RanksThatAreNotThePlansAreRefused) {
+  ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 2 --out " + path("plan.json")).status, 0);
+  const testing::Outcome outcome = testing::run_shell("mpirun --allow-run-as-root --oversubscribe -n 3 " BRAID_PROGRAM " train --plan " + path("plan.json") + " --out " + path("out"));
+  EXPECT_EQ(outcome.status, 2) << outcome.text;
+  EXPECT_NE(outcome.text.find("error: the plan needs 2 ranks and 3 are running"), std::string::npos) << outcome.text;
+  EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+}
+
+}  // namespace
+}  // namespace braid::cli
