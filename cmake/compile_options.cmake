@@ -14,6 +14,4 @@ if(BRAID_SANITIZE)
   target_compile_options(braid_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
   target_link_options(braid_options INTERFACE -fsanitize=address,undefined)
 endif()
-# One thread pool: OpenMP's, which oneDNN uses too. Eigen runs inside it.
-target_compile_definitions(braid_options INTERFACE EIGEN_DONT_PARALLELIZE)
 target_link_libraries(braid_options INTERFACE OpenMP::OpenMP_CXX)

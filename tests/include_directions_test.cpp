@@ -2,9 +2,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -33,17 +33,30 @@ bool is_source(const std::filesystem::path& path) {
   return kExtensions.contains(path.extension());
 }
 
+/// What a line includes, with the quotation mark or bracket before it; empty when it is no #include.
+std::string_view included_in(std::string_view line) {
+  const auto skip = [&](std::string_view word) {
+    line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t")));
+    const bool there = line.starts_with(word);
+    if (there) line.remove_prefix(word.size());
+    return there;
+  };
+  if (!skip("#") || !skip("include")) return {};
+  skip("");
+  if (!line.starts_with('"') && !line.starts_with('<')) return {};
+  return line.substr(0, line.find_first_of("\">", 1));
+}
+
 /// What `content`, a file of `folder`, includes against the table, one line each: "FILE:LINE: ...".
 std::vector<std::string> violations_in(const std::string& file, const std::string& folder, std::istream& content) {
-  static const std::regex kInclude(R"(^\s*#\s*include\s*(["<])([^">]*)[">])");
   std::vector<std::string> violations;
   std::string text;
   for (int line = 1; std::getline(content, text); ++line) {
-    std::smatch match;
-    if (!std::regex_search(text, match, kInclude)) continue;
-    const std::string included = match[2];
+    const std::string_view found = included_in(text);
+    if (found.empty()) continue;
+    const std::string included(found.substr(1));
     const std::string target = included.substr(0, included.find('/'));
-    if (match[1] == "<" && !kMayInclude.contains(target)) continue;  // a library's
+    if (found[0] == '<' && !kMayInclude.contains(target)) continue;  // a library's
     const auto say = [&](const std::string& what) {
       violations.push_back(file + ":" + std::to_string(line) + ": " + what);
     };

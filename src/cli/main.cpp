@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "exec/communicator.h"
+#include "exec/process_memory.h"
 #include "kernels/versions.h"
 
 namespace braid::cli {
@@ -77,5 +78,6 @@ int guarded(const std::vector<std::string>& words) {
 }  // namespace braid::cli
 
 int main(int argc, char** argv) {
+  braid::exec::return_large_blocks();
   return braid::cli::guarded({argv + 1, argv + argc});
 }

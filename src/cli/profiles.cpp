@@ -18,11 +18,11 @@
 namespace braid::cli {
 namespace {
 
-/// Beyond this a pass through two layers takes over about half a second on a core of 60 GFLOP/s, and time is as good as
+/// Beyond this a pass through two layers takes over about a third of a second on a core of 60 GFLOP/s, and time is as good as
 /// linear in tokens.
 std::int64_t affordable_tokens(const costmodel::BackboneShape& backbone) {
   const double numbers = 2.0 * static_cast<double>(backbone.layer_parameters()) + static_cast<double>(backbone.embedding_parameters());
-  const double tokens = 0.5 * 60e9 / (4 * numbers);
+  const double tokens = 0.35 * 60e9 / (4 * numbers);
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max(tokens, 1.0)))), 512, 8192);
 }
 

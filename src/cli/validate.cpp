@@ -25,6 +25,14 @@ std::vector<Bytes> gather_peaks(Bytes baseline, exec::Communicator& communicator
   return peaks;
 }
 
+/// Windows evenly over the whole run, so that queued tasks all have some. Times do not depend on what was learned before.
+std::vector<std::int64_t> spread_windows(std::int64_t all, std::int64_t wanted) {
+  std::vector<std::int64_t> windows;
+  const std::int64_t count = std::min(all, wanted);
+  for (std::int64_t i = 0; i < count; ++i) windows.push_back(i * all / count);
+  return windows;
+}
+
 int execute(const planner::Plan& plan, const CommonFlags& flags, std::int64_t windows) {
   const std::unique_ptr<exec::Communicator> communicator = communicator_for(plan);
   set_thread_count(threads_of_rank(flags, plan.ranks()));
@@ -34,8 +42,8 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, std::int64_t wi
   const exec::RunInput input{plan.fixed, plan.workload, data.samples, data.datasets};
   exec::Runner runner(input, *communicator);
   exec::TrainOptions options;
-  options.most_windows = windows;
-  options.recorded_windows = windows;
+  options.windows = spread_windows(planner::window_count(plan.fixed, {plan.workload, data.samples}), windows);
+  options.recorded_windows = options.windows.size();
   const exec::TrainResult result = exec::train(plan, data.samples, runner, *communicator, options);
   const std::vector<Bytes> peaks = gather_peaks(baseline, *communicator);
   if (communicator->rank() != 0) return kSuccess;
@@ -59,7 +67,7 @@ int run_validate(const std::vector<std::string>& words) {
   line.add_planning("megatron-pp");
   line.add_out("file for the comparison, as JSON");
   line.add_threads();
-  line.add().add_options()("windows", boost::program_options::value(&windows)->default_value(12), "windows to run; the first two warm up");
+  line.add().add_options()("windows", boost::program_options::value(&windows)->default_value(12), "windows to run, spread over the whole; the first two warm up");
   if (!line.parse(words)) return kSuccess;
   if (windows < 3) throw error("--windows {} is not usable; give 3 or more, as the first two warm up", windows);
   if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite && exec::launched_ranks() == 0) throw error("{}: exists; give another file or --overwrite", flags.out);

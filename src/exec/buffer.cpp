@@ -51,12 +51,13 @@ Buffer BufferPool::take(std::int64_t numbers) {
     buffer.data_ = found->second;
     free_.erase(found);
   } else {
-    // Blocks of other sizes would only pile up: let the nearest smaller one go before a new one comes.
-    if (found != free_.begin()) {
-      const auto smaller = std::prev(found);
-      held_ -= smaller->first;
-      std::free(smaller->second);
-      free_.erase(smaller);
+    // Blocks of other sizes would only pile up: no more is held than was once on loan, or is now.
+    const Bytes most = std::max(peak_, in_use_ + wanted);
+    while (!free_.empty() && held_ + wanted > most) {
+      const auto largest = std::prev(free_.end());
+      held_ -= largest->first;
+      std::free(largest->second);
+      free_.erase(largest);
     }
     buffer.capacity_ = wanted;
     buffer.data_ = static_cast<float*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(wanted)));

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "exec/optimizer.h"
 #include "exec/process_memory.h"
+#include "exec/random_weights.h"
 #include "exec/stage_model.h"
 #include "kernels/versions.h"
 
@@ -46,33 +47,6 @@ Summary summarize(std::vector<double> samples) {
   const auto at = [&](double share) { return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1))]; };
   const double median = at(0.5);
   return {median, median > 0 ? (at(0.75) - at(0.25)) / median : 0};
-}
-
-std::vector<float> random_numbers(std::int64_t count, double deviation, std::uint64_t key) {
-  std::vector<float> numbers(static_cast<std::size_t>(count));
-  RandomStream random(key);
-  for (float& number : numbers) number = static_cast<float>((random.next_uniform() - 0.5) * deviation);
-  return numbers;
-}
-
-kernels::cpu::PackedLinear random_linear(std::int64_t out, std::int64_t in, bool backward, std::uint64_t key) {
-  const std::vector<float> weight = random_numbers(out * in, 0.1, key);
-  return {kernels::ConstMatrix(weight.data(), out, in), std::span<const float>{}, backward};
-}
-
-StageWeights random_weights(const costmodel::BackboneShape& shape) {
-  StageWeights weights;
-  weights.rope_frequencies = rope_frequencies(shape);
-  weights.embedding = random_numbers(shape.vocabulary * shape.hidden, 1.0, 1);
-  const std::vector<float> ones(static_cast<std::size_t>(shape.hidden), 1.0F);
-  for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
-    const auto key = static_cast<std::uint64_t>(10 * layer + 10);
-    weights.layers.push_back({ones, ones, random_linear(shape.qkv_width(), shape.hidden, layer > 0, key), random_linear(shape.hidden, shape.query_width(), true, key + 1),
-                              random_linear(2 * shape.intermediate, shape.hidden, true, key + 2), random_linear(shape.hidden, shape.intermediate, true, key + 3)});
-  }
-  weights.final_norm = ones;
-  weights.head.push_back(random_linear(shape.vocabulary, shape.hidden, true, 2));
-  return weights;
 }
 
 /// A microbatch of one task: sequences of `context` tokens, all scored.
@@ -127,15 +101,30 @@ class Measuring {
     std::int64_t context = 0;
   };
 
-  /// Token counts double; at one count in the middle, contexts do too.
-  std::vector<Point> grid() const {
+  static constexpr std::int64_t kUsualContext = 64;
+
+  /// Token counts double.
+  std::vector<Point> token_grid() const {
     std::vector<Point> points;
-    constexpr std::int64_t kUsualContext = 64;
     const std::int64_t most = std::max<std::int64_t>(request_.most_tokens, 32);
     for (std::int64_t tokens = 16; tokens < 2 * most; tokens *= 2) points.push_back({tokens, std::min(tokens, kUsualContext)});
+    return points;
+  }
+
+  /// Contexts double, at one token count: attention alone sees them, and no adapter does.
+  std::vector<Point> context_grid() const {
+    std::vector<Point> points;
     for (std::int64_t context = 8; context < 2 * request_.longest_context; context *= 2) {
       if (context != kUsualContext) points.push_back({std::max<std::int64_t>(512, context), context});
     }
+    return points;
+  }
+
+  /// What is measured with the k-th kind of adapter.
+  std::vector<Point> points_of(std::size_t k) const {
+    std::vector<Point> points = token_grid();
+    const std::vector<Point> contexts = context_grid();
+    if (k == 0) points.insert(points.end(), contexts.begin(), contexts.end());
     return points;
   }
 
@@ -154,13 +143,14 @@ class Measuring {
     BufferPool pool;
     StageModel model(shape_, layers, random_weights(shape_), pool, probe);
     const std::vector<costmodel::AdapterShape> kinds = distinct_adapters();
-    const std::vector<Point> points = grid();
     double work = 0, done = 0;
-    for (const Point& point : points) work += static_cast<double>(point.tokens + 256) * static_cast<double>(kinds.size());
-    for (const costmodel::AdapterShape& kind : kinds) {
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      for (const Point& point : points_of(k)) work += static_cast<double>(point.tokens + 256);
+    }
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
       std::vector<std::unique_ptr<Adapter>> adapters;
-      adapters.push_back(std::make_unique<Adapter>(shape_, kind, layers, 7));
-      for (const Point& point : points) {
+      adapters.push_back(std::make_unique<Adapter>(shape_, kinds[k], layers, 7));
+      for (const Point& point : points_of(k)) {
         measure_point(model, probe, adapters, point);
         done += static_cast<double>(point.tokens + 256);
         if (request_.on_progress && communicator_.rank() == 0) request_.on_progress(done / work);

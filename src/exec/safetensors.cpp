@@ -136,8 +136,8 @@ const TensorInfo& SafetensorsFolder::checked(std::string_view name, const Shape&
 }
 
 std::vector<float> SafetensorsFolder::read_f32(std::string_view name, const Shape& expected_shape) const {
-  std::vector<float> numbers(
-      static_cast<std::size_t>(checked(name, expected_shape).bytes / bytes_per_number(find(name)->type)));
+  const TensorInfo& tensor = checked(name, expected_shape);
+  std::vector<float> numbers(static_cast<std::size_t>(tensor.bytes / bytes_per_number(tensor.type)));
   read_f32_into(name, expected_shape, numbers);
   return numbers;
 }

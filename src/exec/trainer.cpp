@@ -86,8 +86,13 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
   TrainResult result;
   planner::WindowInput input{plan.workload, samples};
   const std::int64_t windows = planner::window_count(plan.fixed, input);
-  const std::int64_t last = options.most_windows < 0 ? windows : std::min(windows, options.most_windows);
-  for (std::int64_t window = 0; window < last && !result.interrupted; ++window) {
+  std::vector<std::int64_t> chosen = options.windows;
+  if (chosen.empty()) {
+    chosen.resize(static_cast<std::size_t>(windows));
+    std::iota(chosen.begin(), chosen.end(), 0);
+  }
+  for (const std::int64_t window : chosen) {
+    if (result.interrupted) break;
     input.stopped = result.diverged;
     const std::vector<planner::WindowSteps> steps = planner::window_steps(plan.fixed, input, window);
     if (steps.empty()) continue;
@@ -115,7 +120,7 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
       result.diverged.insert(step.task);
     }
     result.window_seconds.push_back(told.seconds);
-    if (window < options.recorded_windows) {
+    if (result.recorded.size() < options.recorded_windows) {
       result.recorded.push_back(window);
       result.timelines.push_back(gather_timeline(report.events, communicator));
     }

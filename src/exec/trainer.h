@@ -31,10 +31,10 @@ struct WindowReport {
 };
 
 struct TrainOptions {
-  std::int64_t most_windows = -1;             ///< stop after so many; -1: all
-  std::int64_t recorded_windows = 16;         ///< whose events are kept for the timeline
+  std::vector<std::int64_t> windows;  ///< just these, ascending; empty: all
+  std::size_t recorded_windows = 16;  ///< how many, from the first, keep their events for the timeline
   std::function<void(const WindowReport&)> on_window;  ///< on rank 0
-  const std::atomic<bool>* stop = nullptr;    ///< set: finish the window, then end
+  const std::atomic<bool>* stop = nullptr;             ///< set: finish the window, then end
 };
 
 /// How a run went; full on rank 0.
@@ -44,7 +44,6 @@ struct TrainResult {
   std::vector<double> window_seconds;
   std::vector<std::int64_t> recorded;        ///< windows whose events were kept
   std::vector<planner::Timeline> timelines;  ///< of those, all ranks, from each window's own beginning
-  std::vector<Bytes> peak_memory;            ///< per rank: resident, less what was there before loading
 };
 
 /// Runs a plan's windows to their end, all tasks' steps: every rank calls this. The adapters are the runner's afterwards.

@@ -1,6 +1,7 @@
 #include "kernels/linear.h"
 
 #include <unordered_map>
+#include <utility>
 
 #include <dnnl.hpp>
 
@@ -95,11 +96,30 @@ void copy(ConstMatrix from, Matrix to) {
   for_rows(from.rows, from.columns, [&](std::int64_t t) { std::copy_n(from.row(t), from.columns, to.row(t)); });
 }
 
+/// Rows at a time come in multiples of this, and then what is left: packed microbatches are of any length, and each new
+/// length would be compiled anew. As rows do not depend on each other, nor does the result.
+constexpr std::int64_t kRowBlock = 64;
+
+/// y = x · weight + bias for dense rows.
+void multiply_dense(ConstMatrix x, const memory& weight, const memory& bias, Matrix y) {
+  thread_local Scratch scratchpad;
+  const bool has_bias = static_cast<bool>(bias);
+  const Primitive& primitive = primitive_for({x.rows, weight.get_desc(), has_bias, thread_count()});
+  const auto scratch_numbers = static_cast<std::int64_t>(primitive.scratchpad.get_size() / sizeof(float)) + 1;
+  std::unordered_map<int, memory> arguments{
+      {DNNL_ARG_SRC, memory(dense(x.rows, x.columns), engine(), const_cast<float*>(x.data))},
+      {DNNL_ARG_WEIGHTS, weight},
+      {DNNL_ARG_DST, memory(dense(y.rows, y.columns), engine(), y.data)},
+      {DNNL_ARG_SCRATCHPAD, memory(primitive.scratchpad, engine(), scratchpad.at_least(scratch_numbers))}};
+  if (has_bias) arguments.emplace(DNNL_ARG_BIAS, bias);
+  primitive.call.execute(stream(), arguments);
+  stream().wait();
+}
+
 /// y = x · weight + bias. Rows that are apart go by way of dense copies: oneDNN's quick matmul, the one whose rows do
 /// not depend on each other, takes none else.
 void multiply(ConstMatrix x, const memory& weight, const memory& bias, Matrix y) {
-  thread_local Scratch dense_x_numbers, dense_y_numbers, scratchpad;
-  if (x.rows == 0) return;
+  thread_local Scratch dense_x_numbers, dense_y_numbers;
   ConstMatrix dense_x = x;
   if (!is_dense(x)) {
     const Matrix staged(dense_x_numbers.at_least(x.rows * x.columns), x.rows, x.columns);
@@ -107,17 +127,10 @@ void multiply(ConstMatrix x, const memory& weight, const memory& bias, Matrix y)
     dense_x = staged;
   }
   const Matrix dense_y = is_dense(y) ? y : Matrix(dense_y_numbers.at_least(y.rows * y.columns), y.rows, y.columns);
-  const bool has_bias = static_cast<bool>(bias);
-  const Primitive& primitive = primitive_for({x.rows, weight.get_desc(), has_bias, thread_count()});
-  const auto scratch_numbers = static_cast<std::int64_t>(primitive.scratchpad.get_size() / sizeof(float)) + 1;
-  std::unordered_map<int, memory> arguments{
-      {DNNL_ARG_SRC, memory(dense(x.rows, x.columns), engine(), const_cast<float*>(dense_x.data))},
-      {DNNL_ARG_WEIGHTS, weight},
-      {DNNL_ARG_DST, memory(dense(y.rows, y.columns), engine(), dense_y.data)},
-      {DNNL_ARG_SCRATCHPAD, memory(primitive.scratchpad, engine(), scratchpad.at_least(scratch_numbers))}};
-  if (has_bias) arguments.emplace(DNNL_ARG_BIAS, bias);
-  primitive.call.execute(stream(), arguments);
-  stream().wait();
+  const std::int64_t whole = x.rows - x.rows % kRowBlock;
+  for (const auto& [first, last] : {std::pair(std::int64_t{0}, whole), std::pair(whole, x.rows)}) {
+    if (first < last) multiply_dense(dense_x.row_range(first, last), weight, bias, dense_y.row_range(first, last));
+  }
   if (!is_dense(y)) copy(dense_y, y);
 }
 

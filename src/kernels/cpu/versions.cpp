@@ -1,6 +1,5 @@
 #include "kernels/versions.h"
 
-#include <Eigen/Core>
 #include <dnnl.h>
 #include <fmt/format.h>
 
@@ -8,8 +7,7 @@ namespace braid::kernels {
 
 std::vector<std::string> library_versions() {
   const dnnl_version_t* version = dnnl_version();
-  return {fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch),
-          fmt::format("Eigen {}.{}.{}", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)};
+  return {fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch)};
 }
 
 }  // namespace braid::kernels

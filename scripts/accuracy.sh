@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Holds predicted against measured step times and peak memory: every plan of results/accuracy/plans.txt, on one rank and on
+# two, with profiles measured first. Prints a table; run it on a quiet machine.
+# usage: scripts/accuracy.sh [FOLDER]   (default: a temporary one)
+set -euo pipefail
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+braid="$root/build/release/braid"
+folder="${1:-$(mktemp -d)}"
+
+"$braid" init "$folder" --overwrite --quiet
+cp "$root/results/accuracy/workload.yaml" "$folder/workload.yaml"
+for ranks in 1 2; do
+  "$braid" profile --workload "$folder/workload.yaml" --ranks "$ranks" --out "$folder/profile$ranks.json" --overwrite --quiet | head -n 1 >&2
+done
+
+printf '%-34s %-12s %5s %12s %12s %8s %8s\n' policy microbatches ranks predicted_ms measured_ms error memory
+grep -v '^#' "$root/results/accuracy/plans.txt" | while read -r policy microbatches; do
+  for ranks in 1 2; do
+    "$braid" validate --workload "$folder/workload.yaml" --profile "$folder/profile$ranks.json" --policy "$policy" \
+      --microbatches "$microbatches" --ranks "$ranks" --windows 26 --json >"$folder/comparison.json" </dev/null
+    python3 - "$folder/comparison.json" "$policy" "$microbatches" "$ranks" <<'PY'
+import json, sys
+comparison = json.load(open(sys.argv[1]))
+step = comparison["step_seconds"]
+memory = max((rank["error"] for rank in comparison["peak_memory_bytes"]), key=abs)
+print(f"{sys.argv[2]:34} {sys.argv[3]:12} {sys.argv[4]:>5} {step['predicted']*1e3:12.1f} {step['measured']*1e3:12.1f} "
+      f"{step['error']*100:+7.1f}% {memory*100:+7.1f}%")
+PY
+  done
+done

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# From a fresh Debian 12 machine to four fine-tuned tasks, with the prediction held against the measurement.
+# usage: scripts/quickstart.sh [FOLDER]   (default: quickstart/, made anew)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+scripts/install_deps.sh
+cmake --preset release >/dev/null
+cmake --build --preset release --target braid --parallel "$(nproc)" >/dev/null
+braid=build/release/braid
+folder="${1:-quickstart}"
+
+say() { printf '\n== %s\n' "$*"; }
+
+say "braid init: a tiny backbone, four datasets, a workload"
+"$braid" init "$folder" --overwrite
+"$braid" profile --workload "$folder/workload.yaml" --out "$folder/profile.json" --overwrite | sed -n 1p
+plan=("$braid" plan --workload "$folder/workload.yaml" --profile "$folder/profile.json" --overwrite)
+
+say "braid plan: what each policy would do"
+for policy in hf-peft megatron-pp gpipe sl-peft megatron-pp:pad_to=none; do
+  "${plan[@]}" --policy "$policy" --out "$folder/$policy.json" | grep -E '^policy|step  |effective|bubble'
+done
+
+say "braid simulate: the plan to be run, replayed"
+"$braid" simulate --plan "$folder/megatron-pp:pad_to=none.json" --timeline-out "$folder/simulated.json"
+
+say "braid train: the same plan, executed"
+"$braid" train --plan "$folder/megatron-pp:pad_to=none.json" --out "$folder/run" --overwrite
+
+say "braid validate: predicted beside measured"
+"$braid" validate --plan "$folder/megatron-pp:pad_to=none.json" --out "$folder/validation.json" --overwrite
+
+say "adapters: $folder/run/adapters   traces for ui.perfetto.dev: $folder/simulated.json, $folder/run/timeline.json"

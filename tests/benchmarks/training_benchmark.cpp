@@ -1,0 +1,117 @@
+// Training of one LoRA task as a share of the GEMM peak measured in the same run, on as many threads as OMP_NUM_THREADS
+// says: 4 layers, hidden 1024, FFN 2816, 16 query and 4 key/value heads, vocabulary 4096; samples of 128 tokens packed to
+// microbatches of 512; rank 16 on q, k, v, o; a step of AdamW after every 4 microbatches.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/random.h"
+#include "exec/measure.h"
+#include "exec/optimizer.h"
+#include "exec/random_weights.h"
+#include "exec/stage_model.h"
+#include "planner/load.h"
+
+namespace braid::exec {
+namespace {
+
+constexpr std::int64_t kSamples = 4, kSampleTokens = 128, kMicrobatches = 4;
+
+costmodel::BackboneShape backbone_shape() {
+  costmodel::BackboneShape shape;
+  shape.layers = 4;
+  shape.hidden = 1024;
+  shape.intermediate = 2816;
+  shape.heads = 16;
+  shape.kv_heads = 4;
+  shape.head_dim = 64;
+  shape.vocabulary = 4096;
+  shape.max_position = 1024;
+  return shape;
+}
+
+costmodel::AdapterShape adapter_shape(double dropout) {
+  costmodel::AdapterShape shape;
+  shape.rank = 16;
+  shape.alpha = 32;
+  shape.dropout = dropout;
+  for (const costmodel::Module module : {costmodel::Module::q, costmodel::Module::k, costmodel::Module::v, costmodel::Module::o}) shape.targets[static_cast<std::size_t>(module)] = true;
+  return shape;
+}
+
+struct Task {
+  Task() {
+    RandomStream random(3);
+    for (std::int64_t i = 0; i < kSamples; ++i) {
+      workload::Sample sample;
+      for (std::int64_t t = 0; t < kSampleTokens; ++t) sample.append(static_cast<std::int32_t>(random.next_below(4096)), true);
+      dataset.samples.push_back(std::move(sample));
+      planner::Segment segment;
+      segment.sample = i;
+      segment.end = kSampleTokens;
+      segment.scored = kSampleTokens - 1;
+      microbatch.segments.push_back(segment);
+    }
+  }
+  workload::Dataset dataset;
+  planner::Microbatch microbatch;
+};
+
+void train_one_task(benchmark::State& state) {
+  const double dropout = static_cast<double>(state.range(0)) / 100;
+  const costmodel::BackboneShape backbone = backbone_shape();
+  const std::vector<costmodel::AdapterShape> shapes = {adapter_shape(dropout)};
+  const planner::LayerRange layers{0, static_cast<std::int32_t>(backbone.layers)};
+  const Task task;
+  BufferPool pool;
+  Probe probe;
+  StageModel model(backbone, layers, random_weights(backbone), pool, probe);
+  std::vector<std::unique_ptr<Adapter>> adapters;
+  adapters.push_back(std::make_unique<Adapter>(backbone, shapes[0], layers, 1));
+  const std::vector<std::uint64_t> seeds = {1};
+  const std::vector<double> scale = {1.0 / static_cast<double>(kMicrobatches * kSamples * (kSampleTokens - 1))};
+  std::vector<TaskLoss> losses(1);
+  const workload::Optimizer optimizer;
+  std::int64_t step = 0;
+  const auto train_step = [&] {
+    for (std::int64_t m = 0; m < kMicrobatches; ++m) {
+      model.forward(m, make_batch(task.microbatch, {&task.dataset, 1}), {}, adapters, seeds, scale, losses);
+      model.backward(m, {}, adapters, seeds);
+    }
+    benchmark::DoNotOptimize(squared_norms(*adapters[0]));
+    take_step(optimizer, step++, 1000, 1.0, *adapters[0]);
+  };
+  train_step();
+  const costmodel::MicrobatchLoad load = planner::load_of(task.microbatch, shapes);
+  double flops = 0;
+  for (const costmodel::Pass pass : {costmodel::Pass::forward, costmodel::Pass::backward}) {
+    flops += static_cast<double>(kMicrobatches) * costmodel::backbone_flops(costmodel::stage_operators(backbone, {backbone.layers, true, true}, load, pass));
+  }
+  // The machine may be shared: the peak is taken before and after, and the medians of steps and of peaks compared.
+  std::vector<double> peaks = {measure_peak_flops()};
+  std::vector<double> rates;
+  for (auto _ : state) {
+    const auto start = Probe::Clock::now();
+    train_step();
+    rates.push_back(flops / std::chrono::duration<double>(Probe::Clock::now() - start).count());
+    state.PauseTiming();
+    peaks.push_back(measure_peak_flops());
+    state.ResumeTiming();
+  }
+  const auto median = [](std::vector<double>& numbers) {
+    std::nth_element(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2), numbers.end());
+    return numbers[numbers.size() / 2];
+  };
+  const double rate = median(rates), peak = median(peaks);
+  state.counters["tokens_per_second"] = static_cast<double>(kMicrobatches * kSamples * kSampleTokens) * rate / flops;
+  state.counters["gflops"] = rate / 1e9;
+  state.counters["peak_gflops"] = peak / 1e9;
+  state.counters["share_of_peak"] = rate / peak;
+}
+BENCHMARK(train_one_task)->Arg(0)->Arg(5)->ArgName("dropout_percent")->Unit(benchmark::kMillisecond)->Iterations(10);
+
+}  // namespace
+}  // namespace braid::exec
+
+BENCHMARK_MAIN();
