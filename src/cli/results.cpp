@@ -52,7 +52,7 @@ void print_plan(const planner::Plan& plan) {
     for (const planner::TaskIndex task : htask) names.push_back(plan.workload.tasks[static_cast<std::size_t>(task)].name);
     htasks.push_back(fmt::format("{}", fmt::join(names, "+")));
   }
-  fmt::print("  hTasks {}; {} microbatches a global batch, {}, padded to {}, tasks {}\n", fmt::join(htasks, " | "), plan.fixed.microbatches, name(plan.fixed.pipeline), name(plan.fixed.padding),
+  fmt::print("  hTasks {}; {} microbatch{} a global batch, {}, padded to {}, tasks {}\n", fmt::join(htasks, " | "), plan.fixed.microbatches, plan.fixed.microbatches == 1 ? "" : "es", name(plan.fixed.pipeline), name(plan.fixed.padding),
              name(plan.fixed.turns));
   fmt::print("predicted\n");
   print_prediction(plan.predicted, plan.ranks());

@@ -157,6 +157,7 @@ class Runner::Execution {
       case Kind::noop: break;
     }
     ended_[place] = runner_.now();
+    report_.memory.push_back({runner_.communicator_.rank(), ended_[place], runner_.pool_.in_use()});
   }
 
   /// The message that the instruction waits for, taken from its channel; the next receive is posted in its place.

@@ -18,6 +18,7 @@ struct RunInput {
 /// What one Program left behind on this rank.
 struct RunReport {
   std::vector<planner::Event> events;  ///< of this rank, in list order; times since the runner's zero
+  std::vector<planner::MemorySample> memory;  ///< what activations and messages hold after each compute instruction
   std::vector<double> losses;  ///< per task, on ranks of the last stage; 0 elsewhere
   std::vector<std::vector<double>> squared_norms;  ///< per task, per layer of the backbone: of the gradient at its Step; 0
                                                    ///< for other ranks' layers

@@ -55,10 +55,12 @@ void append_from_bytes(const std::string& bytes, std::vector<T>& items) {
   std::memcpy(items.data() + before, bytes.data(), bytes.size());
 }
 
-planner::Timeline gather_timeline(const std::vector<planner::Event>& mine, Communicator& communicator) {
+planner::Timeline gather_timeline(const RunReport& mine, Communicator& communicator) {
   planner::Timeline timeline;
-  for (const std::string& part : communicator.gather(to_bytes(mine))) append_from_bytes(part, timeline.events);
+  for (const std::string& part : communicator.gather(to_bytes(mine.events))) append_from_bytes(part, timeline.events);
+  for (const std::string& part : communicator.gather(to_bytes(mine.memory))) append_from_bytes(part, timeline.memory);
   const Nanoseconds begin = timeline.begin();
+  for (planner::MemorySample& sample : timeline.memory) sample.time -= begin;
   for (planner::Event& event : timeline.events) {
     event.start -= begin;
     event.end -= begin;
@@ -122,7 +124,7 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
     result.window_seconds.push_back(told.seconds);
     if (result.recorded.size() < options.recorded_windows) {
       result.recorded.push_back(window);
-      result.timelines.push_back(gather_timeline(report.events, communicator));
+      result.timelines.push_back(gather_timeline(report, communicator));
     }
     if (communicator.rank() == 0 && options.on_window) options.on_window(told);
   }

@@ -30,6 +30,10 @@ void append_window(const Program& program, const Timeline& ran, Program& joined,
     event.end += offset;
     timeline.events.push_back(event);
   }
+  for (MemorySample sample : ran.memory) {
+    sample.time += offset;
+    timeline.memory.push_back(sample);
+  }
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& source = program.stages[s];
     for (const Instruction& instruction : source.instructions) joined.stages[s].append(instruction, {}, source.parts_of(instruction));

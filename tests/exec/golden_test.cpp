@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace braid::exec {
 namespace {
 
@@ -102,6 +104,28 @@ TEST_P(Golden, TwentyAdamWStepsGiveTheSameLossesNormsAndAdapter) {
   for (const AdapterTensor& tensor : adapter_tensors(*golden.adapters[0])) {
     EXPECT_LT(relative_difference(tensor.data, golden.expected.read_f32("train.final." + tensor.name, tensor.shape)), 1e-4) << tensor.name;
   }
+}
+
+/// Leaves an adapter trained here, with its logits, for scripts/golden/check_adapters.sh to load with PEFT.
+TEST_P(Golden, WritesAnAdapterForPeftToRead) {
+  const char* kept = std::getenv("BRAID_KEEP_ADAPTERS");
+  if (!kept) GTEST_SKIP() << "BRAID_KEEP_ADAPTERS names no folder";
+  GoldenCase golden(GetParam());
+  const workload::Dataset data = evaluation_data(golden);
+  workload::Optimizer optimizer;
+  optimizer.lr = 5e-3;
+  for (std::int64_t step = 0; step < 3; ++step) {
+    golden.train(data);
+    take_step(optimizer, step, 3, 1.0, *golden.adapters[0]);
+  }
+  const std::filesystem::path folder = std::filesystem::path(kept) / GetParam();
+  write_peft_adapter(folder, golden.shape, golden.folder.string(), adapter_tensors(*golden.adapters[0]));
+  const std::vector<float> logits = golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
+  std::vector<float> ids;
+  for (const workload::Sample& sample : data.samples) ids.insert(ids.end(), sample.tokens.begin(), sample.tokens.end());
+  const std::vector<std::int64_t> ids_shape = shape_of(golden, "input_ids"), logits_shape = shape_of(golden, "logits");
+  const std::vector<NamedTensor> tensors = {{"input_ids", ids_shape, ids}, {"logits", logits_shape, logits}};
+  write_safetensors(folder / "logits.safetensors", tensors);
 }
 
 TEST_P(Golden, AnAdapterWrittenAndReadAgainIsTheSame) {
