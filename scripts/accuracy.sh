@@ -10,14 +10,14 @@ folder="${1:-$(mktemp -d)}"
 "$braid" init "$folder" --overwrite --quiet
 cp "$root/results/accuracy/workload.yaml" "$folder/workload.yaml"
 for ranks in 1 2; do
-  "$braid" profile --workload "$folder/workload.yaml" --ranks "$ranks" --out "$folder/profile$ranks.json" --overwrite --quiet | head -n 1 >&2
+  "$braid" profile --workload "$folder/workload.yaml" --ranks "$ranks" --out "$folder/profile$ranks.json" --overwrite --quiet | sed -n 1p >&2
 done
 
 printf '%-34s %-12s %5s %12s %12s %8s %8s\n' policy microbatches ranks predicted_ms measured_ms error memory
 grep -v '^#' "$root/results/accuracy/plans.txt" | while read -r policy microbatches; do
   for ranks in 1 2; do
     "$braid" validate --workload "$folder/workload.yaml" --profile "$folder/profile$ranks.json" --policy "$policy" \
-      --microbatches "$microbatches" --ranks "$ranks" --windows 26 --json >"$folder/comparison.json" </dev/null
+      --microbatches "$microbatches" --ranks "$ranks" --windows 12 --json >"$folder/comparison.json" </dev/null
     python3 - "$folder/comparison.json" "$policy" "$microbatches" "$ranks" <<'PY'
 import json, sys
 comparison = json.load(open(sys.argv[1]))

@@ -34,4 +34,20 @@ void parallel_for(std::int64_t count, std::int64_t least, const Body& body) {
   if (failure) std::rethrow_exception(failure);
 }
 
+/// The same for jobs of unlike size: each thread takes the next one that is left.
+template <typename Body>
+void parallel_jobs(std::int64_t count, const Body& body) {
+  std::exception_ptr failure;
+#pragma omp parallel for schedule(dynamic, 1) if (count > 1)
+  for (std::int64_t i = 0; i < count; ++i) {
+    try {
+      body(i);
+    } catch (...) {
+#pragma omp critical(braid_parallel_for)
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
 }  // namespace braid

@@ -15,8 +15,6 @@
 namespace braid::cli {
 namespace {
 
-constexpr std::int64_t kWarmUp = 2;
-
 double median(std::vector<double> samples) {
   BRAID_CHECK(!samples.empty(), "no windows were compared");
   std::sort(samples.begin(), samples.end());
@@ -61,8 +59,7 @@ Comparison compare(const planner::Plan& plan, const workload::SampleIndex& sampl
       Bytes& peak = predicted_peaks[static_cast<std::size_t>(program.stages[s].ranks.front())];
       peak = std::max(peak, memories[s].peak());
     }
-    // Early windows make primitives and touch memory for the first time.
-    if (static_cast<std::int64_t>(i) < kWarmUp) continue;
+    if (i < kWarmUpWindows) continue;
     ++comparison.windows;
     const planner::Timeline predicted = sim::replay(program, planner::predict_durations(program, plan.workload.backbone, adapters, cost).durations);
     const auto add = [&](const planner::Timeline& timeline, double Compared::*side) {
@@ -80,7 +77,7 @@ Comparison compare(const planner::Plan& plan, const workload::SampleIndex& sampl
     predicted_steps.push_back(seconds(predicted.end() - predicted.begin()));
     measured_steps.push_back(result.window_seconds[i]);
   }
-  if (comparison.windows == 0) throw error("the plan has only {} windows; give its tasks more steps, as the first {} warm up", result.recorded.size(), kWarmUp);
+  BRAID_CHECK(comparison.windows > 0, "only warm-up windows were run");
   for (auto& [kind, compared] : kinds) {
     compared.what = name(kind);
     comparison.kinds.push_back(compared);

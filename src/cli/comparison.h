@@ -28,7 +28,10 @@ struct Comparison {
   std::vector<Compared> memory;  ///< peak bytes of each rank
 };
 
-/// Holds the recorded windows, less the first two, against their replay with the plan's profile.
+/// How many recorded windows are left out: they run things for the first time.
+inline constexpr std::size_t kWarmUpWindows = 2;
+
+/// Holds the recorded windows, less the first kWarmUpWindows, against their replay with the plan's profile.
 Comparison compare(const planner::Plan& plan, const workload::SampleIndex& samples, const exec::TrainResult& result, const std::vector<Bytes>& peaks);
 
 std::string to_json(const Comparison& comparison);

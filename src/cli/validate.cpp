@@ -13,6 +13,7 @@
 #include "cli/results.h"
 #include "cli/run_ranks.h"
 #include "exec/process_memory.h"
+#include "planner/predict.h"
 
 namespace braid::cli {
 namespace {
@@ -25,11 +26,22 @@ std::vector<Bytes> gather_peaks(Bytes baseline, exec::Communicator& communicator
   return peaks;
 }
 
-/// Windows evenly over the whole run, so that queued tasks all have some. Times do not depend on what was learned before.
-std::vector<std::int64_t> spread_windows(std::int64_t all, std::int64_t wanted) {
-  std::vector<std::int64_t> windows;
+/// The two windows with the most tokens, to warm up: they make the primitives and touch the memory for the first time. Then
+/// windows evenly over the whole run, so that queued tasks all have some. Times do not depend on what was learned before.
+std::vector<std::int64_t> windows_to_run(const planner::FixedPlan& fixed, const planner::WindowInput& input, std::int64_t wanted) {
+  const std::int64_t all = planner::window_count(fixed, input);
   const std::int64_t count = std::min(all, wanted);
-  for (std::int64_t i = 0; i < count; ++i) windows.push_back(i * all / count);
+  std::vector<std::pair<std::int64_t, std::int64_t>> by_tokens;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t window = i * all / count;
+    by_tokens.emplace_back(planner::count_tokens(planner::window_program(fixed, input, window), input.workload).computed, window);
+  }
+  std::vector<std::int64_t> windows;
+  for (const auto& [tokens, window] : by_tokens) windows.push_back(window);
+  std::sort(by_tokens.rbegin(), by_tokens.rend());
+  std::vector<std::int64_t> warm_up;
+  for (std::size_t i = 0; i < kWarmUpWindows; ++i) warm_up.push_back(by_tokens[std::min(i, by_tokens.size() - 1)].second);
+  windows.insert(windows.begin(), warm_up.begin(), warm_up.end());
   return windows;
 }
 
@@ -42,7 +54,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, std::int64_t wi
   const exec::RunInput input{plan.fixed, plan.workload, data.samples, data.datasets};
   exec::Runner runner(input, *communicator);
   exec::TrainOptions options;
-  options.windows = spread_windows(planner::window_count(plan.fixed, {plan.workload, data.samples}), windows);
+  options.windows = windows_to_run(plan.fixed, {plan.workload, data.samples}, windows);
   options.recorded_windows = options.windows.size();
   const exec::TrainResult result = exec::train(plan, data.samples, runner, *communicator, options);
   const std::vector<Bytes> peaks = gather_peaks(baseline, *communicator);
@@ -61,15 +73,15 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, std::int64_t wi
 
 int run_validate(const std::vector<std::string>& words) {
   CommonFlags flags;
-  std::int64_t windows = 12;
+  std::int64_t windows = 10;
   CommandLine line("braid validate (--plan FILE | --workload FILE) [options]", flags);
   line.add_plan();
   line.add_planning("megatron-pp");
   line.add_out("file for the comparison, as JSON");
   line.add_threads();
-  line.add().add_options()("windows", boost::program_options::value(&windows)->default_value(12), "windows to run, spread over the whole; the first two warm up");
+  line.add().add_options()("windows", boost::program_options::value(&windows)->default_value(10), "windows to compare, spread over the whole run; two more warm up");
   if (!line.parse(words)) return kSuccess;
-  if (windows < 3) throw error("--windows {} is not usable; give 3 or more, as the first two warm up", windows);
+  if (windows < 1) throw error("--windows {} is not usable; give 1 or more", windows);
   if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite && exec::launched_ranks() == 0) throw error("{}: exists; give another file or --overwrite", flags.out);
   const planner::Plan plan = plan_from_flags(flags);
   if (!must_launch(plan)) return execute(plan, flags, windows);

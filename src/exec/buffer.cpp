@@ -1,6 +1,7 @@
 #include "exec/buffer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <new>
 
@@ -10,7 +11,14 @@ namespace {
 constexpr Bytes kAlignment = 64;
 constexpr Bytes kGrain = 4096;
 /// A free block serves a smaller wish when at most this share of it is wasted.
-constexpr double kWaste = 0.25;
+constexpr double kWaste = 0.5;
+
+/// Sizes come in sixteen steps an octave, so that microbatches of nearly the same length use the same blocks again.
+Bytes rounded_up(Bytes bytes) {
+  const auto least = static_cast<std::uint64_t>(std::max<Bytes>(bytes, 1));
+  const auto step = std::max(static_cast<Bytes>(std::bit_floor(least) / 16), kGrain);
+  return (static_cast<Bytes>(least) + step - 1) / step * step;
+}
 
 }  // namespace
 
@@ -41,7 +49,7 @@ BufferPool::~BufferPool() {
 }
 
 Buffer BufferPool::take(std::int64_t numbers) {
-  const Bytes wanted = (numbers * static_cast<Bytes>(sizeof(float)) + kGrain - 1) / kGrain * kGrain + (numbers == 0 ? kGrain : 0);
+  const Bytes wanted = rounded_up(numbers * static_cast<Bytes>(sizeof(float)));
   Buffer buffer;
   buffer.pool_ = this;
   buffer.size_ = numbers;
@@ -51,13 +59,15 @@ Buffer BufferPool::take(std::int64_t numbers) {
     buffer.data_ = found->second;
     free_.erase(found);
   } else {
-    // Blocks of other sizes would only pile up: no more is held than was once on loan, or is now.
+    // Blocks of other sizes would only pile up: no more is held than was once on loan, or is now. The next smaller one
+    // goes first, which this one outgrows.
     const Bytes most = std::max(peak_, in_use_ + wanted);
     while (!free_.empty() && held_ + wanted > most) {
-      const auto largest = std::prev(free_.end());
-      held_ -= largest->first;
-      std::free(largest->second);
-      free_.erase(largest);
+      const auto above = free_.lower_bound(wanted);
+      const auto outgrown = above == free_.begin() ? above : std::prev(above);
+      held_ -= outgrown->first;
+      std::free(outgrown->second);
+      free_.erase(outgrown);
     }
     buffer.capacity_ = wanted;
     buffer.data_ = static_cast<float*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(wanted)));

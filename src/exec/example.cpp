@@ -19,8 +19,19 @@
 namespace braid::exec {
 namespace {
 
-costmodel::BackboneShape tiny_backbone() {
+costmodel::BackboneShape backbone_of(ExampleSize size) {
   costmodel::BackboneShape shape;
+  if (size == ExampleSize::small) {
+    shape.layers = 4;
+    shape.hidden = 1024;
+    shape.intermediate = 2816;
+    shape.heads = 16;
+    shape.kv_heads = 4;
+    shape.head_dim = 64;
+    shape.vocabulary = 4096;
+    shape.max_position = 1024;
+    return shape;
+  }
   shape.layers = 4;
   shape.hidden = 256;
   shape.intermediate = 704;
@@ -108,12 +119,9 @@ RandomWeights random_backbone(const costmodel::BackboneShape& shape, std::uint64
   return weights;
 }
 
-constexpr std::string_view kWorkload =
-    R"(# Four tasks that share one frozen backbone. Paths count from this file's folder.
-backbone: models/tiny
-# true: every adapter comes out the same to the byte, whatever runs beside it; a little slower.
-reproducible: false
-tasks:
+/// What follows the line that names the backbone.
+constexpr std::string_view kTasks =
+    R"(tasks:
   # Short sequences: one sentence in, one word out. Only the completion is learned.
   - name: reviews
     dataset: data/reviews.jsonl
@@ -149,7 +157,7 @@ tasks:
   - name: reports
     dataset: data/reports.jsonl
     max_length: 512
-    adapter: {type: lora, r: 8, alpha: 16, target_modules: [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj]}
+    adapter: {type: lora, r: 12, alpha: 24, target_modules: [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj]}
     global_batch_size: 8
     steps: 12
     optimizer: {type: adamw, lr: 5e-3, weight_decay: 0.01, schedule: constant}
@@ -169,10 +177,11 @@ void check_empty(const std::filesystem::path& folder, bool overwrite) {
 
 }  // namespace
 
-void write_example(const std::filesystem::path& folder, std::uint64_t seed, bool overwrite) {
+void write_example(const std::filesystem::path& folder, std::uint64_t seed, bool overwrite, ExampleSize size) {
   check_empty(folder, overwrite);
-  const std::filesystem::path model = folder / "models" / "tiny";
-  const costmodel::BackboneShape shape = tiny_backbone();
+  const std::string name = size == ExampleSize::small ? "small" : "tiny";
+  const std::filesystem::path model = folder / "models" / name;
+  const costmodel::BackboneShape shape = backbone_of(size);
   write_safetensors(model / "model.safetensors",
                     random_backbone(shape, mix_key(std::array<std::uint64_t, 2>{seed, 0})).tensors());
   write_file(model / "config.json", config_json(shape));
@@ -191,7 +200,8 @@ void write_example(const std::filesystem::path& folder, std::uint64_t seed, bool
     RandomStream random(mix_key(std::array<std::uint64_t, 2>{seed, i + 1}));
     write_file(folder / "data" / kFiles[i].name, kFiles[i].lines(kFiles[i].samples, random));
   }
-  write_file(folder / "workload.yaml", kWorkload);
+  write_file(folder / "workload.yaml",
+             fmt::format("# Four tasks that share one frozen backbone. Paths count from this file's folder.\nbackbone: models/{}\n{}", name, kTasks));
 }
 
 }  // namespace braid::exec

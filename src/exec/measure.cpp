@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <fstream>
 #include <map>
@@ -103,11 +104,11 @@ class Measuring {
 
   static constexpr std::int64_t kUsualContext = 64;
 
-  /// Token counts double.
+  /// Token counts double, from one that is no round number: kernels have a ragged end on most microbatches, and so on these.
   std::vector<Point> token_grid() const {
     std::vector<Point> points;
-    const std::int64_t most = std::max<std::int64_t>(request_.most_tokens, 32);
-    for (std::int64_t tokens = 16; tokens < 2 * most; tokens *= 2) points.push_back({tokens, std::min(tokens, kUsualContext)});
+    const double most = static_cast<double>(std::max<std::int64_t>(request_.most_tokens, 32));
+    for (double tokens = 18.72; tokens < 2 * most; tokens *= 2) points.push_back({std::llround(tokens), std::min<std::int64_t>(std::llround(tokens), kUsualContext)});
     return points;
   }
 

@@ -130,7 +130,7 @@ TEST_F(Spine, CtrlCFinishesTheStepWritesTheAdaptersAndExits130) {
 
 TEST_F(Spine, ValidateComparesEveryKindStageStepAndMemory) {
   for (const char* ranks : {"1", "2"}) {
-    const Outcome outcome = run_braid("validate " + planning() + " --quiet --overwrite --windows 4 --policy sl-peft --ranks " + ranks + " --out " + path("comparison.json"));
+    const Outcome outcome = run_braid("validate " + planning() + " --quiet --overwrite --windows 2 --policy sl-peft --ranks " + ranks + " --out " + path("comparison.json"));
     ASSERT_EQ(outcome.status, 0) << outcome.text;
     const Node comparison = read_json(folder / "comparison.json");
     EXPECT_EQ(comparison.integer_at("windows"), 2);

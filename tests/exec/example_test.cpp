@@ -56,7 +56,7 @@ TEST(Example, IsAWorkloadOfFourUnlikeTasks) {
   }
   std::sort(ranks.begin(), ranks.end());
   EXPECT_EQ(lengths, (std::set<std::int64_t>{64, 128, 256, 512}));
-  EXPECT_EQ(ranks, (std::vector<std::int64_t>{4, 8, 8, 16}));
+  EXPECT_EQ(ranks, (std::vector<std::int64_t>{4, 8, 12, 16}));
   EXPECT_TRUE(dropout);
   EXPECT_TRUE(clips);
 }

@@ -54,7 +54,7 @@ inline void check_attention_shapes(const AttentionShape& shape, std::span<const 
 template <typename Body>
 void for_attention_jobs(const AttentionShape& shape, std::span<const SequenceRows> sequences, const Body& body) {
   const auto sequence_count = static_cast<std::int64_t>(sequences.size());
-  parallel_for(shape.kv_heads * sequence_count, 2, [&](std::int64_t index) {
+  parallel_jobs(shape.kv_heads * sequence_count, [&](std::int64_t index) {
     AttentionJob job;
     job.sequence = sequences[static_cast<std::size_t>(index % sequence_count)];
     if (job.sequence.count == 0) return;
