@@ -109,7 +109,7 @@ void train_one_task(benchmark::State& state) {
   state.counters["peak_gflops"] = peak / 1e9;
   state.counters["share_of_peak"] = rate / peak;
 }
-BENCHMARK(train_one_task)->Arg(0)->Arg(5)->ArgName("dropout_percent")->Unit(benchmark::kMillisecond)->Iterations(10);
+BENCHMARK(train_one_task)->Arg(0)->Arg(5)->ArgName("dropout_percent")->Unit(benchmark::kMillisecond)->Iterations(6);
 
 }  // namespace
 }  // namespace braid::exec
