@@ -36,7 +36,7 @@ void refuse_what_changes_the_network(const Node& config) {
   if (const std::string activation = config.string_or("hidden_act", "silu"); activation != "silu") {
     throw config.at("hidden_act").error(fmt::format("hidden_act '{}' is not supported", activation), "supported: silu");
   }
-  for (const char* key : {"mlp_bias", "use_sliding_window", "quantization_config"}) {
+  for (const char* key : {"mlp_bias", "use_sliding_window", "quantization_config", "rope_parameters"}) {
     const Node* node = config.find(key);
     if (node && !node->is_null() && !(node->is_scalar() && (node->text == "false"))) {
       throw node->error(fmt::format("'{}' is not supported", key), "use a backbone without it");
@@ -109,6 +109,9 @@ BackboneShape read_backbone(const std::filesystem::path& folder) {
   shape.heads = config.integer_at("num_attention_heads", 1, kMost);
   shape.kv_heads = config.integer_or("num_key_value_heads", shape.heads, 1, shape.heads);
   shape.head_dim = config.integer_or("head_dim", shape.hidden / shape.heads, 1, kMost);
+  if (!config.find("head_dim") && shape.hidden % shape.heads != 0) {
+    throw config.at("num_attention_heads").error("the heads do not divide hidden_size", "mend config.json");
+  }
   shape.vocabulary = config.integer_at("vocab_size", 1, kMost);
   shape.max_position = config.integer_or("max_position_embeddings", 2048, 1, kMost);
   // transformers' own defaults, for a config.json that leaves them out.
