@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Holds predicted against measured step times and peak memory: every plan of results/accuracy/plans.txt, on one rank and on
-# two, with profiles measured first. Prints a table; run it on a quiet machine.
+# Holds predicted against measured step times: every plan of results/accuracy/plans.txt, on one rank and on two, with profiles
+# measured first. Prints a table (machine: how far its GEMM peak has moved since the profile); run it on a quiet machine.
 # usage: scripts/accuracy.sh [FOLDER]   (default: a temporary one)
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -13,18 +13,20 @@ for ranks in 1 2; do
   "$braid" profile --workload "$folder/workload.yaml" --ranks "$ranks" --out "$folder/profile$ranks.json" --overwrite --quiet | sed -n 1p >&2
 done
 
-printf '%-34s %-12s %5s %12s %12s %8s %8s\n' policy microbatches ranks predicted_ms measured_ms error memory
+echo "# scripts/accuracy.sh, $(date -u +%Y-%m-%d), $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2- | xargs), $(nproc) cores; a step's time, mean over 5 windows of the median of 5 runs"
+printf '%-34s %-12s %5s %12s %12s %8s %8s\n' policy microbatches ranks predicted_ms measured_ms error machine
 grep -v '^#' "$root/results/accuracy/plans.txt" | while read -r policy microbatches; do
   for ranks in 1 2; do
     "$braid" validate --workload "$folder/workload.yaml" --profile "$folder/profile$ranks.json" --policy "$policy" \
-      --microbatches "$microbatches" --ranks "$ranks" --windows 8 --json >"$folder/comparison.json" </dev/null
+      --microbatches "$microbatches" --ranks "$ranks" --json >"$folder/comparison.json" </dev/null
     python3 - "$folder/comparison.json" "$policy" "$microbatches" "$ranks" <<'PY'
 import json, sys
 comparison = json.load(open(sys.argv[1]))
 step = comparison["step_seconds"]
-memory = max((rank["error"] for rank in comparison["peak_memory_bytes"]), key=abs)
+flops = comparison["peak_flops"]
+machine = flops["measured"] / flops["predicted"] - 1
 print(f"{sys.argv[2]:34} {sys.argv[3]:12} {sys.argv[4]:>5} {step['predicted']*1e3:12.1f} {step['measured']*1e3:12.1f} "
-      f"{step['error']*100:+7.1f}% {memory*100:+7.1f}%")
+      f"{step['error']*100:+7.1f}% {machine*100:+7.1f}%")
 PY
   done
 done

@@ -15,7 +15,7 @@ for ranks in 1 2; do
   for plan in "sl-peft:pad_to=none 2" "hf-peft:pad_to=none 2" "hf-peft 4" "gpipe 4" "megatron-pp 1" "megatron-pp:pad_to=none 3"; do
     read -r policy microbatches <<<"$plan"
     "$braid" validate --workload "$folder/workload.yaml" --profile "$folder/profile$ranks.json" --policy "$policy" \
-      --microbatches "$microbatches" --ranks "$ranks" --windows 4 --json >"$folder/comparison.json" </dev/null
+      --microbatches "$microbatches" --ranks "$ranks" --windows 4 --runs 1 --json >"$folder/comparison.json" </dev/null
     python3 - "$folder/comparison.json" "$policy" "$microbatches" "$ranks" <<'PY'
 import json, sys
 for rank, memory in enumerate(json.load(open(sys.argv[1]))["peak_memory_bytes"]):

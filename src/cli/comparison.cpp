@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/results.h"
+#include "base/statistics.h"
 #include "planner/durations.h"
 #include "planner/predict.h"
 #include "sim/replay.h"
@@ -15,17 +16,82 @@
 namespace braid::cli {
 namespace {
 
-double median(std::vector<double> samples) {
-  BRAID_CHECK(!samples.empty(), "no windows were compared");
-  std::sort(samples.begin(), samples.end());
-  const std::size_t middle = samples.size() / 2;
-  return samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
-}
-
-/// Receives only wait, and a group's members wait for each other: their time is no work of their own.
+/// Receives only wait: their time is no work of their own.
 bool is_compared(planner::Kind kind) {
   return !planner::is_recv(kind) && kind != planner::Kind::noop;
 }
+
+/// How long the parts of one window took.
+struct WindowTimes {
+  WindowTimes(const planner::Timeline& timeline, double window_seconds) : step(window_seconds) {
+    for (const planner::Event& event : timeline.events) {
+      const double duration = seconds(event.end - event.start);
+      if (is_compared(event.kind)) {
+        kinds[event.kind] += duration;
+        ++kind_counts[event.kind];
+      }
+      if (event.stream == planner::Stream::compute) stages[event.stage] += duration;
+    }
+  }
+
+  double step = 0;
+  std::map<planner::Kind, double> kinds;
+  std::map<planner::Kind, std::int64_t> kind_counts;
+  std::map<planner::StageIndex, double> stages;
+};
+
+/// The median over a window's runs of what `part` picks.
+template <typename Part>
+double median_of(const std::vector<WindowTimes>& runs, const Part& part) {
+  std::vector<double> samples;
+  for (const WindowTimes& run : runs) samples.push_back(part(run));
+  return median(std::move(samples));
+}
+
+/// Sums over unlike windows.
+struct Totals {
+  std::int64_t windows = 0;
+  std::int64_t runs = 0;
+  double predicted_step = 0, measured_step = 0;
+  std::map<planner::Kind, Compared> kinds;
+  std::map<planner::StageIndex, Compared> stages;
+
+  void add(const WindowTimes& predicted, const std::vector<WindowTimes>& measured) {
+    ++windows;
+    runs = static_cast<std::int64_t>(measured.size());
+    predicted_step += predicted.step;
+    measured_step += median_of(measured, [](const WindowTimes& run) { return run.step; });
+    for (const auto& [kind, duration] : predicted.kinds) {
+      Compared& compared = kinds[kind];
+      compared.predicted += duration;
+      compared.measured += median_of(measured, [k = kind](const WindowTimes& run) { return run.kinds.at(k); });
+      compared.count += predicted.kind_counts.at(kind);
+    }
+    for (const auto& [stage, duration] : predicted.stages) {
+      Compared& compared = stages[stage];
+      compared.predicted += duration;
+      compared.measured += median_of(measured, [s = stage](const WindowTimes& run) { return run.stages.at(s); });
+      ++compared.count;
+    }
+  }
+
+  Comparison comparison() const {
+    Comparison comparison;
+    comparison.windows = windows;
+    comparison.runs = runs;
+    for (const auto& [kind, compared] : kinds) {
+      comparison.kinds.push_back(compared);
+      comparison.kinds.back().what = name(kind);
+    }
+    for (const auto& [stage, compared] : stages) {
+      comparison.stages.push_back(compared);
+      comparison.stages.back().what = fmt::format("stage {}", stage);
+    }
+    const auto count = static_cast<double>(windows);
+    comparison.step = {"window", predicted_step / count, measured_step / count, windows};
+    return comparison;
+  }
+};
 
 nlohmann::ordered_json json_of(const Compared& compared) {
   return {{"what", compared.what}, {"predicted", compared.predicted}, {"measured", compared.measured}, {"error", compared.error()}, {"count", compared.count}};
@@ -43,74 +109,66 @@ void print_line(const Compared& compared, const std::string& predicted, const st
 
 }  // namespace
 
-Comparison compare(const planner::Plan& plan, const workload::SampleIndex& samples, const exec::TrainResult& result, const std::vector<Bytes>& peaks) {
-  Comparison comparison;
+Comparison compare(const planner::Plan& plan, const workload::SampleIndex& samples, const Execution& execution) {
   const costmodel::CostModel cost(plan.profile);
   const std::vector<costmodel::AdapterShape> adapters = planner::adapters_of(plan.workload);
   const planner::MemoryContext memory{plan.workload.backbone, adapters, plan.fixed.backbone_copies};
-  std::map<planner::Kind, Compared> kinds;
-  std::map<planner::StageIndex, Compared> stages;
-  std::vector<double> predicted_steps, measured_steps;
-  std::vector<Bytes> predicted_peaks(peaks.size(), 0);
-  for (std::size_t i = 0; i < result.recorded.size(); ++i) {
-    const planner::Program program = planner::window_program(plan.fixed, {plan.workload, samples}, result.recorded[i]);
+  std::map<std::int64_t, std::vector<std::size_t>> runs;  // of each window, as places in the result
+  for (std::size_t i = 0; i < execution.result.recorded.size(); ++i) {
+    std::vector<std::size_t>& places = runs[execution.result.recorded[i]];
+    if (i >= execution.warm_up) places.push_back(i);
+  }
+  Totals totals;
+  std::vector<Bytes> predicted_peaks(execution.peak_memory.size(), 0);
+  for (const auto& [window, places] : runs) {
+    const planner::Program program = planner::window_program(plan.fixed, {plan.workload, samples}, window);
     const std::vector<planner::StageMemory> memories = planner::walk_memory(program, memory);
     for (std::size_t s = 0; s < memories.size(); ++s) {
       Bytes& peak = predicted_peaks[static_cast<std::size_t>(program.stages[s].ranks.front())];
       peak = std::max(peak, memories[s].peak());
     }
-    if (i < kWarmUpWindows) continue;
-    ++comparison.windows;
-    const planner::Timeline predicted = sim::replay(program, planner::predict_durations(program, plan.workload.backbone, adapters, cost).durations);
-    const auto add = [&](const planner::Timeline& timeline, double Compared::*side) {
-      for (const planner::Event& event : timeline.events) {
-        if (is_compared(event.kind)) kinds[event.kind].*side += seconds(event.end - event.start);
-        if (event.stream == planner::Stream::compute) stages[event.stage].*side += seconds(event.end - event.start);
-      }
-    };
-    add(predicted, &Compared::predicted);
-    add(result.timelines[i], &Compared::measured);
-    for (const planner::Event& event : predicted.events) {
-      if (is_compared(event.kind)) ++kinds[event.kind].count;
-      if (event.stream == planner::Stream::compute) ++stages[event.stage].count;
-    }
-    predicted_steps.push_back(seconds(predicted.end() - predicted.begin()));
-    measured_steps.push_back(result.window_seconds[i]);
+    if (places.empty()) continue;
+    const planner::Timeline replayed =
+        sim::replay(program, planner::predict_durations(program, plan.workload.backbone, adapters, cost).durations);
+    const WindowTimes predicted(replayed, seconds(replayed.end() - replayed.begin()));
+    std::vector<WindowTimes> measured;
+    for (const std::size_t i : places) measured.emplace_back(execution.result.timelines[i], execution.result.window_seconds[i]);
+    totals.add(predicted, measured);
   }
-  BRAID_CHECK(comparison.windows > 0, "only warm-up windows were run");
-  for (auto& [kind, compared] : kinds) {
-    compared.what = name(kind);
-    comparison.kinds.push_back(compared);
+  BRAID_CHECK(totals.windows > 0, "only warm-up windows were run");
+  Comparison comparison = totals.comparison();
+  for (std::size_t rank = 0; rank < execution.peak_memory.size(); ++rank) {
+    comparison.memory.push_back({fmt::format("rank {}", rank), static_cast<double>(predicted_peaks[rank]), static_cast<double>(execution.peak_memory[rank]), 1});
   }
-  for (auto& [stage, compared] : stages) {
-    compared.what = fmt::format("stage {}", stage);
-    comparison.stages.push_back(compared);
-  }
-  comparison.step = {"window", median(predicted_steps), median(measured_steps), comparison.windows};
-  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
-    comparison.memory.push_back({fmt::format("rank {}", rank), static_cast<double>(predicted_peaks[rank]), static_cast<double>(peaks[rank]), 1});
-  }
+  comparison.peak_flops = {"GEMM peak", plan.profile.peak_flops, execution.peak_flops, 1};
   return comparison;
 }
 
 std::string to_json(const Comparison& comparison) {
   return nlohmann::ordered_json{{"format", 1},
                                 {"windows", comparison.windows},
+                                {"runs", comparison.runs},
                                 {"kinds", json_of(comparison.kinds)},
                                 {"stages", json_of(comparison.stages)},
                                 {"step_seconds", json_of(comparison.step)},
-                                {"peak_memory_bytes", json_of(comparison.memory)}}
+                                {"peak_memory_bytes", json_of(comparison.memory)},
+                                {"peak_flops", json_of(comparison.peak_flops)}}
              .dump(1) +
          "\n";
 }
 
 void print(const Comparison& comparison) {
-  fmt::print("{} windows, predicted beside measured\n{:16} {:>12} {:>12} {:>10}\n", comparison.windows, "", "predicted", "measured", "error");
+  fmt::print("{} windows run {} times, predicted beside measured\n{:16} {:>12} {:>12} {:>10}\n", comparison.windows, comparison.runs, "", "predicted", "measured", "error");
   for (const std::vector<Compared>* list : {&comparison.kinds, &comparison.stages}) {
     for (const Compared& compared : *list) print_line(compared, duration(compared.predicted), duration(compared.measured));
   }
   print_line(comparison.step, duration(comparison.step.predicted), duration(comparison.step.measured));
   for (const Compared& compared : comparison.memory) print_line(compared, megabytes(static_cast<Bytes>(compared.predicted)), megabytes(static_cast<Bytes>(compared.measured)));
+  const bool waits = std::any_of(comparison.kinds.begin(), comparison.kinds.end(), [](const Compared& kind) { return kind.what.starts_with("Send"); });
+  if (waits) fmt::print("between ranks, measured times hold the wait for the other side; the window's time is what counts\n");
+  const Compared& flops = comparison.peak_flops;
+  fmt::print("{:16} {:>10.1f} GFLOP/s here, {:.1f} at the profile: the machine is now {:+.1f} %\n", flops.what, flops.measured / 1e9, flops.predicted / 1e9,
+             100 * (flops.measured / flops.predicted - 1));
 }
 
 }  // namespace braid::cli

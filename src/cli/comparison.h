@@ -19,20 +19,28 @@ struct Compared {
   double error() const { return measured != 0 ? (predicted - measured) / measured : 0; }
 };
 
-/// One Program, executed and replayed: the signed errors of the prediction.
+/// One Program, executed and replayed: the signed errors of the prediction. Times of a window that ran several times are
+/// medians over its runs.
 struct Comparison {
-  std::int64_t windows = 0;  ///< compared, after warm-up
+  std::int64_t windows = 0;      ///< unlike windows compared
+  std::int64_t runs = 0;         ///< of each, after warm-up
   std::vector<Compared> kinds;   ///< seconds, summed over ranks and windows, per instruction kind
-  std::vector<Compared> stages;  ///< busy seconds of compute
-  Compared step;                 ///< median seconds of a window
+  std::vector<Compared> stages;  ///< busy seconds of compute, summed over windows
+  Compared step;                 ///< seconds of a window, their mean
   std::vector<Compared> memory;  ///< peak bytes of each rank
+  Compared peak_flops;           ///< of a rank: by the profile, and at this run; how far the machine has drifted between
 };
 
-/// How many recorded windows are left out: they run things for the first time.
-inline constexpr std::size_t kWarmUpWindows = 2;
+/// What was executed: each window's runs in a row of `result`, the first `warm_up` of all left out.
+struct Execution {
+  exec::TrainResult result;
+  std::size_t warm_up = 0;
+  std::vector<Bytes> peak_memory;  ///< of each rank
+  double peak_flops = 0;           ///< f32 matrix product, of a rank, around the run
+};
 
-/// Holds the recorded windows, less the first kWarmUpWindows, against their replay with the plan's profile.
-Comparison compare(const planner::Plan& plan, const workload::SampleIndex& samples, const exec::TrainResult& result, const std::vector<Bytes>& peaks);
+/// Holds the executed windows against their replay with the plan's profile.
+Comparison compare(const planner::Plan& plan, const workload::SampleIndex& samples, const Execution& execution);
 
 std::string to_json(const Comparison& comparison);
 void print(const Comparison& comparison);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -67,6 +68,16 @@ int launch_ranks(int ranks, const std::vector<std::string>& words) {
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
   if (code == 127) throw error("mpirun cannot be started; install it (Debian: openmpi-bin) or plan for one rank with --ranks 1");
   return code;
+}
+
+void restart_with_sleeping_threads(char** arguments) {
+  if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
+  // Some microseconds: as long as the next parallel region is away while there is work.
+  if (::setenv("GOMP_SPINCOUNT", "1000", 0) != 0) return;
+  std::error_code unreadable;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unreadable);
+  if (!unreadable) ::execv(program.c_str(), arguments);
+  // Where that cannot be done, the process goes on as it is.
 }
 
 }  // namespace braid::cli

@@ -10,4 +10,9 @@ namespace braid::cli {
 /// theirs. Throws Error when there is no mpirun.
 int launch_ranks(int ranks, const std::vector<std::string>& words);
 
+/// Starts this process anew, once, so that worker threads that run out of work soon sleep instead of spinning: spinning
+/// threads stop each other as soon as cores are shared with anything else. GNU OpenMP reads how long to spin when it is
+/// loaded, before `main`. Does nothing when the environment says how to wait already.
+void restart_with_sleeping_threads(char** arguments);
+
 }  // namespace braid::cli

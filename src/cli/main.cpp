@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/launch.h"
 #include "exec/communicator.h"
 #include "exec/process_memory.h"
 #include "kernels/versions.h"
@@ -78,6 +79,7 @@ int guarded(const std::vector<std::string>& words) {
 }  // namespace braid::cli
 
 int main(int argc, char** argv) {
+  braid::cli::restart_with_sleeping_threads(argv);
   braid::exec::return_large_blocks();
   return braid::cli::guarded({argv + 1, argv + argc});
 }

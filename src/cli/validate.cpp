@@ -12,6 +12,7 @@
 #include "cli/comparison.h"
 #include "cli/results.h"
 #include "cli/run_ranks.h"
+#include "exec/measure.h"
 #include "exec/process_memory.h"
 #include "planner/predict.h"
 
@@ -26,40 +27,55 @@ std::vector<Bytes> gather_peaks(Bytes baseline, exec::Communicator& communicator
   return peaks;
 }
 
-/// The two windows with the most tokens, to warm up: they make the primitives and touch the memory for the first time. Then
-/// windows evenly over the whole run, so that queued tasks all have some. Times do not depend on what was learned before.
-std::vector<std::int64_t> windows_to_run(const planner::FixedPlan& fixed, const planner::WindowInput& input, std::int64_t wanted) {
+/// How many windows are run first and left out: they make the primitives and touch the memory for the first time.
+constexpr std::size_t kWarmUpWindows = 2;
+
+/// The windows with the most tokens, to warm up; then, `runs` times over, windows evenly over the whole run, so that queued
+/// tasks all have some. Times do not depend on what was learned before.
+std::vector<std::int64_t> windows_to_run(const planner::FixedPlan& fixed, const planner::WindowInput& input, std::int64_t wanted, std::int64_t runs) {
   const std::int64_t all = planner::window_count(fixed, input);
   const std::int64_t count = std::min(all, wanted);
+  std::vector<std::int64_t> round;
   std::vector<std::pair<std::int64_t, std::int64_t>> by_tokens;
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t window = i * all / count;
-    by_tokens.emplace_back(planner::count_tokens(planner::window_program(fixed, input, window), input.workload).computed, window);
+    round.push_back(i * all / count);
+    by_tokens.emplace_back(planner::count_tokens(planner::window_program(fixed, input, round.back()), input.workload).computed, round.back());
   }
-  std::vector<std::int64_t> windows;
-  for (const auto& [tokens, window] : by_tokens) windows.push_back(window);
   std::sort(by_tokens.rbegin(), by_tokens.rend());
-  std::vector<std::int64_t> warm_up;
-  for (std::size_t i = 0; i < kWarmUpWindows; ++i) warm_up.push_back(by_tokens[std::min(i, by_tokens.size() - 1)].second);
-  windows.insert(windows.begin(), warm_up.begin(), warm_up.end());
+  std::vector<std::int64_t> windows;
+  for (std::size_t i = 0; i < kWarmUpWindows; ++i) windows.push_back(by_tokens[std::min(i, by_tokens.size() - 1)].second);
+  for (std::int64_t run = 0; run < runs; ++run) windows.insert(windows.end(), round.begin(), round.end());
   return windows;
 }
 
-int execute(const planner::Plan& plan, const CommonFlags& flags, std::int64_t windows) {
+/// Mean over the ranks, all at work at once as they were for the profile; on rank 0.
+double mean_peak_flops(exec::Communicator& communicator) {
+  communicator.barrier();
+  std::vector<double> sum = {exec::measure_peak_flops()};
+  communicator.sum(sum);
+  return sum[0] / communicator.size();
+}
+
+int execute(const planner::Plan& plan, const CommonFlags& flags, std::int64_t windows, std::int64_t runs) {
   const std::unique_ptr<exec::Communicator> communicator = communicator_for(plan);
   set_thread_count(threads_of_rank(flags, plan.ranks()));
   const Data data = load_data(plan.workload, true);
+  // Before memory's baseline: libraries are then loaded and warm.
+  const double flops_before = mean_peak_flops(*communicator);
   exec::reset_peak_memory();
   const Bytes baseline = exec::resident_memory();
   const exec::RunInput input{plan.fixed, plan.workload, data.samples, data.datasets};
   exec::Runner runner(input, *communicator);
   exec::TrainOptions options;
-  options.windows = windows_to_run(plan.fixed, {plan.workload, data.samples}, windows);
+  options.windows = windows_to_run(plan.fixed, {plan.workload, data.samples}, windows, runs);
   options.recorded_windows = options.windows.size();
-  const exec::TrainResult result = exec::train(plan, data.samples, runner, *communicator, options);
-  const std::vector<Bytes> peaks = gather_peaks(baseline, *communicator);
+  Execution execution;
+  execution.warm_up = kWarmUpWindows;
+  execution.result = exec::train(plan, data.samples, runner, *communicator, options);
+  execution.peak_memory = gather_peaks(baseline, *communicator);
+  execution.peak_flops = (flops_before + mean_peak_flops(*communicator)) / 2;
   if (communicator->rank() != 0) return kSuccess;
-  const Comparison comparison = compare(plan, data.samples, result, peaks);
+  const Comparison comparison = compare(plan, data.samples, execution);
   if (!flags.out.empty()) write_file(flags.out, to_json(comparison));
   if (flags.json) {
     fmt::print("{}", to_json(comparison));
@@ -73,19 +89,21 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, std::int64_t wi
 
 int run_validate(const std::vector<std::string>& words) {
   CommonFlags flags;
-  std::int64_t windows = 10;
+  std::int64_t windows = 0, runs = 0;
   CommandLine line("braid validate (--plan FILE | --workload FILE) [options]", flags);
   line.add_plan();
   line.add_planning("megatron-pp");
   line.add_out("file for the comparison, as JSON");
   line.add_threads();
-  line.add().add_options()("windows", boost::program_options::value(&windows)->default_value(10), "windows to compare, spread over the whole run; two more warm up");
+  line.add().add_options()("windows", boost::program_options::value(&windows)->default_value(5), "windows to compare, spread over the whole run; two more warm up")(
+      "runs", boost::program_options::value(&runs)->default_value(5), "times that each is run, in turns; medians are compared");
   if (!line.parse(words)) return kSuccess;
   if (windows < 1) throw error("--windows {} is not usable; give 1 or more", windows);
+  if (runs < 1) throw error("--runs {} is not usable; give 1 or more", runs);
   if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite && exec::launched_ranks() == 0) throw error("{}: exists; give another file or --overwrite", flags.out);
   const planner::Plan plan = plan_from_flags(flags);
-  if (!must_launch(plan)) return execute(plan, flags, windows);
-  flags.passed_on = {"--windows", std::to_string(windows)};
+  if (!must_launch(plan)) return execute(plan, flags, windows, runs);
+  flags.passed_on = {"--windows", std::to_string(windows), "--runs", std::to_string(runs)};
   return launch_with_plan("validate", plan, flags);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/parallel.h"
 #include "base/random.h"
+#include "base/statistics.h"
 #include "exec/optimizer.h"
 #include "exec/process_memory.h"
 #include "exec/random_weights.h"
@@ -43,11 +44,9 @@ struct Summary {
   double spread = 0;
 };
 
-Summary summarize(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  const auto at = [&](double share) { return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1))]; };
-  const double median = at(0.5);
-  return {median, median > 0 ? (at(0.75) - at(0.25)) / median : 0};
+Summary summarize(const std::vector<double>& samples) {
+  const double middle = median(samples);
+  return {middle, middle > 0 ? (quantile(samples, 0.75) - quantile(samples, 0.25)) / middle : 0};
 }
 
 /// A microbatch of one task: sequences of `context` tokens, all scored.
