@@ -1,9 +1,9 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <stdexcept>
 #include <string>
+
+#include <fmt/format.h>
 
 namespace braid {
 
@@ -13,7 +13,8 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Something outside us failed while running (a full disk, a lost rank, a diverged task). The program ends with status 1.
+/// Something outside us failed while running (a full disk, a lost rank, a diverged task). The program ends with
+/// status 1.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,13 +1,13 @@
 #include "base/file.h"
 
-#include <unistd.h>
-#include <xxhash.h>
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <vector>
+
+#include <unistd.h>
+#include <xxhash.h>
 
 #include "base/error.h"
 
@@ -36,12 +36,27 @@ std::string read_file(const std::filesystem::path& path) {
   return content;
 }
 
+void check_writable(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw error("{}: is a folder; give a file", path.string());
+  // A device or pipe would be replaced by the file that is renamed to its name.
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+    throw error("{}: is not a plain file; give another name", path.string());
+  std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  while (!std::filesystem::exists(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+  if (!std::filesystem::is_directory(folder, ignored))
+    throw error("{}: is not a folder, so {} cannot be written; give another path", folder.string(), path.string());
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw error("{}: cannot be written to ({}); give a path elsewhere", folder.string(), std::strerror(errno));
+}
+
 void write_file(const std::filesystem::path& path, std::string_view content) {
   write_file(path, [&](std::ostream& out) { out.write(content.data(), static_cast<std::streamsize>(content.size())); });
 }
 
 void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write) {
   std::error_code ignored;
+  check_writable(path);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
   std::filesystem::path temporary = path;
   temporary += fmt::format(".{}.tmp", ::getpid());

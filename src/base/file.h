@@ -12,8 +12,12 @@ namespace braid {
 /// The whole file as bytes. Throws Error when it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
+/// Throws Error when a file could not be written there, its folders made first: to ask before work whose result would be
+/// lost. Makes nothing.
+void check_writable(const std::filesystem::path& path);
+
 /// Writes under a temporary name beside `path`, then renames, so that nothing half-written is ever seen at `path`.
-/// Makes missing parent folders. Throws Failure when it cannot be written.
+/// Makes missing parent folders. Throws Error as check_writable does, Failure when writing fails.
 void write_file(const std::filesystem::path& path, std::string_view content);
 void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
 

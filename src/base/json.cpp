@@ -46,7 +46,9 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return add(Node::Kind::null, "", false); }
   bool boolean(bool value) override { return add(Node::Kind::scalar, value ? "true" : "false", false); }
   bool number_integer(number_integer_t value) override { return add(Node::Kind::scalar, std::to_string(value), false); }
-  bool number_unsigned(number_unsigned_t value) override { return add(Node::Kind::scalar, std::to_string(value), false); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return add(Node::Kind::scalar, std::to_string(value), false);
+  }
   bool number_float(number_float_t, const string_t& text) override { return add(Node::Kind::scalar, text, false); }
   bool string(string_t& value) override { return add(Node::Kind::scalar, std::move(value), true); }
   bool binary(binary_t&) override { return false; }
@@ -56,7 +58,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
     key_line_ = *line_;
-    if (open_.back()->find(name)) throw error_at(*file_, key_line_, fmt::format("key '{}' is given twice", name), "keep one");
+    if (open_.back()->find(name))
+      throw error_at(*file_, key_line_, fmt::format("key '{}' is given twice", name), "keep one");
     open_.back()->fields.emplace_back(std::move(name), Node{});
     return true;
   }

@@ -21,10 +21,14 @@ std::string range_remedy(std::string_view what, const std::string& kind, const s
 
 std::string describe(const Node& node) {
   switch (node.kind) {
-    case Node::Kind::null: return "empty";
-    case Node::Kind::sequence: return "a list";
-    case Node::Kind::map: return "a map";
-    case Node::Kind::scalar: break;
+    case Node::Kind::null:
+      return "empty";
+    case Node::Kind::sequence:
+      return "a list";
+    case Node::Kind::map:
+      return "a map";
+    case Node::Kind::scalar:
+      break;
   }
   return quote(node.text);
 }
@@ -37,7 +41,9 @@ Error Node::error(const std::string& what, const std::string& remedy) const {
 
 const Node* Node::find(std::string_view key) const {
   if (is_null()) return nullptr;
-  if (!is_map()) throw error(fmt::format("{} stands where keys are expected", describe(*this)), fmt::format("give a map with '{}'", key));
+  if (!is_map())
+    throw error(fmt::format("{} stands where keys are expected", describe(*this)),
+                fmt::format("give a map with '{}'", key));
   const auto found = std::find_if(fields.begin(), fields.end(), [&](const auto& field) { return field.first == key; });
   return found == fields.end() ? nullptr : &found->second;
 }
@@ -49,7 +55,9 @@ const Node& Node::at(std::string_view key) const {
 
 void Node::allow_only(std::initializer_list<std::string_view> known) const {
   if (is_null()) return;
-  if (!is_map()) throw error(fmt::format("{} stands where keys are expected", describe(*this)), fmt::format("valid keys: {}", fmt::join(known, ", ")));
+  if (!is_map())
+    throw error(fmt::format("{} stands where keys are expected", describe(*this)),
+                fmt::format("valid keys: {}", fmt::join(known, ", ")));
   for (const auto& [key, value] : fields) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       throw value.error(fmt::format("unknown key '{}'", key), fmt::format("valid keys: {}", fmt::join(known, ", ")));
@@ -100,7 +108,8 @@ double Node::as_number(std::string_view what, double least, double most) const {
   }
   if (!good || value < least || value > most) {
     const auto bound = [](double limit) { return std::isinf(limit) ? "" : fmt::format("{}", limit); };
-    throw error(fmt::format("'{}' is {}", what, describe(*this)), range_remedy(what, "a number", bound(least), bound(most)));
+    throw error(fmt::format("'{}' is {}", what, describe(*this)),
+                range_remedy(what, "a number", bound(least), bound(most)));
   }
   return value;
 }
@@ -115,7 +124,8 @@ bool Node::bool_or(std::string_view key, bool otherwise) const {
   return found && !found->is_null() ? found->as_bool(key) : otherwise;
 }
 
-std::int64_t Node::integer_or(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most) const {
+std::int64_t Node::integer_or(std::string_view key, std::int64_t otherwise, std::int64_t least,
+                              std::int64_t most) const {
   const Node* found = find(key);
   return found && !found->is_null() ? found->as_integer(key, least, most) : otherwise;
 }

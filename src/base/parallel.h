@@ -1,9 +1,9 @@
 #pragma once
 
-#include <omp.h>
-
 #include <cstdint>
 #include <exception>
+
+#include <omp.h>
 
 namespace braid {
 

@@ -14,7 +14,9 @@ Node convert(const YAML::Node& source, const FileName& file) {
   node.line = source.Mark().line + 1;
   switch (source.Type()) {
     case YAML::NodeType::Undefined:
-    case YAML::NodeType::Null: node.kind = Node::Kind::null; break;
+    case YAML::NodeType::Null:
+      node.kind = Node::Kind::null;
+      break;
     case YAML::NodeType::Scalar:
       node.kind = Node::Kind::scalar;
       node.text = source.Scalar();

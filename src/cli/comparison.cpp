@@ -1,14 +1,14 @@
 #include "cli/comparison.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <map>
+
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/results.h"
 #include "base/statistics.h"
+#include "cli/results.h"
 #include "planner/durations.h"
 #include "planner/predict.h"
 #include "sim/replay.h"
@@ -94,7 +94,11 @@ struct Totals {
 };
 
 nlohmann::ordered_json json_of(const Compared& compared) {
-  return {{"what", compared.what}, {"predicted", compared.predicted}, {"measured", compared.measured}, {"error", compared.error()}, {"count", compared.count}};
+  return {{"what", compared.what},
+          {"predicted", compared.predicted},
+          {"measured", compared.measured},
+          {"error", compared.error()},
+          {"count", compared.count}};
 }
 
 nlohmann::ordered_json json_of(const std::vector<Compared>& list) {
@@ -132,13 +136,15 @@ Comparison compare(const planner::Plan& plan, const workload::SampleIndex& sampl
         sim::replay(program, planner::predict_durations(program, plan.workload.backbone, adapters, cost).durations);
     const WindowTimes predicted(replayed, seconds(replayed.end() - replayed.begin()));
     std::vector<WindowTimes> measured;
-    for (const std::size_t i : places) measured.emplace_back(execution.result.timelines[i], execution.result.window_seconds[i]);
+    for (const std::size_t i : places)
+      measured.emplace_back(execution.result.timelines[i], execution.result.window_seconds[i]);
     totals.add(predicted, measured);
   }
   BRAID_CHECK(totals.windows > 0, "only warm-up windows were run");
   Comparison comparison = totals.comparison();
   for (std::size_t rank = 0; rank < execution.peak_memory.size(); ++rank) {
-    comparison.memory.push_back({fmt::format("rank {}", rank), static_cast<double>(predicted_peaks[rank]), static_cast<double>(execution.peak_memory[rank]), 1});
+    comparison.memory.push_back({fmt::format("rank {}", rank), static_cast<double>(predicted_peaks[rank]),
+                                 static_cast<double>(execution.peak_memory[rank]), 1});
   }
   comparison.peak_flops = {"GEMM peak", plan.profile.peak_flops, execution.peak_flops, 1};
   return comparison;
@@ -158,17 +164,23 @@ std::string to_json(const Comparison& comparison) {
 }
 
 void print(const Comparison& comparison) {
-  fmt::print("{} windows run {} times, predicted beside measured\n{:16} {:>12} {:>12} {:>10}\n", comparison.windows, comparison.runs, "", "predicted", "measured", "error");
+  fmt::print("{} windows run {} times, predicted beside measured\n{:16} {:>12} {:>12} {:>10}\n", comparison.windows,
+             comparison.runs, "", "predicted", "measured", "error");
   for (const std::vector<Compared>* list : {&comparison.kinds, &comparison.stages}) {
-    for (const Compared& compared : *list) print_line(compared, duration(compared.predicted), duration(compared.measured));
+    for (const Compared& compared : *list)
+      print_line(compared, duration(compared.predicted), duration(compared.measured));
   }
   print_line(comparison.step, duration(comparison.step.predicted), duration(comparison.step.measured));
-  for (const Compared& compared : comparison.memory) print_line(compared, megabytes(static_cast<Bytes>(compared.predicted)), megabytes(static_cast<Bytes>(compared.measured)));
-  const bool waits = std::any_of(comparison.kinds.begin(), comparison.kinds.end(), [](const Compared& kind) { return kind.what.starts_with("Send"); });
-  if (waits) fmt::print("between ranks, measured times hold the wait for the other side; the window's time is what counts\n");
+  for (const Compared& compared : comparison.memory)
+    print_line(compared, megabytes(static_cast<Bytes>(compared.predicted)),
+               megabytes(static_cast<Bytes>(compared.measured)));
+  const bool waits = std::any_of(comparison.kinds.begin(), comparison.kinds.end(),
+                                 [](const Compared& kind) { return kind.what.starts_with("Send"); });
+  if (waits)
+    fmt::print("between ranks, measured times hold the wait for the other side; the window's time is what counts\n");
   const Compared& flops = comparison.peak_flops;
-  fmt::print("{:16} {:>10.1f} GFLOP/s here, {:.1f} at the profile: the machine is now {:+.1f} %\n", flops.what, flops.measured / 1e9, flops.predicted / 1e9,
-             100 * (flops.measured / flops.predicted - 1));
+  fmt::print("{:16} {:>10.1f} GFLOP/s here, {:.1f} at the profile: the machine is now {:+.1f} %\n", flops.what,
+             flops.measured / 1e9, flops.predicted / 1e9, 100 * (flops.measured / flops.predicted - 1));
 }
 
 }  // namespace braid::cli

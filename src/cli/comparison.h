@@ -19,8 +19,8 @@ struct Compared {
   double error() const { return measured != 0 ? (predicted - measured) / measured : 0; }
 };
 
-/// One Program, executed and replayed: the signed errors of the prediction. Times of a window that ran several times are
-/// medians over its runs.
+/// One Program, executed and replayed: the signed errors of the prediction. Times of a window that ran several times
+/// are medians over its runs.
 struct Comparison {
   std::int64_t windows = 0;      ///< unlike windows compared
   std::int64_t runs = 0;         ///< of each, after warm-up
@@ -28,7 +28,7 @@ struct Comparison {
   std::vector<Compared> stages;  ///< busy seconds of compute, summed over windows
   Compared step;                 ///< seconds of a window, their mean
   std::vector<Compared> memory;  ///< peak bytes of each rank
-  Compared peak_flops;           ///< of a rank: by the profile, and at this run; how far the machine has drifted between
+  Compared peak_flops;  ///< of a rank: by the profile, and at this run; how far the machine has drifted between
 };
 
 /// What was executed: each window's runs in a row of `result`, the first `warm_up` of all left out.

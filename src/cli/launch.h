@@ -5,10 +5,18 @@
 
 namespace braid::cli {
 
-/// Runs this program again with `words`, as `ranks` ranks under mpirun with the flags that suit one machine, and returns
-/// its exit status. Ctrl-C here lets the ranks finish what they are at (they are told by SIGUSR1); the status is then
-/// theirs. Throws Error when there is no mpirun.
+/// Runs this program again with `words`, as `ranks` ranks under mpirun with the flags that suit one machine, and
+/// returns its exit status. Ctrl-C here lets the ranks finish what they are at (they are told by SIGUSR1); the status
+/// is then theirs. Throws Error when there is no mpirun.
 int launch_ranks(int ranks, const std::vector<std::string>& words);
+
+/// Thrown when launched ranks failed or were interrupted; they have told why.
+struct RanksEnded {
+  int status = 0;
+};
+
+/// A launched rank that is told to end (see launch_ranks) and has nothing to finish does so at once, with status 130.
+void end_when_told();
 
 /// Starts this process anew, once, so that worker threads that run out of work soon sleep instead of spinning: spinning
 /// threads stop each other as soon as cores are shared with anything else. GNU OpenMP reads how long to spin when it is

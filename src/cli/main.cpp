@@ -1,10 +1,13 @@
-#include <boost/program_options/errors.hpp>
-#include <fmt/core.h>
-#include <fmt/ranges.h>
-
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <thread>
+
+#include <boost/program_options/errors.hpp>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -26,7 +29,9 @@ constexpr Command kCommands[] = {
 };
 
 void print_usage() {
-  fmt::print("braid fine-tunes many PEFT tasks on one frozen backbone, and predicts what that takes.\n\nusage: braid COMMAND [options]\n\n");
+  fmt::print(
+      "braid fine-tunes many PEFT tasks on one frozen backbone, and predicts what that takes.\n\nusage: braid COMMAND "
+      "[options]\n\n");
   for (const Command& command : kCommands) fmt::print("  {:10} {}\n", command.name, command.summary);
   fmt::print("\n`braid COMMAND --help` lists a command's options; `braid --version` says what this build has.\n");
 }
@@ -54,16 +59,22 @@ int dispatch(const std::vector<std::string>& words) {
   throw error("unknown command '{}'; commands: {}", words[0], fmt::join(names, ", "));
 }
 
-/// All ranks of a run find the same fault; one line of it is enough.
+/// All ranks of a run mostly find the same fault and one line of it is enough: rank 0 has a moment's lead, and what it
+/// tells ends the others.
 int report(const char* message, int status) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  if (!rank || std::string(rank) == "0" || status == kFailure) fmt::print(stderr, "error: {}\n", message);
+  if (rank && std::string(rank) != "0") std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  fmt::print(stderr, "error: {}\n", message);
+  std::fflush(stderr);
+  exec::abort_ranks(status);
   return status;
 }
 
 int guarded(const std::vector<std::string>& words) {
   try {
     return dispatch(words);
+  } catch (const RanksEnded& ended) {
+    return ended.status;
   } catch (const Error& bad_input) {
     return report(bad_input.what(), kBadInput);
   } catch (const boost::program_options::error& bad_arguments) {
@@ -80,6 +91,7 @@ int guarded(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   braid::cli::restart_with_sleeping_threads(argv);
+  braid::cli::end_when_told();
   braid::exec::return_large_blocks();
   return braid::cli::guarded({argv + 1, argv + argc});
 }

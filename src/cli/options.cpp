@@ -1,13 +1,14 @@
 #include "cli/options.h"
 
-#include <fmt/core.h>
+#include <sstream>
 
 #include <boost/program_options/parsers.hpp>
 #include <boost/program_options/positional_options.hpp>
 #include <boost/program_options/value_semantic.hpp>
-#include <sstream>
+#include <fmt/core.h>
 
 #include "base/error.h"
+#include "exec/communicator.h"
 
 namespace braid::cli {
 
@@ -18,7 +19,8 @@ planner::Overrides CommonFlags::overrides() const {
   return {given(tp), given(pp), given(microbatches)};
 }
 
-CommandLine::CommandLine(std::string usage, CommonFlags& flags) : usage_(std::move(usage)), flags_(flags), described_("options") {
+CommandLine::CommandLine(std::string usage, CommonFlags& flags)
+    : usage_(std::move(usage)), flags_(flags), described_("options") {
   described_.add_options()("help,h", po::bool_switch(&flags_.help), "this text");
   described_.add_options()("json", po::bool_switch(&flags_.json), "results as JSON on stdout");
   described_.add_options()("quiet", po::bool_switch(&flags_.quiet), "no progress on stderr");
@@ -30,14 +32,18 @@ void CommandLine::add_planning(const std::string& default_policy) {
     policies += fmt::format("\n{}: {}", policy->name(), policy->summary());
     for (const planner::PolicyOption& option : policy->options()) {
       policies += fmt::format(" [:{}=", option.name);
-      for (std::size_t i = 0; i < option.values.size(); ++i) policies += (i == 0 ? "" : "|") + std::string(option.values[i]);
+      for (std::size_t i = 0; i < option.values.size(); ++i)
+        policies += (i == 0 ? "" : "|") + std::string(option.values[i]);
       policies += "]";
     }
   }
   described_.add_options()("workload", po::value(&flags_.workload), "workload.yaml: backbone and tasks");
-  described_.add_options()("cluster", po::value(&flags_.cluster), "cluster.yaml; left out: this machine's cores, a rank each");
-  described_.add_options()("profile", po::value(&flags_.profile), "profile file; left out: measured at first use and kept");
-  described_.add_options()("policy", po::value(&flags_.policy)->default_value(default_policy), ("NAME[:option=value]...; first value is the default" + policies).c_str());
+  described_.add_options()("cluster", po::value(&flags_.cluster),
+                           "cluster.yaml; left out: this machine's cores, a rank each");
+  described_.add_options()("profile", po::value(&flags_.profile),
+                           "profile file; left out: measured at first use and kept");
+  described_.add_options()("policy", po::value(&flags_.policy)->default_value(default_policy),
+                           ("NAME[:option=value]...; first value is the default" + policies).c_str());
   described_.add_options()("tp", po::value(&flags_.tp), "tensor-parallel degree");
   described_.add_options()("pp", po::value(&flags_.pp), "pipeline stages");
   described_.add_options()("microbatches", po::value(&flags_.microbatches), "microbatches of each global batch");
@@ -54,7 +60,10 @@ void CommandLine::add_out(const std::string& what) {
 }
 
 void CommandLine::add_timeline() {
-  described_.add_options()("timeline-out", po::value(&flags_.timeline_out), "write a trace for Perfetto (ui.perfetto.dev) or Chrome");
+  described_.add_options()("timeline-out", po::value(&flags_.timeline_out),
+                           "write a trace for Perfetto (ui.perfetto.dev) or Chrome");
+  if (!described_.find_nothrow("overwrite", false))
+    described_.add_options()("overwrite", po::bool_switch(&flags_.overwrite), "replace what --timeline-out names");
 }
 
 void CommandLine::add_threads() {
@@ -80,17 +89,33 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
     return false;
   }
   po::notify(values);
-  for (const auto& [name, number] : {std::pair("--tp", flags_.tp), std::pair("--pp", flags_.pp), std::pair("--microbatches", flags_.microbatches), std::pair("--ranks", flags_.ranks),
-                                     std::pair("--threads", flags_.threads)}) {
-    if (number < 0) throw error("{} {} is not usable; give a number >= 1", name, number);
+  const auto given = [&](const char* name) { return values.count(name) > 0 && !values[name].defaulted(); };
+  for (const auto& [name, number] :
+       {std::pair("tp", flags_.tp), std::pair("pp", flags_.pp), std::pair("microbatches", flags_.microbatches),
+        std::pair("ranks", flags_.ranks), std::pair("threads", flags_.threads)}) {
+    if (given(name) && number < 1) throw error("--{} {} is not usable; give a number >= 1", name, number);
   }
+  for (const auto& [name, text] : {std::pair("plan", &flags_.plan), std::pair("workload", &flags_.workload),
+                                   std::pair("cluster", &flags_.cluster), std::pair("profile", &flags_.profile),
+                                   std::pair("out", &flags_.out), std::pair("timeline-out", &flags_.timeline_out)}) {
+    if (given(name) && text->empty()) throw error("--{} is empty; give a path", name);
+  }
+  if (given("plan")) {
+    for (const char* name : {"workload", "cluster", "profile", "policy", "tp", "pp", "microbatches", "ranks"}) {
+      if (given(name)) throw error("--plan and --{} are both given; a plan has fixed that, plan anew to change it", name);
+    }
+  }
+  if (given("timeline-out") && !flags_.overwrite && std::filesystem::exists(flags_.timeline_out) &&
+      exec::launched_ranks() == 0)
+    throw error("{}: exists; give another file or --overwrite", flags_.timeline_out);
   return true;
 }
 
 void check_output_folder(const std::filesystem::path& folder, bool overwrite) {
   if (!std::filesystem::exists(folder)) return;
   if (!std::filesystem::is_directory(folder)) throw error("{}: is a file; give a folder to write to", folder.string());
-  if (!overwrite && !std::filesystem::is_empty(folder)) throw error("{}: is not empty; give another folder or --overwrite", folder.string());
+  if (!overwrite && !std::filesystem::is_empty(folder))
+    throw error("{}: is not empty; give another folder or --overwrite", folder.string());
 }
 
 }  // namespace braid::cli

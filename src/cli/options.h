@@ -1,11 +1,12 @@
 #pragma once
 
-#include <boost/program_options/options_description.hpp>
-#include <boost/program_options/variables_map.hpp>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <boost/program_options/options_description.hpp>
+#include <boost/program_options/variables_map.hpp>
 
 #include "planner/make_plan.h"
 
@@ -15,9 +16,9 @@ namespace braid::cli {
 struct CommonFlags {
   std::string workload, cluster, profile, policy, plan, out, timeline_out;
   std::uint64_t seed = 1;
-  std::int64_t threads = 0;  ///< 0: cores / ranks
+  std::int64_t threads = 0;                                  ///< 0: cores / ranks
   std::int64_t tp = 0, pp = 0, microbatches = 0, ranks = 0;  ///< 0: not given
-  std::vector<std::string> passed_on;  ///< words for the ranks that this process launches
+  std::vector<std::string> passed_on;                        ///< words for the ranks that this process launches
   bool json = false, quiet = false, overwrite = false, help = false;
 
   planner::Overrides overrides() const;

@@ -15,7 +15,9 @@ int run_plan(const std::vector<std::string>& words) {
   line.add_threads();
   line.add_out("plan.json");
   if (!line.parse(words)) return kSuccess;
-  if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite) throw error("{}: exists; give another file or --overwrite", flags.out);
+  if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite)
+    throw error("{}: exists; give another file or --overwrite", flags.out);
+  if (!flags.out.empty()) check_writable(flags.out);
   const planner::Plan plan = make_plan_from_flags(flags);
   if (!flags.out.empty()) write_file(flags.out, planner::to_json(plan));
   if (flags.json) {

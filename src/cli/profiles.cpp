@@ -1,10 +1,10 @@
 #include "cli/profiles.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+
+#include <fmt/core.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -18,16 +18,19 @@
 namespace braid::cli {
 namespace {
 
-/// Beyond this a pass through two layers takes over about a third of a second on a core of 60 GFLOP/s, and time is as good as
-/// linear in tokens.
+/// Beyond this a pass through two layers takes over about a third of a second on a core of 60 GFLOP/s, and time is as
+/// good as linear in tokens.
 std::int64_t affordable_tokens(const costmodel::BackboneShape& backbone) {
-  const double numbers = 2.0 * static_cast<double>(backbone.layer_parameters()) + static_cast<double>(backbone.embedding_parameters());
+  const double numbers =
+      2.0 * static_cast<double>(backbone.layer_parameters()) + static_cast<double>(backbone.embedding_parameters());
   const double tokens = 0.35 * 60e9 / (4 * numbers);
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max(tokens, 1.0)))), 512, 8192);
+  return std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max(tokens, 1.0)))), 512, 8192);
 }
 
 std::filesystem::path cache_folder() {
-  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder && *folder) return std::filesystem::path(folder) / "braid";
+  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder && *folder)
+    return std::filesystem::path(folder) / "braid";
   if (const char* home = std::getenv("HOME"); home && *home) return std::filesystem::path(home) / ".cache" / "braid";
   return std::filesystem::temp_directory_path() / "braid-cache";
 }
@@ -51,9 +54,10 @@ exec::MeasureRequest measure_request(const workload::Workload& workload) {
 std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks) {
   const exec::MeasureRequest request = measure_request(workload);
   const costmodel::BackboneShape& shape = request.backbone;
-  std::string key = fmt::format("1 {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(), fmt::join(kernels::library_versions(), " "), exec::mpi_version(), shape.hidden,
-                                shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary, std::min<std::int64_t>(shape.layers, 2), threads, ranks,
-                                BRAID_VERSION);
+  std::string key = fmt::format("1 {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
+                                fmt::join(kernels::library_versions(), " "), exec::mpi_version(), shape.hidden,
+                                shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary,
+                                std::min<std::int64_t>(shape.layers, 2), threads, ranks, BRAID_VERSION);
   key += fmt::format(" {} {}", request.most_tokens, request.longest_context);
   for (const costmodel::AdapterShape& adapter : request.adapters) {
     key += fmt::format(" {} {} {}", adapter.rank, adapter.dropout > 0, fmt::join(adapter.targets, ""));
@@ -61,15 +65,18 @@ std::filesystem::path cached_profile(const workload::Workload& workload, int thr
   return cache_folder() / fmt::format("profile-{}.json", hash_bytes(key));
 }
 
-void measure_into(const std::filesystem::path& file, const CommonFlags& flags, const std::filesystem::path& workload_file, int threads, std::int64_t ranks) {
+void measure_into(const std::filesystem::path& file, const CommonFlags& flags,
+                  const std::filesystem::path& workload_file, int threads, std::int64_t ranks) {
   if (ranks > 1 && exec::launched_ranks() == 0) {
-    std::vector<std::string> words = {"profile", "--workload", workload_file.string(), "--out", file.string(), "--threads", std::to_string(threads), "--overwrite"};
+    std::vector<std::string> words = {"profile",     "--workload", workload_file.string(),  "--out",
+                                      file.string(), "--threads",  std::to_string(threads), "--overwrite"};
     if (flags.quiet) words.emplace_back("--quiet");
-    if (const int status = launch_ranks(static_cast<int>(ranks), words); status != 0) throw Failure(fmt::format("measuring a profile on {} ranks failed", ranks));
+    if (const int status = launch_ranks(static_cast<int>(ranks), words); status != 0) throw RanksEnded{status};
     return;
   }
   exec::MeasureRequest request = measure_request(workload::read_workload(workload_file));
-  const std::unique_ptr<exec::Communicator> communicator = ranks > 1 ? exec::make_mpi_communicator() : exec::make_local_communicator();
+  const std::unique_ptr<exec::Communicator> communicator =
+      ranks > 1 ? exec::make_mpi_communicator() : exec::make_local_communicator();
   set_thread_count(threads);
   // mpirun hands its terminal to nobody, so ranks tell in plain lines.
   Progress progress("profiling", flags.quiet);
@@ -78,16 +85,23 @@ void measure_into(const std::filesystem::path& file, const CommonFlags& flags, c
   if (communicator->rank() == 0) write_file(file, costmodel::to_json(profile));
 }
 
-costmodel::Profile profile_for(const CommonFlags& flags, const workload::Workload& workload, const workload::Cluster& cluster) {
+costmodel::Profile profile_for(const CommonFlags& flags, const workload::Workload& workload,
+                               const workload::Cluster& cluster) {
   if (!flags.profile.empty()) return costmodel::read_profile(flags.profile);
   if (!cluster.profile.empty()) return costmodel::read_profile(cluster.profile);
-  if (cluster.gpu != "cpu") throw error("no profile of gpu '{}' is known to this build; give --profile FILE, or gpu: cpu", cluster.gpu);
+  if (cluster.gpu != "cpu")
+    throw error("no profile of gpu '{}' is known to this build; give --profile FILE, or gpu: cpu", cluster.gpu);
   const std::int64_t stages = flags.pp > 0 ? flags.pp : std::min(cluster.gpus(), workload.backbone.layers);
   const int threads = threads_of_rank(flags, stages);
   const std::filesystem::path file = cached_profile(workload, threads, stages);
   if (!std::filesystem::exists(file)) {
-    if (workload.backbone_folder.empty()) throw error("backbone '{}' has no weights here to measure with; give --profile FILE", workload.backbone_reference);
-    if (!flags.quiet) fmt::print(stderr, "measuring a profile of this machine ({} ranks of {} threads); kept as {}\n", stages, threads, file.string());
+    if (workload.backbone_folder.empty())
+      throw error("backbone '{}' has no weights here to measure with; give --profile FILE",
+                  workload.backbone_reference);
+    check_writable(file);
+    if (!flags.quiet)
+      fmt::print(stderr, "measuring a profile of this machine ({} ranks of {} threads); kept as {}\n", stages, threads,
+                 file.string());
     measure_into(file, flags, workload.file, threads, stages);
   }
   return costmodel::read_profile(file);

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
-
 #include <nlohmann/json.hpp>
 
 namespace braid::cli {
@@ -16,25 +15,33 @@ std::string duration(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.1f} ms", seconds * 1e3);
   if (seconds < 120) return fmt::format("{:.1f} s", seconds);
-  return fmt::format("{:.0f} min {:.0f} s", seconds / 60 - 0.5, seconds - 60 * static_cast<double>(static_cast<std::int64_t>(seconds / 60)));
+  return fmt::format("{:.0f} min {:.0f} s", seconds / 60 - 0.5,
+                     seconds - 60 * static_cast<double>(static_cast<std::int64_t>(seconds / 60)));
 }
 
 std::string grouped(double number) {
   std::string digits = fmt::format("{:.0f}", number);
-  for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<std::size_t>(i), ",");
+  for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > 0; i -= 3)
+    digits.insert(static_cast<std::size_t>(i), ",");
   return digits;
 }
 
 void print_prediction(const planner::Prediction& prediction, std::int32_t ranks) {
-  fmt::print("  step                {} ({} with filling and draining)\n", duration(prediction.step_seconds), duration(prediction.first_step_seconds));
+  fmt::print("  step                {} ({} with filling and draining)\n", duration(prediction.step_seconds),
+             duration(prediction.first_step_seconds));
   fmt::print("  computed tokens/s   {}\n", grouped(prediction.tokens_per_second));
-  fmt::print("  effective tokens/s  {} (billed: samples x max_length)\n", grouped(prediction.effective_tokens_per_second));
+  fmt::print("  effective tokens/s  {} (billed: samples x max_length)\n",
+             grouped(prediction.effective_tokens_per_second));
   fmt::print("  data tokens/s       {}\n", grouped(prediction.data_tokens_per_second));
   fmt::print("  bubble ratio        {:.1f} %\n", 100 * prediction.bubble_ratio);
-  for (std::size_t s = 0; s < prediction.stage_busy_share.size(); ++s) fmt::print("  stage {} busy        {:.1f} %\n", s, 100 * prediction.stage_busy_share[s]);
+  for (std::size_t s = 0; s < prediction.stage_busy_share.size(); ++s)
+    fmt::print("  stage {} busy        {:.1f} %\n", s, 100 * prediction.stage_busy_share[s]);
   fmt::print("  of {} rank{} peak     {:.1f} %\n", ranks, ranks == 1 ? "'s" : "s'", 100 * prediction.gpu_utilization);
-  for (std::size_t r = 0; r < prediction.peak_memory_bytes.size(); ++r) fmt::print("  rank {} peak memory  {}\n", r, megabytes(prediction.peak_memory_bytes[r]));
-  if (prediction.extrapolated_share > 0) fmt::print("  extrapolated        {:.1f} % of the predicted time lies beyond what was measured\n", 100 * prediction.extrapolated_share);
+  for (std::size_t r = 0; r < prediction.peak_memory_bytes.size(); ++r)
+    fmt::print("  rank {} peak memory  {}\n", r, megabytes(prediction.peak_memory_bytes[r]));
+  if (prediction.extrapolated_share > 0)
+    fmt::print("  extrapolated        {:.1f} % of the predicted time lies beyond what was measured\n",
+               100 * prediction.extrapolated_share);
 }
 
 void print_plan(const planner::Plan& plan) {
@@ -43,21 +50,26 @@ void print_plan(const planner::Plan& plan) {
   fmt::print("policy {}{}\n", plan.policy, options);
   for (const planner::ReplicaShape& replica : plan.fixed.deployment) {
     std::vector<std::string> stages;
-    for (const planner::LayerRange& layers : replica.layers) stages.push_back(fmt::format("[{}, {})", layers.first, layers.last));
+    for (const planner::LayerRange& layers : replica.layers)
+      stages.push_back(fmt::format("[{}, {})", layers.first, layers.last));
     fmt::print("  tp {}, pp {}: layers {}\n", replica.tp, replica.stages(), fmt::join(stages, " "));
   }
   std::vector<std::string> htasks;
   for (const std::vector<planner::TaskIndex>& htask : plan.fixed.htasks) {
     std::vector<std::string> names;
-    for (const planner::TaskIndex task : htask) names.push_back(plan.workload.tasks[static_cast<std::size_t>(task)].name);
+    for (const planner::TaskIndex task : htask)
+      names.push_back(plan.workload.tasks[static_cast<std::size_t>(task)].name);
     htasks.push_back(fmt::format("{}", fmt::join(names, "+")));
   }
-  fmt::print("  hTasks {}; {} microbatch{} a global batch, {}, padded to {}, tasks {}\n", fmt::join(htasks, " | "), plan.fixed.microbatches, plan.fixed.microbatches == 1 ? "" : "es", name(plan.fixed.pipeline), name(plan.fixed.padding),
-             name(plan.fixed.turns));
+  fmt::print("  hTasks {}; {} microbatch{} a global batch, {}, padded to {}, tasks {}\n", fmt::join(htasks, " | "),
+             plan.fixed.microbatches, plan.fixed.microbatches == 1 ? "" : "es", name(plan.fixed.pipeline),
+             name(plan.fixed.padding), name(plan.fixed.turns));
   fmt::print("predicted\n");
   print_prediction(plan.predicted, plan.ranks());
-  fmt::print("  lower bound         {} ({}); gap {:.1f} %\n", duration(plan.lower_bound.step_seconds), plan.lower_bound.binds,
-             plan.lower_bound.step_seconds > 0 ? 100 * (plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1) : 0.0);
+  fmt::print("  lower bound         {} ({}); gap {:.1f} %\n", duration(plan.lower_bound.step_seconds),
+             plan.lower_bound.binds,
+             plan.lower_bound.step_seconds > 0 ? 100 * (plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1)
+                                               : 0.0);
 }
 
 std::string prediction_json(const planner::Plan& plan) {

@@ -1,10 +1,10 @@
 #include "cli/run_ranks.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -25,16 +25,23 @@ void on_signal(int signal) {
 
 std::unique_ptr<exec::Communicator> communicator_for(const planner::Plan& plan) {
   const int launched = std::max(1, exec::launched_ranks());
-  if (launched != plan.ranks()) throw error("the plan needs {} ranks and {} are running; start it with mpirun -n {}, or without mpirun", plan.ranks(), launched, plan.ranks());
+  if (launched != plan.ranks())
+    throw error("the plan needs {} ranks and {} are running; start it with mpirun -n {}, or without mpirun",
+                plan.ranks(), launched, plan.ranks());
   return launched > 1 ? exec::make_mpi_communicator() : exec::make_local_communicator();
 }
 
 bool must_launch(const planner::Plan& plan) {
+  if (plan.cluster.gpu != "cpu" && plan.cluster.profile.empty())
+    throw error("the plan is for gpu '{}', which this build cannot execute; plan for gpu: cpu", plan.cluster.gpu);
+  if (plan.cluster.nodes > 1 && exec::launched_ranks() == 0)
+    throw error("the plan is for {} nodes; start it on them with mpirun -n {}", plan.cluster.nodes, plan.ranks());
   return plan.ranks() > 1 && exec::launched_ranks() == 0;
 }
 
 int launch_with_plan(const std::string& command, const planner::Plan& plan, const CommonFlags& flags) {
-  const std::filesystem::path copy = std::filesystem::temp_directory_path() / fmt::format("braid-plan-{}.json", ::getpid());
+  const std::filesystem::path copy =
+      std::filesystem::temp_directory_path() / fmt::format("braid-plan-{}.json", ::getpid());
   write_file(copy, planner::to_json(plan));
   std::vector<std::string> words = {command, "--plan", copy.string()};
   const auto pass_on = [&](const char* flag, const std::string& value) {
@@ -64,6 +71,7 @@ InterruptGuard::InterruptGuard() {
 
 InterruptGuard::~InterruptGuard() {
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, SIG_DFL);
+  end_when_told();
 }
 
 const std::atomic<bool>& InterruptGuard::asked() const {

@@ -18,8 +18,8 @@ bool must_launch(const planner::Plan& plan);
 /// Starts this command again as the plan's ranks, on a copy of the plan, and returns their status.
 int launch_with_plan(const std::string& command, const planner::Plan& plan, const CommonFlags& flags);
 
-/// While it lives, the first Ctrl-C (SIGINT, SIGTERM, or SIGUSR1 from the process that launched the ranks) sets the flag;
-/// a second one ends the program at once.
+/// While it lives, the first Ctrl-C (SIGINT, SIGTERM, or SIGUSR1 from the process that launched the ranks) sets the
+/// flag; a second one ends the program at once.
 class InterruptGuard {
  public:
   InterruptGuard();

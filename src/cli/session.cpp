@@ -3,11 +3,26 @@
 #include <algorithm>
 #include <thread>
 
+#include <fmt/core.h>
+
 #include "base/error.h"
 #include "cli/profiles.h"
+#include "exec/communicator.h"
 #include "sim/replay.h"
 
 namespace braid::cli {
+
+namespace {
+
+/// What on_too_long did to a task's samples, said once, as loss of data should be.
+void tell_shortened(const workload::Task& task, const workload::Dataset& dataset) {
+  if (exec::launched_ranks() > 0 || (dataset.truncated == 0 && dataset.dropped == 0)) return;
+  fmt::print(stderr, "{}: of {} samples {} were cut to max_length {} and {} dropped\n", task.name,
+             static_cast<std::int64_t>(dataset.samples.size()) + dataset.dropped, dataset.truncated, task.max_length,
+             dataset.dropped);
+}
+
+}  // namespace
 
 Data load_data(const workload::Workload& workload, bool need_data) {
   std::vector<workload::Dataset> datasets;
@@ -15,12 +30,15 @@ Data load_data(const workload::Workload& workload, bool need_data) {
   const auto tokenizer = workload::make_tokenizer(workload.backbone_folder, workload.backbone);
   for (const workload::Task& task : workload.tasks) {
     if (task.lengths) {
-      if (need_data) throw error("{}: task '{}' has lengths in place of data; give it a dataset file to train on", workload.file.string(), task.name);
+      if (need_data)
+        throw error("{}: task '{}' has lengths in place of data; give it a dataset file to train on",
+                    workload.file.string(), task.name);
       datasets.emplace_back();
       sizes.push_back(workload::sample_sizes(task));
       continue;
     }
     datasets.push_back(workload::load_dataset(task.dataset, task, *tokenizer, workload.backbone));
+    tell_shortened(task, datasets.back());
     sizes.push_back(workload::sample_sizes(datasets.back()));
   }
   return {std::move(datasets), workload::SampleIndex(workload.tasks, std::move(sizes))};
@@ -53,13 +71,14 @@ planner::Plan make_plan_from_flags(const CommonFlags& flags) {
   const planner::Overrides overrides = flags.overrides();
   planner::check_placement(workload, cluster, overrides);
   const costmodel::CostModel cost(profile_for(flags, workload, cluster));
-  const auto judge = [](const planner::Program& program, const planner::Durations& durations) { return sim::replay(program, durations); };
+  const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
+    return sim::replay(program, durations);
+  };
   return planner::make_plan({workload, cluster, data.samples, cost, judge, overrides}, choices[0]);
 }
 
 planner::Plan plan_from_flags(const CommonFlags& flags) {
   if (flags.plan.empty()) return make_plan_from_flags(flags);
-  if (!flags.workload.empty()) throw error("--plan and --workload are both given; give one");
   planner::Plan plan = planner::read_plan(flags.plan);
   planner::check_data_hashes(plan);
   return plan;

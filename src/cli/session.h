@@ -25,7 +25,8 @@ workload::Cluster read_cluster_flags(const CommonFlags& flags);
 /// The plan that the flags ask for: read from --plan (hashes checked), or made from --workload and --policy.
 planner::Plan plan_from_flags(const CommonFlags& flags);
 
-/// Makes a plan from --workload and --policy, which must name one policy. Loads the data, and the profile or measures it.
+/// Makes a plan from --workload and --policy, which must name one policy. Loads the data, and the profile or measures
+/// it.
 planner::Plan make_plan_from_flags(const CommonFlags& flags);
 
 /// Threads of one rank: --threads, or the cores shared out.

@@ -1,7 +1,7 @@
-#include <fmt/core.h>
+#include <ostream>
 
 #include <boost/program_options/value_semantic.hpp>
-#include <ostream>
+#include <fmt/core.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -36,20 +36,27 @@ int run_simulate(const std::vector<std::string>& words) {
   line.add_planning("megatron-pp");
   line.add_threads();
   line.add_timeline();
-  line.add().add_options()("window", boost::program_options::value(&window)->default_value(0), "which window the trace shows");
+  line.add().add_options()("window", boost::program_options::value(&window)->default_value(0),
+                           "which window the trace shows");
   if (!line.parse(words)) return kSuccess;
   planner::Plan plan = plan_from_flags(flags);
   const Data data = load_data(plan.workload, false);
+  const std::int64_t windows = planner::window_count(plan.fixed, {plan.workload, data.samples});
+  if (window < 0 || window >= windows)
+    throw error("--window {} is not usable; the plan has windows 0..{}", window, windows - 1);
   const costmodel::CostModel cost(plan.profile);
   const planner::WindowInput input{plan.workload, data.samples};
-  const auto judge = [](const planner::Program& program, const planner::Durations& durations) { return sim::replay(program, durations); };
+  const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
+    return sim::replay(program, durations);
+  };
   plan.predicted = planner::predict(plan.fixed, input, cost, judge);
   if (!flags.timeline_out.empty()) {
-    if (window < 0 || window >= planner::window_count(plan.fixed, input)) throw error("--window {} is not usable; the plan has windows 0..{}", window, planner::window_count(plan.fixed, input) - 1);
     const planner::Program program = planner::window_program(plan.fixed, input, window);
-    const auto predicted = planner::predict_durations(program, plan.workload.backbone, planner::adapters_of(plan.workload), cost);
+    const auto predicted =
+        planner::predict_durations(program, plan.workload.backbone, planner::adapters_of(plan.workload), cost);
     planner::Timeline timeline = sim::replay(program, predicted.durations);
-    add_memory(program, {plan.workload.backbone, planner::adapters_of(plan.workload), plan.fixed.backbone_copies}, timeline);
+    add_memory(program, {plan.workload.backbone, planner::adapters_of(plan.workload), plan.fixed.backbone_copies},
+               timeline);
     const std::vector<std::string> names = task_names(plan.workload);
     write_file(flags.timeline_out, [&](std::ostream& out) { planner::write_trace(program, timeline, names, out); });
   }

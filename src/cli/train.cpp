@@ -1,14 +1,13 @@
-#include <fmt/core.h>
-
 #include <optional>
 #include <ostream>
+
+#include <fmt/core.h>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
 #include "cli/command.h"
 #include "cli/launch.h"
-#include "cli/results.h"
 #include "cli/run_ranks.h"
 #include "cli/training_log.h"
 
@@ -16,11 +15,13 @@ namespace braid::cli {
 namespace {
 
 /// The recorded windows of a run as one trace.
-void write_timeline(const std::filesystem::path& file, const planner::Plan& plan, const workload::SampleIndex& samples, const exec::TrainResult& result) {
+void write_timeline(const std::filesystem::path& file, const planner::Plan& plan, const workload::SampleIndex& samples,
+                    const exec::TrainResult& result) {
   planner::Program joined;
   planner::Timeline timeline;
   for (std::size_t i = 0; i < result.recorded.size(); ++i) {
-    planner::append_window(planner::window_program(plan.fixed, {plan.workload, samples}, result.recorded[i]), result.timelines[i], joined, timeline);
+    planner::append_window(planner::window_program(plan.fixed, {plan.workload, samples}, result.recorded[i]),
+                           result.timelines[i], joined, timeline);
   }
   const std::vector<std::string> names = task_names(plan.workload);
   write_file(file, [&](std::ostream& out) { planner::write_trace(joined, timeline, names, out); });
@@ -38,6 +39,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags) {
   if (tells) {
     log.emplace(plan, data.samples, out / "metrics.jsonl", flags.quiet);
     write_file(out / "plan.json", planner::to_json(plan));
+    std::filesystem::remove_all(out / "adapters");  // of a run before, which --overwrite gave up
   }
   const InterruptGuard interrupts;
   exec::TrainOptions options;
@@ -46,10 +48,16 @@ int execute(const planner::Plan& plan, const CommonFlags& flags) {
   const exec::TrainResult result = exec::train(plan, data.samples, runner, *communicator, options);
   exec::write_adapters(out / "adapters", plan.workload, result.diverged, runner, *communicator);
   if (tells) {
-    write_timeline(flags.timeline_out.empty() ? out / "timeline.json" : std::filesystem::path(flags.timeline_out), plan, data.samples, result);
-    log->print_summary();
-    fmt::print("predicted step {}; adapters, metrics.jsonl and timeline.json are in {}\n", duration(plan.predicted.step_seconds), out.string());
-    if (result.interrupted) fmt::print(stderr, "interrupted: the step under way was finished and the adapters were written\n");
+    write_timeline(flags.timeline_out.empty() ? out / "timeline.json" : std::filesystem::path(flags.timeline_out), plan,
+                   data.samples, result);
+    if (flags.json) {
+      fmt::print("{}", log->summary_json());
+    } else {
+      log->print_summary();
+      fmt::print("adapters, metrics.jsonl and timeline.json are in {}\n", out.string());
+    }
+    if (result.interrupted)
+      fmt::print(stderr, "interrupted: the step under way was finished and the adapters were written\n");
   }
   if (result.interrupted) return kInterrupted;
   return result.diverged.empty() ? kSuccess : kFailure;
@@ -68,6 +76,7 @@ int run_train(const std::vector<std::string>& words) {
   if (!line.parse(words)) return kSuccess;
   if (flags.out.empty()) throw error("--out is missing; give a folder for the adapters and metrics");
   if (exec::launched_ranks() == 0) check_output_folder(flags.out, flags.overwrite);
+  if (exec::launched_ranks() == 0) check_writable(std::filesystem::path(flags.out) / "plan.json");
   const planner::Plan plan = plan_from_flags(flags);
   if (!must_launch(plan)) return execute(plan, flags);
   return launch_with_plan("train", plan, flags);

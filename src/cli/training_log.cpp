@@ -1,11 +1,12 @@
 #include "cli/training_log.h"
 
-#include <fmt/core.h>
-
 #include <cmath>
+
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/results.h"
 #include "planner/durations.h"
 
@@ -22,8 +23,14 @@ nlohmann::ordered_json number(double value) {
 
 }  // namespace
 
-TrainingLog::TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples, const std::filesystem::path& metrics, bool quiet)
-    : plan_(plan), samples_(samples), quiet_(quiet), lines_(plan.workload.tasks.size()), last_print_(std::chrono::steady_clock::now()) {
+TrainingLog::TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples,
+                         const std::filesystem::path& metrics, bool quiet)
+    : plan_(plan),
+      samples_(samples),
+      quiet_(quiet),
+      lines_(plan.workload.tasks.size()),
+      last_print_(std::chrono::steady_clock::now()) {
+  check_writable(metrics);
   std::filesystem::create_directories(metrics.parent_path());
   metrics_.open(metrics, std::ios::trunc);
   if (!metrics_) throw Failure(fmt::format("{}: cannot be written", metrics.string()));
@@ -35,6 +42,7 @@ void TrainingLog::on_window(const exec::WindowReport& report) {
     if (line.steps++ == 0) line.first_loss = step.loss;
     line.last = step;
     line.tokens += step.tokens;
+    line.seconds += report.seconds / static_cast<double>(report.steps.size());
   }
   computed_tokens_ += report.computed_tokens;
   seconds_ += report.seconds;
@@ -42,8 +50,11 @@ void TrainingLog::on_window(const exec::WindowReport& report) {
   flops_ += planner::backbone_flops(program, plan_.workload.backbone, planner::adapters_of(plan_.workload));
   write_metrics(report);
   for (const planner::TaskIndex task : report.diverged) {
-    fmt::print(stderr, "{}: the loss or gradient of step {} is not finite; the task stops here and its adapter is not written, the others go on (lower its lr?)\n",
-               plan_.workload.tasks[static_cast<std::size_t>(task)].name, lines_[static_cast<std::size_t>(task)].last.step);
+    fmt::print(stderr,
+               "{}: the loss or gradient of step {} is not finite; the task stops here and its adapter is not written, "
+               "the others go on (lower its lr?)\n",
+               plan_.workload.tasks[static_cast<std::size_t>(task)].name,
+               lines_[static_cast<std::size_t>(task)].last.step);
   }
   const double since = std::chrono::duration<double>(std::chrono::steady_clock::now() - last_print_).count();
   if (since < kSecondsBetweenLines && report.window + 1 < report.windows) return;
@@ -71,9 +82,11 @@ void TrainingLog::print_progress(const exec::WindowReport& report) {
   const double peak = plan_.profile.peak_flops * plan_.ranks();
   for (const exec::StepMetrics& step : report.steps) {
     const auto task = static_cast<std::size_t>(step.task);
-    const double left = seconds_ / static_cast<double>(report.window + 1) * static_cast<double>(report.windows - report.window - 1);
+    const double left =
+        seconds_ / static_cast<double>(report.window + 1) * static_cast<double>(report.windows - report.window - 1);
     std::string share = peak > 0 ? fmt::format(", {:.0f} % of GEMM peak", 100 * flops_ / seconds_ / peak) : "";
-    fmt::print(stderr, "{:12} step {:>4}/{}  loss {:.4f}  {} tokens/s{}, {} left\n", plan_.workload.tasks[task].name, step.step, samples_.steps(step.task), step.loss,
+    fmt::print(stderr, "{:12} step {:>4}/{}  loss {:.4f}  {} tokens/s{}, {} left\n", plan_.workload.tasks[task].name,
+               step.step, samples_.steps(step.task), step.loss,
                grouped(static_cast<double>(step.tokens) / step.seconds), share, duration(left));
   }
 }
@@ -82,13 +95,42 @@ void TrainingLog::print_summary() const {
   fmt::print("{:12} {:>6} {:>11} {:>11} {:>12}\n", "task", "steps", "first loss", "last loss", "data tokens");
   for (std::size_t task = 0; task < lines_.size(); ++task) {
     const TaskLine& line = lines_[task];
-    fmt::print("{:12} {:>6} {:>11.4f} {:>11.4f} {:>12}\n", plan_.workload.tasks[task].name, line.steps, line.first_loss, line.last.loss, grouped(static_cast<double>(line.tokens)));
+    fmt::print("{:12} {:>6} {:>11.4f} {:>11.4f} {:>12}\n", plan_.workload.tasks[task].name, line.steps, line.first_loss,
+               line.last.loss, grouped(static_cast<double>(line.tokens)));
   }
   if (seconds_ <= 0) return;
   const double peak = plan_.profile.peak_flops * plan_.ranks();
   fmt::print("{} computed tokens/s", grouped(static_cast<double>(computed_tokens_) / seconds_));
-  if (peak > 0) fmt::print(", {:.0f} % of this machine's measured f32 GEMM peak", 100 * flops_ / seconds_ / peak);
-  fmt::print("\n");
+  if (peak > 0) fmt::print(", {:.0f} % of the f32 GEMM peak in the profile", 100 * flops_ / seconds_ / peak);
+  fmt::print("\na step of every task took {}, predicted {}\n", duration(measured_step()),
+             duration(plan_.predicted.step_seconds));
+}
+
+std::string TrainingLog::summary_json() const {
+  nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
+  for (std::size_t task = 0; task < lines_.size(); ++task) {
+    const TaskLine& line = lines_[task];
+    tasks.push_back({{"task", plan_.workload.tasks[task].name},
+                     {"steps", line.steps},
+                     {"first_loss", number(line.first_loss)},
+                     {"last_loss", number(line.last.loss)},
+                     {"data_tokens", line.tokens}});
+  }
+  const nlohmann::ordered_json json = {
+      {"format", 1},
+      {"tasks", tasks},
+      {"seconds", seconds_},
+      {"computed_tokens_per_second", seconds_ > 0 ? static_cast<double>(computed_tokens_) / seconds_ : 0.0},
+      {"step_seconds", {{"predicted", plan_.predicted.step_seconds}, {"measured", measured_step()}}}};
+  return json.dump(1) + "\n";
+}
+
+double TrainingLog::measured_step() const {
+  double step = 0;
+  for (const TaskLine& line : lines_) {
+    if (line.steps > 0) step += line.seconds / static_cast<double>(line.steps);
+  }
+  return step;
 }
 
 }  // namespace braid::cli

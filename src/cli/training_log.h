@@ -12,20 +12,25 @@ namespace braid::cli {
 /// enough to follow and rarely enough to read.
 class TrainingLog {
  public:
-  TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples, const std::filesystem::path& metrics, bool quiet);
+  TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples, const std::filesystem::path& metrics,
+              bool quiet);
 
   void on_window(const exec::WindowReport& report);
-  /// The last line of every task.
+  /// How each task and the run as a whole went, with the measured time of a step beside the predicted.
   void print_summary() const;
+  std::string summary_json() const;
 
  private:
   struct TaskLine {
     double first_loss = 0;
     exec::StepMetrics last;
-    std::int64_t steps = 0;    ///< done
-    std::int64_t tokens = 0;   ///< data tokens, all steps
+    std::int64_t steps = 0;   ///< done
+    std::int64_t tokens = 0;  ///< data tokens, all steps
+    double seconds = 0;       ///< of its windows, each shared evenly among the tasks in it
   };
 
+  /// Seconds in which every task advances one step: what a plan's step_seconds predicts.
+  double measured_step() const;
   void write_metrics(const exec::WindowReport& report);
   void print_progress(const exec::WindowReport& report);
 

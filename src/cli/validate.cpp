@@ -1,9 +1,9 @@
-#include <fmt/core.h>
-
 #include <algorithm>
-#include <boost/program_options/value_semantic.hpp>
-#include <nlohmann/json.hpp>
 #include <ostream>
+
+#include <boost/program_options/value_semantic.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -30,20 +30,24 @@ std::vector<Bytes> gather_peaks(Bytes baseline, exec::Communicator& communicator
 /// How many windows are run first and left out: they make the primitives and touch the memory for the first time.
 constexpr std::size_t kWarmUpWindows = 2;
 
-/// The windows with the most tokens, to warm up; then, `runs` times over, windows evenly over the whole run, so that queued
-/// tasks all have some. Times do not depend on what was learned before.
-std::vector<std::int64_t> windows_to_run(const planner::FixedPlan& fixed, const planner::WindowInput& input, std::int64_t wanted, std::int64_t runs) {
+/// The windows with the most tokens, to warm up; then, `runs` times over, windows evenly over the whole run, so that
+/// queued tasks all have some. Times do not depend on what was learned before.
+std::vector<std::int64_t> windows_to_run(const planner::FixedPlan& fixed, const planner::WindowInput& input,
+                                         std::int64_t wanted, std::int64_t runs) {
   const std::int64_t all = planner::window_count(fixed, input);
   const std::int64_t count = std::min(all, wanted);
   std::vector<std::int64_t> round;
   std::vector<std::pair<std::int64_t, std::int64_t>> by_tokens;
   for (std::int64_t i = 0; i < count; ++i) {
     round.push_back(i * all / count);
-    by_tokens.emplace_back(planner::count_tokens(planner::window_program(fixed, input, round.back()), input.workload).computed, round.back());
+    by_tokens.emplace_back(
+        planner::count_tokens(planner::window_program(fixed, input, round.back()), input.workload).computed,
+        round.back());
   }
   std::sort(by_tokens.rbegin(), by_tokens.rend());
   std::vector<std::int64_t> windows;
-  for (std::size_t i = 0; i < kWarmUpWindows; ++i) windows.push_back(by_tokens[std::min(i, by_tokens.size() - 1)].second);
+  for (std::size_t i = 0; i < kWarmUpWindows; ++i)
+    windows.push_back(by_tokens[std::min(i, by_tokens.size() - 1)].second);
   for (std::int64_t run = 0; run < runs; ++run) windows.insert(windows.end(), round.begin(), round.end());
   return windows;
 }
@@ -95,12 +99,15 @@ int run_validate(const std::vector<std::string>& words) {
   line.add_planning("megatron-pp");
   line.add_out("file for the comparison, as JSON");
   line.add_threads();
-  line.add().add_options()("windows", boost::program_options::value(&windows)->default_value(5), "windows to compare, spread over the whole run; two more warm up")(
-      "runs", boost::program_options::value(&runs)->default_value(5), "times that each is run, in turns; medians are compared");
+  line.add().add_options()("windows", boost::program_options::value(&windows)->default_value(5),
+                           "windows to compare, spread over the whole run; two more warm up")(
+      "runs", boost::program_options::value(&runs)->default_value(5),
+      "times that each is run, in turns; medians are compared");
   if (!line.parse(words)) return kSuccess;
   if (windows < 1) throw error("--windows {} is not usable; give 1 or more", windows);
   if (runs < 1) throw error("--runs {} is not usable; give 1 or more", runs);
-  if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite && exec::launched_ranks() == 0) throw error("{}: exists; give another file or --overwrite", flags.out);
+  if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite && exec::launched_ranks() == 0)
+    throw error("{}: exists; give another file or --overwrite", flags.out);
   const planner::Plan plan = plan_from_flags(flags);
   if (!must_launch(plan)) return execute(plan, flags, windows, runs);
   flags.passed_on = {"--windows", std::to_string(windows), "--runs", std::to_string(runs)};

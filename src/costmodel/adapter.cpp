@@ -25,13 +25,18 @@ Module module_of(std::string_view name) {
 
 ModuleShape module_shape(const BackboneShape& backbone, Module module) {
   switch (module) {
-    case Module::q: return {backbone.hidden, backbone.query_width()};
+    case Module::q:
+      return {backbone.hidden, backbone.query_width()};
     case Module::k:
-    case Module::v: return {backbone.hidden, backbone.kv_width()};
-    case Module::o: return {backbone.query_width(), backbone.hidden};
+    case Module::v:
+      return {backbone.hidden, backbone.kv_width()};
+    case Module::o:
+      return {backbone.query_width(), backbone.hidden};
     case Module::gate:
-    case Module::up: return {backbone.hidden, backbone.intermediate};
-    case Module::down: break;
+    case Module::up:
+      return {backbone.hidden, backbone.intermediate};
+    case Module::down:
+      break;
   }
   return {backbone.intermediate, backbone.hidden};
 }

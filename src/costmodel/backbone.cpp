@@ -12,7 +12,9 @@ RopeScaling read_rope_scaling(const Node& config) {
   const Node* type = node->find("rope_type") ? node->find("rope_type") : node->find("type");
   const std::string name = type ? type->as_string("rope_type") : "";
   if (name == "default") return scaling;
-  if (name != "llama3") throw node->error(fmt::format("rope_scaling type '{}' is not supported", name), "use a backbone with none, default or llama3");
+  if (name != "llama3")
+    throw node->error(fmt::format("rope_scaling type '{}' is not supported", name),
+                      "use a backbone with none, default or llama3");
   scaling.llama3 = true;
   scaling.factor = node->number_at("factor", 1.0);
   scaling.low_frequency_factor = node->number_at("low_freq_factor", 0.0);
@@ -29,7 +31,7 @@ Architecture read_architecture(const Node& config) {
   if (type == "llama") return Architecture::llama;
   if (type == "qwen2") return Architecture::qwen2;
   const Node* node = config.find("model_type");
-  throw (node ? *node : config).error(fmt::format("model_type '{}' is not supported", type), "supported: llama, qwen2");
+  throw(node ? *node : config).error(fmt::format("model_type '{}' is not supported", type), "supported: llama, qwen2");
 }
 
 void refuse_what_changes_the_network(const Node& config) {
@@ -124,9 +126,11 @@ BackboneShape read_backbone(const std::filesystem::path& folder) {
     throw bias->error("'attention_bias' is not supported", "use a Llama backbone without biases, or Qwen2.5");
   }
   if (shape.heads % shape.kv_heads != 0) {
-    throw config.at("num_key_value_heads").error("the key/value heads do not divide the query heads", "mend config.json");
+    throw config.at("num_key_value_heads")
+        .error("the key/value heads do not divide the query heads", "mend config.json");
   }
-  if (shape.head_dim % 2 != 0) throw config.error(fmt::format("head size {} is odd", shape.head_dim), "rotary embedding needs an even one");
+  if (shape.head_dim % 2 != 0)
+    throw config.error(fmt::format("head size {} is odd", shape.head_dim), "rotary embedding needs an even one");
   return shape;
 }
 

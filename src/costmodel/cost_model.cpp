@@ -27,7 +27,8 @@ CostModel::CostModel(Profile profile) : profile_(std::move(profile)) {
   for (const ProfileEntry& entry : profile_.entries) {
     const bool attends = entry.op == Operator::attention;
     // Attention was measured on whole sequences of one length; its curve is the time of one of them.
-    const double sequences = attends ? static_cast<double>(entry.tokens) / static_cast<double>(std::max<std::int64_t>(entry.context, 1)) : 1;
+    const double sequences =
+        attends ? static_cast<double>(entry.tokens) / static_cast<double>(std::max<std::int64_t>(entry.context, 1)) : 1;
     const double work = static_cast<double>(attends ? entry.context : entry.tokens);
     curves_[{entry.op, entry.pass, entry.shape}].push_back({work, entry.seconds / std::max(sequences, 1.0)});
   }
@@ -58,7 +59,8 @@ Estimate on_curve(const Curve& points, double work, double power) {
     }
     return {beyond, beyond};
   }
-  const auto above = std::lower_bound(points.begin(), points.end(), work, [](const auto& point, double key) { return point.work < key; });
+  const auto above = std::lower_bound(points.begin(), points.end(), work,
+                                      [](const auto& point, double key) { return point.work < key; });
   if (above->work == work) return {above->seconds, 0};
   const auto below = std::prev(above);
   const double share = (work - below->work) / (above->work - below->work);

@@ -24,8 +24,8 @@ struct Estimate {
 
 /// What work costs on the machine of a profile: the one thing the planner asks.
 ///
-/// Between measured points time is linear in tokens (attention: in the context length); adapters are linear in rank too.
-/// Beyond the last point it goes on in proportion to the work, before the first it stays level; both count as
+/// Between measured points time is linear in tokens (attention: in the context length); adapters are linear in rank
+/// too. Beyond the last point it goes on in proportion to the work, before the first it stays level; both count as
 /// extrapolated. Asking for an operator or a shape that was never measured is an Error that lists what is there.
 class CostModel {
  public:

@@ -37,17 +37,19 @@ Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, 
 
 Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load) {
   // Two residual inputs with their norm scales, q k v after rotation, attention output and log sums, gate and up.
-  const std::int64_t token = 2 * backbone.hidden + 2 + backbone.qkv_width() + backbone.query_width() + backbone.heads + 2 * backbone.intermediate;
+  const std::int64_t token = 2 * backbone.hidden + 2 + backbone.qkv_width() + backbone.query_width() + backbone.heads +
+                             2 * backbone.intermediate;
   std::int64_t numbers = stage.layers * (load.tokens * token + low_rank_numbers(backbone, load));
   if (stage.has_head) numbers += load.tokens * backbone.hidden;  // the gradient that the loss sends down
   return numbers * kFloat;
 }
 
 Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load) {
-  // Forward: hidden state, normed input, activation. Backward: three hidden-sized gradients, d_activation, d_gate_up (over
-  // gate_up itself), dqkv, and the activation again. The larger of the two, and the head's logits.
+  // Forward: hidden state, normed input, activation. Backward: three hidden-sized gradients, d_activation, d_gate_up
+  // (over gate_up itself), dqkv, and the activation again. The larger of the two, and the head's logits.
   const std::int64_t forward = 2 * backbone.hidden + backbone.intermediate;
-  const std::int64_t backward = 3 * backbone.hidden + backbone.intermediate + backbone.qkv_width() + backbone.query_width();
+  const std::int64_t backward =
+      3 * backbone.hidden + backbone.intermediate + backbone.qkv_width() + backbone.query_width();
   std::int64_t numbers = load.tokens * std::max(forward, backward);
   if (stage.has_head) {
     const std::int64_t rows = std::min(kHeadRows, load.scored);

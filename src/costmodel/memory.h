@@ -4,11 +4,12 @@
 
 namespace braid::costmodel {
 
-/// What a rank holds, item by item, in f32 as the CPU executor keeps it. MuxTune Eq. 5 sums these for the whole model and
-/// leaves adapters and optimizer out; here each is per stage, so that a walk over a Program can add what lives together.
+/// What a rank holds, item by item, in f32 as the CPU executor keeps it. MuxTune Eq. 5 sums these for the whole model
+/// and leaves adapters and optimizer out; here each is per stage, so that a walk over a Program can add what lives
+/// together.
 
-/// Frozen weights: a packed copy of each linear layer for either direction, the embedding table, norms. The bottom layer's
-/// fused q, k, v projection has no backward copy, as nothing below it needs a gradient.
+/// Frozen weights: a packed copy of each linear layer for either direction, the embedding table, norms. The bottom
+/// layer's fused q, k, v projection has no backward copy, as nothing below it needs a gradient.
 Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage);
 
 /// One task's adapter on `layers` layers with gradient and both AdamW moments.

@@ -8,8 +8,8 @@ namespace braid::costmodel {
 namespace {
 
 constexpr std::array<std::string_view, kOperatorCount> kOperatorNames = {
-    "embedding", "rms_norm", "linear",    "lora",     "lora_dropout", "rope",  "attention", "swiglu",
-    "residual",  "head_loss", "dispatch", "squared_norm", "adamw",    "send_recv", "all_reduce"};
+    "embedding", "rms_norm",  "linear",   "lora",         "lora_dropout", "rope",      "attention", "swiglu",
+    "residual",  "head_loss", "dispatch", "squared_norm", "adamw",        "send_recv", "all_reduce"};
 constexpr std::array<std::string_view, 3> kPassNames = {"forward", "backward", "parameters"};
 
 template <std::size_t N>
@@ -27,7 +27,8 @@ class StageCalls {
       : backbone_(backbone), stage_(stage), load_(load) {}
 
   std::vector<OperatorCall> forward() {
-    if (stage_.has_embedding) add(Operator::embedding, Pass::forward, {backbone_.vocabulary, backbone_.hidden}, load_.tokens, 1);
+    if (stage_.has_embedding)
+      add(Operator::embedding, Pass::forward, {backbone_.vocabulary, backbone_.hidden}, load_.tokens, 1);
     const auto layers = static_cast<double>(stage_.layers);
     if (stage_.layers > 0) forward_layers(layers);
     if (stage_.has_head && load_.scored > 0) {
@@ -74,12 +75,19 @@ class StageCalls {
     for (const auto& [sequence, times] : alike) {
       const auto [prefix, context] = sequence;
       if (times <= 0) continue;
-      calls_.push_back({Operator::attention, pass, {backbone_.heads, backbone_.kv_heads, backbone_.head_dim},
-                        context - prefix, context, prefix, times});
+      calls_.push_back({Operator::attention,
+                        pass,
+                        {backbone_.heads, backbone_.kv_heads, backbone_.head_dim},
+                        context - prefix,
+                        context,
+                        prefix,
+                        times});
     }
   }
 
-  void add_per_token(Operator op, Pass pass, OperatorShape shape, double count) { add(op, pass, shape, load_.tokens, count); }
+  void add_per_token(Operator op, Pass pass, OperatorShape shape, double count) {
+    add(op, pass, shape, load_.tokens, count);
+  }
 
   void forward_layers(double layers) {
     const std::int64_t hidden = backbone_.hidden;
@@ -115,7 +123,8 @@ class StageCalls {
     const bool attention_below = any_lora(ModuleGroup::qkv);
     const double through_attention = inner + (attention_below ? bottom : 0);
     add_attention(Pass::backward, through_attention);
-    add_per_token(Operator::rope, Pass::backward, {backbone_.heads + backbone_.kv_heads, backbone_.head_dim}, through_attention);
+    add_per_token(Operator::rope, Pass::backward, {backbone_.heads + backbone_.kv_heads, backbone_.head_dim},
+                  through_attention);
     if (attention_below) add_per_token(Operator::rms_norm, Pass::forward, {hidden}, layers);
     add_linear(Pass::backward, hidden, backbone_.qkv_width(), inner);
     add_lora(Pass::backward, ModuleGroup::qkv, inner);
@@ -149,10 +158,14 @@ Pass pass_of(std::string_view name) {
 
 std::vector<Module> modules_of(ModuleGroup group) {
   switch (group) {
-    case ModuleGroup::qkv: return {Module::q, Module::k, Module::v};
-    case ModuleGroup::o: return {Module::o};
-    case ModuleGroup::gate_up: return {Module::gate, Module::up};
-    case ModuleGroup::down: break;
+    case ModuleGroup::qkv:
+      return {Module::q, Module::k, Module::v};
+    case ModuleGroup::o:
+      return {Module::o};
+    case ModuleGroup::gate_up:
+      return {Module::gate, Module::up};
+    case ModuleGroup::down:
+      break;
   }
   return {Module::down};
 }
@@ -168,7 +181,8 @@ OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adap
   return shape;
 }
 
-std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass) {
+std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const StageShape& stage,
+                                          const MicrobatchLoad& load, Pass pass) {
   StageCalls calls(backbone, stage, load);
   return pass == Pass::forward ? calls.forward() : calls.backward();
 }

@@ -22,8 +22,8 @@ enum class Operator {
   attention,     ///< {heads, kv_heads, D}; context is each sequence's length
   swiglu,        ///< {F}
   residual,      ///< {H}
-  head_loss,     ///< {H, V}: final norm, head, cross-entropy and the gradient back to the hidden state; rows with a loss
-  dispatch,      ///< {}: what one Forward or Backward costs beside its operators
+  head_loss,  ///< {H, V}: final norm, head, cross-entropy and the gradient back to the hidden state; rows with a loss
+  dispatch,   ///< {}: what one Forward or Backward costs beside its operators
   squared_norm,  ///< {}: tokens counts numbers
   adamw,         ///< {}: tokens counts numbers
   send_recv,     ///< {}: tokens counts bytes
@@ -91,9 +91,10 @@ struct StageShape {
   bool has_head = false;
 };
 
-/// The work of one Forward or Backward (`pass` forward or backward) of a stage. The executor does just this work; a test
-/// holds its record against this list.
-std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass);
+/// The work of one Forward or Backward (`pass` forward or backward) of a stage. The executor does just this work; a
+/// test holds its record against this list.
+std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const StageShape& stage,
+                                          const MicrobatchLoad& load, Pass pass);
 
 /// Multiply-add FLOPs (2 a multiply-add) of the frozen linear layers and of attention, causal halves skipped; adapters
 /// are not counted.

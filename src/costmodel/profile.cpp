@@ -12,10 +12,9 @@ Json entry_json(const ProfileEntry& entry) {
   for (const std::int64_t number : entry.shape) {
     if (number != 0) shape.push_back(number);
   }
-  return {{"op", name(entry.op)},       {"pass", name(entry.pass)},   {"dtype", entry.dtype},
-          {"tp", entry.tp},             {"shape", shape},             {"tokens", entry.tokens},
-          {"context", entry.context},   {"seconds", entry.seconds},   {"spread", entry.spread},
-          {"count", entry.count},       {"source", entry.source}};
+  return {{"op", name(entry.op)},   {"pass", name(entry.pass)}, {"dtype", entry.dtype},     {"tp", entry.tp},
+          {"shape", shape},         {"tokens", entry.tokens},   {"context", entry.context}, {"seconds", entry.seconds},
+          {"spread", entry.spread}, {"count", entry.count},     {"source", entry.source}};
 }
 
 ProfileEntry entry_from(const Node& node) {
@@ -26,12 +25,14 @@ ProfileEntry entry_from(const Node& node) {
   } catch (const Error& unknown) {
     const std::string text = unknown.what();
     const auto mark = text.find("; ");
-    throw node.error(text.substr(0, mark), mark == std::string::npos ? "measure the profile again" : text.substr(mark + 2));
+    throw node.error(text.substr(0, mark),
+                     mark == std::string::npos ? "measure the profile again" : text.substr(mark + 2));
   }
   entry.dtype = node.string_or("dtype", "f32");
   entry.tp = node.integer_or("tp", 1, 1);
   const std::vector<Node>& shape = node.at("shape").sequence("shape");
-  if (shape.size() > entry.shape.size()) throw node.at("shape").error("the shape has too many numbers", "give at most 4");
+  if (shape.size() > entry.shape.size())
+    throw node.at("shape").error("the shape has too many numbers", "give at most 4");
   for (std::size_t i = 0; i < shape.size(); ++i) entry.shape[i] = shape[i].as_integer("shape", 1);
   entry.tokens = node.integer_at("tokens", 0);
   entry.context = node.integer_or("context", 0, 0);
@@ -48,7 +49,8 @@ Profile profile_from(const Node& node) {
   Profile profile;
   if (node.integer_at("format") != 1) throw node.at("format").error("unknown format", "this build reads format 1");
   profile.machine = node.string_at("machine");
-  for (const Node& version : node.at("versions").sequence("versions")) profile.versions.push_back(version.as_string("versions"));
+  for (const Node& version : node.at("versions").sequence("versions"))
+    profile.versions.push_back(version.as_string("versions"));
   profile.threads = static_cast<int>(node.integer_at("threads", 1, 100000));
   profile.corunning_ranks = static_cast<int>(node.integer_at("corunning_ranks", 1, 1000000));
   profile.peak_flops = node.number_or("peak_flops", 0.0, 0.0);
@@ -64,7 +66,9 @@ Profile read_profile(const std::filesystem::path& path) {
 
 std::string to_json(const Profile& profile) {
   std::string text = "{\n";
-  const auto field = [&](const char* key, const Json& value) { text += fmt::format("  \"{}\": {},\n", key, value.dump()); };
+  const auto field = [&](const char* key, const Json& value) {
+    text += fmt::format("  \"{}\": {},\n", key, value.dump());
+  };
   field("format", 1);
   field("machine", profile.machine);
   field("versions", profile.versions);

@@ -30,7 +30,7 @@ struct Profile {
   std::vector<std::string> versions;
   int threads = 1;
   int corunning_ranks = 1;
-  double peak_flops = 0;  ///< of one rank: the best rate of a large f32 matrix product
+  double peak_flops = 0;   ///< of one rank: the best rate of a large f32 matrix product
   Bytes memory_bytes = 0;  ///< that one rank may use
   std::vector<ProfileEntry> entries;
   std::string measured_at;  ///< date and time; under `meta` in the file

@@ -15,14 +15,15 @@ namespace braid::exec {
 
 /// One task's LoRA adapter on the layers of a stage, with its gradient and AdamW moments.
 ///
-/// The numbers of a layer stand together, layer after layer; in a layer, group after group: the A matrices of the group's
-/// targets stacked as [modules · r, in], so that modules that read the same input share a product, then each target's B
-/// [out, r].
+/// The numbers of a layer stand together, layer after layer; in a layer, group after group: the A matrices of the
+/// group's targets stacked as [modules · r, in], so that modules that read the same input share a product, then each
+/// target's B [out, r].
 class Adapter {
  public:
-  /// A is uniform in ±1/sqrt(in) as PEFT draws it, B is 0. Each number depends on (seed, layer, module, place) alone, so
-  /// that it does not matter how layers lie on stages.
-  Adapter(const costmodel::BackboneShape& backbone, const costmodel::AdapterShape& shape, planner::LayerRange layers, std::uint64_t seed);
+  /// A is uniform in ±1/sqrt(in) as PEFT draws it, B is 0. Each number depends on (seed, layer, module, place) alone,
+  /// so that it does not matter how layers lie on stages.
+  Adapter(const costmodel::BackboneShape& backbone, const costmodel::AdapterShape& shape, planner::LayerRange layers,
+          std::uint64_t seed);
 
   const costmodel::AdapterShape& shape() const { return shape_; }
   planner::LayerRange layers() const { return layers_; }
@@ -74,8 +75,9 @@ struct AdapterTensor {
 /// The tensors of a stage's layers, in layer order.
 std::vector<AdapterTensor> adapter_tensors(Adapter& adapter);
 
-/// Writes adapter_model.safetensors and adapter_config.json as PEFT does. `backbone` is what `base_model_name_or_path` says.
-void write_peft_adapter(const std::filesystem::path& folder, const costmodel::AdapterShape& shape, const std::string& backbone,
-                        std::span<const AdapterTensor> tensors);
+/// Writes adapter_model.safetensors and adapter_config.json as PEFT does. `backbone` is what `base_model_name_or_path`
+/// says.
+void write_peft_adapter(const std::filesystem::path& folder, const costmodel::AdapterShape& shape,
+                        const std::string& backbone, std::span<const AdapterTensor> tensors);
 
 }  // namespace braid::exec

@@ -7,12 +7,14 @@ namespace braid::exec {
 Batch make_batch(const planner::Microbatch& microbatch, std::span<const workload::Dataset> datasets) {
   Batch batch;
   for (const planner::Segment& segment : microbatch.segments) {
-    const workload::Sample& sample = datasets[static_cast<std::size_t>(segment.task)].samples.at(static_cast<std::size_t>(segment.sample));
+    const workload::Sample& sample =
+        datasets[static_cast<std::size_t>(segment.task)].samples.at(static_cast<std::size_t>(segment.sample));
     if (segment.begin != 0 || static_cast<std::size_t>(segment.end) != sample.tokens.size()) {
       throw error("the plan cuts samples into chunks, which this build cannot execute; plan without chunks");
     }
     const std::int64_t first = batch.rows();
-    if (batch.tasks.empty() || batch.tasks.back().task != segment.task) batch.tasks.push_back({segment.task, segment.global_batch, first, first});
+    if (batch.tasks.empty() || batch.tasks.back().task != segment.task)
+      batch.tasks.push_back({segment.task, segment.global_batch, first, first});
     for (std::int32_t position = 0; position < segment.computed_tokens(); ++position) {
       const bool real = position < segment.end;
       batch.tokens.push_back(real ? sample.tokens[static_cast<std::size_t>(position)] : 0);

@@ -54,7 +54,8 @@ Buffer BufferPool::take(std::int64_t numbers) {
   buffer.pool_ = this;
   buffer.size_ = numbers;
   const auto found = free_.lower_bound(wanted);
-  if (found != free_.end() && static_cast<double>(found->first - wanted) <= kWaste * static_cast<double>(found->first)) {
+  if (found != free_.end() &&
+      static_cast<double>(found->first - wanted) <= kWaste * static_cast<double>(found->first)) {
     buffer.capacity_ = found->first;
     buffer.data_ = found->second;
     free_.erase(found);

@@ -23,10 +23,12 @@ class CommunicatorGroup {
   /// Sums over the group in place.
   virtual std::unique_ptr<Request> all_reduce(std::span<float> numbers) = 0;
   /// Everyone's numbers in the order of ranks; `counts` are how many each gives.
-  virtual std::unique_ptr<Request> all_gather(std::span<const double> mine, std::span<const int> counts, std::span<double> all) = 0;
+  virtual std::unique_ptr<Request> all_gather(std::span<const double> mine, std::span<const int> counts,
+                                              std::span<double> all) = 0;
 };
 
-/// How the ranks of a run talk. All of it starts something and returns; nothing blocks but `sum`, `barrier` and `gather`.
+/// How the ranks of a run talk. All of it starts something and returns; nothing blocks but `sum`, `barrier` and
+/// `gather`.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -53,6 +55,9 @@ std::unique_ptr<Communicator> make_local_communicator();
 
 /// All ranks that mpirun or srun started. Sets MPI up, and down again when it goes; at most one at a time.
 std::unique_ptr<Communicator> make_mpi_communicator();
+
+/// Ends every rank of the run with `status`: the others may wait for this one for ever. Returns when there is no MPI.
+void abort_ranks(int status);
 
 /// How many ranks mpirun or srun has started this process among; 0 when none has started it.
 int launched_ranks();

@@ -20,7 +20,8 @@ using kernels::cpu::PackedLinear;
 /// One pass of one microbatch through one layer: names the shapes once, and tells the probe of every operator.
 class LayerPass {
  public:
-  LayerPass(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, const Batch& batch, LayerStash& stash)
+  LayerPass(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, const Batch& batch,
+            LayerStash& stash)
       : context_(context),
         shape_(context.backbone),
         weights_(weights),
@@ -75,21 +76,25 @@ class LayerPass {
     Buffer y = take(shape_.hidden);
     scale = context_.pool.take(rows_);
     run(Operator::rms_norm, Pass::forward, {shape_.hidden}, [&] {
-      kernels::cpu::rms_norm_forward(matrix(x, shape_.hidden), weight, static_cast<float>(shape_.norm_epsilon), matrix(y, shape_.hidden), scale.span());
+      kernels::cpu::rms_norm_forward(matrix(x, shape_.hidden), weight, static_cast<float>(shape_.norm_epsilon),
+                                     matrix(y, shape_.hidden), scale.span());
     });
     return y;
   }
 
   Buffer norm_again(const Buffer& x, const std::vector<float>& weight, const Buffer& scale) const {
     Buffer y = take(shape_.hidden);
-    run(Operator::rms_norm, Pass::forward, {shape_.hidden},
-        [&] { kernels::cpu::rms_norm_again(matrix(x, shape_.hidden), weight, scale.span(), matrix(y, shape_.hidden)); });
+    run(Operator::rms_norm, Pass::forward, {shape_.hidden}, [&] {
+      kernels::cpu::rms_norm_again(matrix(x, shape_.hidden), weight, scale.span(), matrix(y, shape_.hidden));
+    });
     return y;
   }
 
-  void norm_backward(const Buffer& dy, const Buffer& x, const std::vector<float>& weight, const Buffer& scale, const Buffer& dx) const {
+  void norm_backward(const Buffer& dy, const Buffer& x, const std::vector<float>& weight, const Buffer& scale,
+                     const Buffer& dx) const {
     run(Operator::rms_norm, Pass::backward, {shape_.hidden}, [&] {
-      kernels::cpu::rms_norm_backward(matrix(dy, shape_.hidden), matrix(x, shape_.hidden), weight, scale.span(), matrix(dx, shape_.hidden));
+      kernels::cpu::rms_norm_backward(matrix(dy, shape_.hidden), matrix(x, shape_.hidden), weight, scale.span(),
+                                      matrix(dx, shape_.hidden));
     });
   }
 
@@ -103,14 +108,16 @@ class LayerPass {
   Qkv split(const Buffer& buffer) const {
     const Matrix all = matrix(buffer, shape_.qkv_width());
     const std::int64_t q = shape_.query_width(), kv = shape_.kv_width();
-    return {all.column_range(0, q), all.column_range(q, q + kv), all.column_range(q + kv, q + 2 * kv), all.column_range(0, q + kv)};
+    return {all.column_range(0, q), all.column_range(q, q + kv), all.column_range(q + kv, q + 2 * kv),
+            all.column_range(0, q + kv)};
   }
 
   /// Attention is charged by sequence; the probe hears of the first sequence's length and of all rows.
   template <typename Work>
   void run_attention(Pass pass, const Work& work) const {
     const std::int64_t context = batch_.sequences.empty() ? 0 : batch_.sequences.front().count;
-    context_.probe.run({Operator::attention, pass, {shape_.heads, shape_.kv_heads, shape_.head_dim}, rows_, context, 0, 1}, work);
+    context_.probe.run(
+        {Operator::attention, pass, {shape_.heads, shape_.kv_heads, shape_.head_dim}, rows_, context, 0, 1}, work);
   }
 
   void attend() {
@@ -119,11 +126,14 @@ class LayerPass {
     linear_forward(weights_.qkv, matrix(normed, shape_.hidden), matrix(stash_.qkv, shape_.qkv_width()));
     qkv_lora_.forward(matrix(normed, shape_.hidden), matrix(stash_.qkv, shape_.qkv_width()), stash_);
     const Qkv qkv = split(stash_.qkv);
-    run(Operator::rope, Pass::forward, rope_shape(), [&] { kernels::cpu::rope_forward(qkv.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies); });
+    run(Operator::rope, Pass::forward, rope_shape(),
+        [&] { kernels::cpu::rope_forward(qkv.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies); });
     stash_.attention = take(shape_.query_width());
     stash_.log_sum = take(shape_.heads);
     run_attention(Pass::forward, [&] {
-      kernels::cpu::attention_forward(attention_shape(), batch_.sequences, qkv.q, qkv.k, qkv.v, matrix(stash_.attention, shape_.query_width()), matrix(stash_.log_sum, shape_.heads));
+      kernels::cpu::attention_forward(attention_shape(), batch_.sequences, qkv.q, qkv.k, qkv.v,
+                                      matrix(stash_.attention, shape_.query_width()),
+                                      matrix(stash_.log_sum, shape_.heads));
     });
   }
 
@@ -136,8 +146,10 @@ class LayerPass {
 
   Buffer activation() const {
     Buffer result = take(shape_.intermediate);
-    run(Operator::swiglu, Pass::forward, {shape_.intermediate},
-        [&] { kernels::cpu::swiglu_forward(matrix(stash_.gate_up, 2 * shape_.intermediate), matrix(result, shape_.intermediate)); });
+    run(Operator::swiglu, Pass::forward, {shape_.intermediate}, [&] {
+      kernels::cpu::swiglu_forward(matrix(stash_.gate_up, 2 * shape_.intermediate),
+                                   matrix(result, shape_.intermediate));
+    });
     return result;
   }
 
@@ -163,8 +175,11 @@ class LayerPass {
       const Buffer d_activation = take(shape_.intermediate);
       const Buffer activated = down_lora_.any() ? activation() : Buffer();
       linear_backward(weights_.down, d_output, matrix(d_activation, shape_.intermediate));
-      if (down_lora_.any()) down_lora_.backward(matrix(activated, shape_.intermediate), d_output, matrix(d_activation, shape_.intermediate), stash_);
-      run(Operator::swiglu, Pass::backward, {shape_.intermediate}, [&] { kernels::cpu::swiglu_backward(matrix(d_activation, shape_.intermediate), gate_up, gate_up); });
+      if (down_lora_.any())
+        down_lora_.backward(matrix(activated, shape_.intermediate), d_output, matrix(d_activation, shape_.intermediate),
+                            stash_);
+      run(Operator::swiglu, Pass::backward, {shape_.intermediate},
+          [&] { kernels::cpu::swiglu_backward(matrix(d_activation, shape_.intermediate), gate_up, gate_up); });
     }
     const Buffer d_normed = take(shape_.hidden);
     linear_backward(weights_.gate_up, gate_up, matrix(d_normed, shape_.hidden));
@@ -186,10 +201,12 @@ class LayerPass {
     const Buffer d_qkv = take(shape_.qkv_width());
     const Qkv qkv = split(stash_.qkv), d = split(d_qkv);
     run_attention(Pass::backward, [&] {
-      kernels::cpu::attention_backward(attention_shape(), batch_.sequences, qkv.q, qkv.k, qkv.v, attention, matrix(stash_.log_sum, shape_.heads), matrix(d_attention, shape_.query_width()),
+      kernels::cpu::attention_backward(attention_shape(), batch_.sequences, qkv.q, qkv.k, qkv.v, attention,
+                                       matrix(stash_.log_sum, shape_.heads), matrix(d_attention, shape_.query_width()),
                                        d.q, d.k, d.v);
     });
-    run(Operator::rope, Pass::backward, rope_shape(), [&] { kernels::cpu::rope_backward(d.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies); });
+    run(Operator::rope, Pass::backward, rope_shape(),
+        [&] { kernels::cpu::rope_backward(d.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies); });
     Buffer d_normed;
     if (!bottom_) {
       d_normed = take(shape_.hidden);
@@ -197,7 +214,8 @@ class LayerPass {
     }
     if (qkv_lora_.any()) {
       const Buffer normed = norm_again(stash_.input, weights_.input_norm, stash_.input_scale);
-      qkv_lora_.backward(matrix(normed, shape_.hidden), matrix(d_qkv, shape_.qkv_width()), bottom_ ? Matrix() : matrix(d_normed, shape_.hidden), stash_);
+      qkv_lora_.backward(matrix(normed, shape_.hidden), matrix(d_qkv, shape_.qkv_width()),
+                         bottom_ ? Matrix() : matrix(d_normed, shape_.hidden), stash_);
     }
     if (!bottom_) norm_backward(d_normed, stash_.input, weights_.input_norm, stash_.input_scale, gradient);
   }
@@ -214,11 +232,13 @@ class LayerPass {
 
 }  // namespace
 
-Buffer layer_forward(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, const Batch& batch, Buffer input, LayerStash& stash) {
+Buffer layer_forward(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, const Batch& batch,
+                     Buffer input, LayerStash& stash) {
   return LayerPass(context, weights, layer, batch, stash).forward(std::move(input));
 }
 
-Buffer layer_backward(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, const Batch& batch, Buffer gradient, LayerStash& stash) {
+Buffer layer_backward(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, const Batch& batch,
+                      Buffer gradient, LayerStash& stash) {
   return LayerPass(context, weights, layer, batch, stash).backward(std::move(gradient));
 }
 

@@ -200,8 +200,11 @@ void write_example(const std::filesystem::path& folder, std::uint64_t seed, bool
     RandomStream random(mix_key(std::array<std::uint64_t, 2>{seed, i + 1}));
     write_file(folder / "data" / kFiles[i].name, kFiles[i].lines(kFiles[i].samples, random));
   }
-  write_file(folder / "workload.yaml",
-             fmt::format("# Four tasks that share one frozen backbone. Paths count from this file's folder.\nbackbone: models/{}\n{}", name, kTasks));
+  write_file(
+      folder / "workload.yaml",
+      fmt::format(
+          "# Four tasks that share one frozen backbone. Paths count from this file's folder.\nbackbone: models/{}\n{}",
+          name, kTasks));
 }
 
 }  // namespace braid::exec

@@ -12,11 +12,12 @@ enum class ExampleSize {
 };
 
 /// Writes a working example into `folder`: models/tiny or models/small, a random Llama backbone with a byte-level
-/// tokenizer; data/, four datasets; and workload.yaml, four tasks over them that run in seconds on the tiny one. The bytes
-/// depend on `seed` and `size` alone.
+/// tokenizer; data/, four datasets; and workload.yaml, four tasks over them that run in seconds on the tiny one. The
+/// bytes depend on `seed` and `size` alone.
 ///
 /// Each file is written whole or not at all, workload.yaml last. Throws Error when `folder` is not empty, unless
 /// `overwrite`, which replaces files of the same names and leaves others; Failure when it cannot be written.
-void write_example(const std::filesystem::path& folder, std::uint64_t seed, bool overwrite = false, ExampleSize size = ExampleSize::tiny);
+void write_example(const std::filesystem::path& folder, std::uint64_t seed, bool overwrite = false,
+                   ExampleSize size = ExampleSize::tiny);
 
 }  // namespace braid::exec

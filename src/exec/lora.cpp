@@ -46,7 +46,10 @@ void LoraGroup::forward(ConstMatrix x, Matrix y, LayerStash& stash) const {
     if (work.shape[3] == 0) continue;
     const std::int64_t columns = work.shape[2] * work.shape[3];
     low_rank = context_.pool.take(work.tokens * columns);
-    context_.probe.run(work, [&] { forward_span(span, x.row_range(span.first, span.last), y.row_range(span.first, span.last), low_rank.matrix(work.tokens, columns)); });
+    context_.probe.run(work, [&] {
+      forward_span(span, x.row_range(span.first, span.last), y.row_range(span.first, span.last),
+                   low_rank.matrix(work.tokens, columns));
+    });
   }
 }
 
@@ -56,9 +59,12 @@ void LoraGroup::backward(ConstMatrix x, ConstMatrix dy, Matrix dx, LayerStash& s
     const TaskSpan& span = batch_.tasks[i];
     const costmodel::OperatorCall work = call(span, pass);
     if (work.shape[3] == 0) continue;
-    const Matrix low_rank = stash.low_rank[static_cast<std::size_t>(group_)][i].matrix(work.tokens, work.shape[2] * work.shape[3]);
+    const Matrix low_rank =
+        stash.low_rank[static_cast<std::size_t>(group_)][i].matrix(work.tokens, work.shape[2] * work.shape[3]);
     const Matrix dx_rows = dx.rows > 0 ? dx.row_range(span.first, span.last) : Matrix();
-    context_.probe.run(work, [&] { backward_span(span, x.row_range(span.first, span.last), dy.row_range(span.first, span.last), dx_rows, low_rank); });
+    context_.probe.run(work, [&] {
+      backward_span(span, x.row_range(span.first, span.last), dy.row_range(span.first, span.last), dx_rows, low_rank);
+    });
   }
 }
 
@@ -72,13 +78,14 @@ void LoraGroup::forward_span(const TaskSpan& span, ConstMatrix x, Matrix y, Matr
     // PEFT drops each module's input apart.
     for (const Target& target : targets) {
       const Buffer input = dropped(span, target.module, x);
-      matmul(1, input.matrix(x.rows, x.columns), Transpose::no, adapter.a(Part::parameter, layer_, target.module), Transpose::yes, 0,
-             low_rank.column_range(target.slot * rank, (target.slot + 1) * rank));
+      matmul(1, input.matrix(x.rows, x.columns), Transpose::no, adapter.a(Part::parameter, layer_, target.module),
+             Transpose::yes, 0, low_rank.column_range(target.slot * rank, (target.slot + 1) * rank));
     }
   }
   for (const Target& target : targets) {
-    matmul(adapter.scaling(), low_rank.column_range(target.slot * rank, (target.slot + 1) * rank), Transpose::no, adapter.b(Part::parameter, layer_, target.module),
-           Transpose::yes, 1, y.column_range(target.column, target.column + target.out));
+    matmul(adapter.scaling(), low_rank.column_range(target.slot * rank, (target.slot + 1) * rank), Transpose::no,
+           adapter.b(Part::parameter, layer_, target.module), Transpose::yes, 1,
+           y.column_range(target.column, target.column + target.out));
   }
 }
 
@@ -91,19 +98,23 @@ void LoraGroup::backward_span(const TaskSpan& span, ConstMatrix x, ConstMatrix d
   for (const Target& target : targets) {
     const ConstMatrix d_out = dy.column_range(target.column, target.column + target.out);
     const std::int64_t first = target.slot * rank;
-    matmul(adapter.scaling(), d_out, Transpose::yes, low_rank.column_range(first, first + rank), Transpose::no, 1, adapter.b(Part::gradient, layer_, target.module));
-    matmul(adapter.scaling(), d_out, Transpose::no, adapter.b(Part::parameter, layer_, target.module), Transpose::no, 0, d_low_rank.column_range(first, first + rank));
+    matmul(adapter.scaling(), d_out, Transpose::yes, low_rank.column_range(first, first + rank), Transpose::no, 1,
+           adapter.b(Part::gradient, layer_, target.module));
+    matmul(adapter.scaling(), d_out, Transpose::no, adapter.b(Part::parameter, layer_, target.module), Transpose::no, 0,
+           d_low_rank.column_range(first, first + rank));
   }
   if (adapter.shape().dropout == 0) {
     matmul(1, d_low_rank, Transpose::yes, x, Transpose::no, 1, adapter.stacked_a(Part::gradient, layer_, group_));
-    if (dx.rows > 0) matmul(1, d_low_rank, Transpose::no, adapter.stacked_a(Part::parameter, layer_, group_), Transpose::no, 1, dx);
+    if (dx.rows > 0)
+      matmul(1, d_low_rank, Transpose::no, adapter.stacked_a(Part::parameter, layer_, group_), Transpose::no, 1, dx);
     return;
   }
   for (const Target& target : targets) {
     const std::int64_t first = target.slot * rank;
     const ConstMatrix d_target = d_low_rank.column_range(first, first + rank);
     const Buffer input = dropped(span, target.module, x);
-    matmul(1, d_target, Transpose::yes, input.matrix(x.rows, x.columns), Transpose::no, 1, adapter.a(Part::gradient, layer_, target.module));
+    matmul(1, d_target, Transpose::yes, input.matrix(x.rows, x.columns), Transpose::no, 1,
+           adapter.a(Part::gradient, layer_, target.module));
     if (dx.rows == 0) continue;
     const Matrix d_input = input.matrix(x.rows, x.columns);
     matmul(1, d_target, Transpose::no, adapter.a(Part::parameter, layer_, target.module), Transpose::no, 0, d_input);
@@ -120,7 +131,8 @@ Buffer LoraGroup::dropped(const TaskSpan& span, Module module, ConstMatrix x) co
 void LoraGroup::drop_into(const TaskSpan& span, Module module, ConstMatrix x, bool accumulate, Matrix y) const {
   const auto first = static_cast<std::size_t>(span.first);
   const auto count = static_cast<std::size_t>(span.last - span.first);
-  const std::uint64_t words[] = {context_.seeds[static_cast<std::size_t>(span.task)], static_cast<std::uint64_t>(span.global_batch), static_cast<std::uint64_t>(layer_),
+  const std::uint64_t words[] = {context_.seeds[static_cast<std::size_t>(span.task)],
+                                 static_cast<std::uint64_t>(span.global_batch), static_cast<std::uint64_t>(layer_),
                                  static_cast<std::uint64_t>(module)};
   kernels::DropoutRows rows;
   rows.positions = std::span(batch_.positions).subspan(first, count);

@@ -4,8 +4,8 @@
 
 namespace braid::exec {
 
-/// The adapters of one module group in one layer, as a layer calls them: `x` [T, in] is what the frozen product read, `y`
-/// [T, sum of the group's outputs] what it wrote, the outputs of its modules side by side.
+/// The adapters of one module group in one layer, as a layer calls them: `x` [T, in] is what the frozen product read,
+/// `y` [T, sum of the group's outputs] what it wrote, the outputs of its modules side by side.
 class LoraGroup {
  public:
   LoraGroup(const LayerContext& context, std::int32_t layer, costmodel::ModuleGroup group, const Batch& batch)
@@ -30,9 +30,11 @@ class LoraGroup {
 
   std::vector<Target> targets_of(const Adapter& adapter) const;
   void forward_span(const TaskSpan& span, kernels::ConstMatrix x, kernels::Matrix y, kernels::Matrix low_rank) const;
-  void backward_span(const TaskSpan& span, kernels::ConstMatrix x, kernels::ConstMatrix dy, kernels::Matrix dx, kernels::Matrix low_rank) const;
+  void backward_span(const TaskSpan& span, kernels::ConstMatrix x, kernels::ConstMatrix dy, kernels::Matrix dx,
+                     kernels::Matrix low_rank) const;
   Buffer dropped(const TaskSpan& span, costmodel::Module module, kernels::ConstMatrix x) const;
-  void drop_into(const TaskSpan& span, costmodel::Module module, kernels::ConstMatrix x, bool accumulate, kernels::Matrix y) const;
+  void drop_into(const TaskSpan& span, costmodel::Module module, kernels::ConstMatrix x, bool accumulate,
+                 kernels::Matrix y) const;
   costmodel::OperatorCall call(const TaskSpan& span, costmodel::Pass pass) const;
 
   const LayerContext& context_;

@@ -57,7 +57,8 @@ Batch uniform_batch(const costmodel::BackboneShape& shape, std::int64_t tokens, 
   for (std::int64_t first = 0; first < tokens; first += context) {
     const std::int64_t length = std::min(context, tokens - first);
     workload::Sample sample;
-    for (std::int64_t i = 0; i < length; ++i) sample.append(static_cast<std::int32_t>(random.next_below(static_cast<std::uint64_t>(shape.vocabulary))), true);
+    for (std::int64_t i = 0; i < length; ++i)
+      sample.append(static_cast<std::int32_t>(random.next_below(static_cast<std::uint64_t>(shape.vocabulary))), true);
     planner::Segment segment;
     segment.sample = static_cast<std::int64_t>(dataset.samples.size());
     segment.end = static_cast<std::int32_t>(length);
@@ -69,7 +70,8 @@ Batch uniform_batch(const costmodel::BackboneShape& shape, std::int64_t tokens, 
 
 class Measuring {
  public:
-  Measuring(const MeasureRequest& request, Communicator& communicator) : request_(request), communicator_(communicator), shape_(request.backbone) {
+  Measuring(const MeasureRequest& request, Communicator& communicator)
+      : request_(request), communicator_(communicator), shape_(request.backbone) {
     // Two layers: the bottom one, whose input needs no gradient, and one like all others.
     shape_.layers = std::min<std::int64_t>(2, shape_.layers);
   }
@@ -103,11 +105,13 @@ class Measuring {
 
   static constexpr std::int64_t kUsualContext = 64;
 
-  /// Token counts double, from one that is no round number: kernels have a ragged end on most microbatches, and so on these.
+  /// Token counts double, from one that is no round number: kernels have a ragged end on most microbatches, and so on
+  /// these.
   std::vector<Point> token_grid() const {
     std::vector<Point> points;
     const double most = static_cast<double>(std::max<std::int64_t>(request_.most_tokens, 32));
-    for (double tokens = 18.72; tokens < 2 * most; tokens *= 2) points.push_back({std::llround(tokens), std::min<std::int64_t>(std::llround(tokens), kUsualContext)});
+    for (double tokens = 18.72; tokens < 2 * most; tokens *= 2)
+      points.push_back({std::llround(tokens), std::min<std::int64_t>(std::llround(tokens), kUsualContext)});
     return points;
   }
 
@@ -131,7 +135,8 @@ class Measuring {
   /// One for each kind of adapter: modules, rank, whether it drops.
   std::vector<costmodel::AdapterShape> distinct_adapters() const {
     std::map<std::tuple<std::array<bool, costmodel::kModuleCount>, std::int64_t, bool>, costmodel::AdapterShape> kinds;
-    for (const costmodel::AdapterShape& adapter : request_.adapters) kinds.insert({{adapter.targets, adapter.rank, adapter.dropout > 0}, adapter});
+    for (const costmodel::AdapterShape& adapter : request_.adapters)
+      kinds.insert({{adapter.targets, adapter.rank, adapter.dropout > 0}, adapter});
     std::vector<costmodel::AdapterShape> adapters;
     for (const auto& [kind, adapter] : kinds) adapters.push_back(adapter);
     return adapters;
@@ -158,7 +163,8 @@ class Measuring {
     }
   }
 
-  void measure_point(StageModel& model, Probe& probe, std::span<const std::unique_ptr<Adapter>> adapters, const Point& point) {
+  void measure_point(StageModel& model, Probe& probe, std::span<const std::unique_ptr<Adapter>> adapters,
+                     const Point& point) {
     const Batch batch = uniform_batch(shape_, point.tokens, point.context);
     const std::vector<std::uint64_t> seeds = {7};
     const std::vector<double> scale = {1.0 / static_cast<double>(point.tokens)};
@@ -187,22 +193,26 @@ class Measuring {
 
   std::int64_t agreed_passes(double seconds_a_pass) {
     const double affordable = kSecondsAPoint / std::max(seconds_a_pass, 1e-6);
-    auto passes = static_cast<std::int64_t>(std::clamp(affordable, static_cast<double>(kFewestPasses), static_cast<double>(kMostPasses)));
+    auto passes = static_cast<std::int64_t>(
+        std::clamp(affordable, static_cast<double>(kFewestPasses), static_cast<double>(kMostPasses)));
     communicator_.broadcast(std::as_writable_bytes(std::span(&passes, 1)));
     return passes;
   }
 
   using Key = std::tuple<Operator, Pass, costmodel::OperatorShape, std::int64_t, std::int64_t>;
 
-  void keep(const std::vector<Probe::Record>& records, std::size_t forwards, double forward, double backward, const Point& point) {
+  void keep(const std::vector<Probe::Record>& records, std::size_t forwards, double forward, double backward,
+            const Point& point) {
     double in_forward = 0, in_backward = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
       (i < forwards ? in_forward : in_backward) += records[i].seconds;
       const OperatorCall& call = records[i].call;
-      samples_[{call.op, call.pass, call.shape, call.tokens, call.op == Operator::attention ? point.context : 0}].push_back(records[i].seconds);
+      samples_[{call.op, call.pass, call.shape, call.tokens, call.op == Operator::attention ? point.context : 0}]
+          .push_back(records[i].seconds);
     }
     samples_[{Operator::dispatch, Pass::forward, {}, point.tokens, 0}].push_back(std::max(0.0, forward - in_forward));
-    samples_[{Operator::dispatch, Pass::backward, {}, point.tokens, 0}].push_back(std::max(0.0, backward - in_backward));
+    samples_[{Operator::dispatch, Pass::backward, {}, point.tokens, 0}].push_back(
+        std::max(0.0, backward - in_backward));
   }
 
   /// Times `work` as often as a point is worth.
@@ -218,7 +228,8 @@ class Measuring {
 
   void measure_optimizer() {
     std::int64_t largest = 0;
-    for (const costmodel::AdapterShape& adapter : request_.adapters) largest = std::max(largest, adapter.layer_parameters(request_.backbone) * request_.backbone.layers);
+    for (const costmodel::AdapterShape& adapter : request_.adapters)
+      largest = std::max(largest, adapter.layer_parameters(request_.backbone) * request_.backbone.layers);
     workload::Optimizer optimizer;
     // Adapters of one layer and of growing rank stand for any adapter: only the count of numbers matters.
     std::set<std::int64_t> sizes;
@@ -252,13 +263,15 @@ class Measuring {
         for (int i = 0; i <= kMostPasses; ++i) {
           const Clock::time_point start = Clock::now();
           for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
-            const auto request = mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
+            const auto request =
+                mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
             finish(*request);
           }
           if (i > 0) samples_[key].push_back(seconds_since(start) / 2);
         }
       }
-      time({Operator::all_reduce, Pass::forward, {communicator_.size()}, bytes, 0}, [&] { finish(*group->all_reduce(numbers)); });
+      time({Operator::all_reduce, Pass::forward, {communicator_.size()}, bytes, 0},
+           [&] { finish(*group->all_reduce(numbers)); });
     }
   }
 

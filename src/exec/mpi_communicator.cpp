@@ -1,10 +1,10 @@
 // The deprecated C++ bindings do not compile without warnings.
 #define OMPI_SKIP_MPICXX 1
-#include <mpi.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+
+#include <mpi.h>
 
 #include "base/error.h"
 #include "exec/communicator.h"
@@ -32,16 +32,19 @@ class MpiGroup final : public CommunicatorGroup {
 
   std::unique_ptr<Request> all_reduce(std::span<float> numbers) override {
     auto request = std::make_unique<MpiRequest>();
-    MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_FLOAT, MPI_SUM, communicator_, request->handle());
+    MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_FLOAT, MPI_SUM, communicator_,
+                   request->handle());
     return request;
   }
 
-  std::unique_ptr<Request> all_gather(std::span<const double> mine, std::span<const int> counts, std::span<double> all) override {
+  std::unique_ptr<Request> all_gather(std::span<const double> mine, std::span<const int> counts,
+                                      std::span<double> all) override {
     auto request = std::make_unique<MpiRequest>();
     counts_.assign(counts.begin(), counts.end());
     offsets_.assign(counts.size(), 0);
     for (std::size_t i = 1; i < counts.size(); ++i) offsets_[i] = offsets_[i - 1] + counts[i - 1];
-    MPI_Iallgatherv(mine.data(), static_cast<int>(mine.size()), MPI_DOUBLE, all.data(), counts_.data(), offsets_.data(), MPI_DOUBLE, communicator_, request->handle());
+    MPI_Iallgatherv(mine.data(), static_cast<int>(mine.size()), MPI_DOUBLE, all.data(), counts_.data(), offsets_.data(),
+                    MPI_DOUBLE, communicator_, request->handle());
     return request;
   }
 
@@ -68,9 +71,9 @@ class MpiCommunicator final : public Communicator {
     one_host_ = fewest == size_;
   }
   ~MpiCommunicator() override {
-    // While an exception unwinds on this rank the others may wait for it for ever: end them too.
-    if (std::uncaught_exceptions() > 0 && size_ > 1) MPI_Abort(MPI_COMM_WORLD, 1);
-    MPI_Finalize();
+    // While an exception unwinds the others may wait for this rank for ever, and MPI_Finalize for them; whoever catches
+    // it tells what happened, and ends them with abort_ranks.
+    if (std::uncaught_exceptions() == 0) MPI_Finalize();
   }
 
   int rank() const override { return rank_; }
@@ -85,7 +88,8 @@ class MpiCommunicator final : public Communicator {
 
   std::unique_ptr<Request> receive(std::span<float> numbers, int from, int tag) override {
     auto request = std::make_unique<MpiRequest>();
-    MPI_Irecv(numbers.data(), static_cast<int>(numbers.size()), MPI_FLOAT, from, tag, MPI_COMM_WORLD, request->handle());
+    MPI_Irecv(numbers.data(), static_cast<int>(numbers.size()), MPI_FLOAT, from, tag, MPI_COMM_WORLD,
+              request->handle());
     return request;
   }
 
@@ -102,7 +106,9 @@ class MpiCommunicator final : public Communicator {
     MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   }
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
-  void broadcast(std::span<std::byte> bytes) override { MPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, 0, MPI_COMM_WORLD); }
+  void broadcast(std::span<std::byte> bytes) override {
+    MPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, 0, MPI_COMM_WORLD);
+  }
 
   std::vector<std::string> gather(const std::string& bytes) override {
     const int mine = static_cast<int>(bytes.size());
@@ -116,7 +122,8 @@ class MpiCommunicator final : public Communicator {
     std::string all(rank_ == 0 ? static_cast<std::size_t>(total) : 0, '\0');
     MPI_Gatherv(bytes.data(), mine, MPI_CHAR, all.data(), sizes.data(), offsets.data(), MPI_CHAR, 0, MPI_COMM_WORLD);
     std::vector<std::string> parts;
-    for (std::size_t i = 0; i < sizes.size() && rank_ == 0; ++i) parts.push_back(all.substr(static_cast<std::size_t>(offsets[i]), static_cast<std::size_t>(sizes[i])));
+    for (std::size_t i = 0; i < sizes.size() && rank_ == 0; ++i)
+      parts.push_back(all.substr(static_cast<std::size_t>(offsets[i]), static_cast<std::size_t>(sizes[i])));
     return parts;
   }
 
@@ -130,6 +137,13 @@ class MpiCommunicator final : public Communicator {
 
 std::unique_ptr<Communicator> make_mpi_communicator() {
   return std::make_unique<MpiCommunicator>();
+}
+
+void abort_ranks(int status) {
+  int initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (initialized != 0 && finalized == 0) MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 int launched_ranks() {

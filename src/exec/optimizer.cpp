@@ -16,16 +16,20 @@ double learning_rate(const workload::Optimizer& optimizer, std::int64_t step, st
   const double left = std::max(1.0, static_cast<double>(steps) - warmup);
   const double progress = std::min(1.0, (now - warmup) / left);
   switch (optimizer.schedule) {
-    case workload::Schedule::linear: return optimizer.lr * (1 - progress);
-    case workload::Schedule::cosine: return optimizer.lr * 0.5 * (1 + std::cos(std::numbers::pi * progress));
-    case workload::Schedule::constant: break;
+    case workload::Schedule::linear:
+      return optimizer.lr * (1 - progress);
+    case workload::Schedule::cosine:
+      return optimizer.lr * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    case workload::Schedule::constant:
+      break;
   }
   return optimizer.lr;
 }
 
 std::vector<double> squared_norms(Adapter& adapter) {
   std::vector<double> norms;
-  for (std::int32_t layer = adapter.layers().first; layer < adapter.layers().last; ++layer) norms.push_back(kernels::cpu::squared_norm(adapter.gradients({layer, layer + 1})));
+  for (std::int32_t layer = adapter.layers().first; layer < adapter.layers().last; ++layer)
+    norms.push_back(kernels::cpu::squared_norm(adapter.gradients({layer, layer + 1})));
   return norms;
 }
 
@@ -34,7 +38,8 @@ double clip_scale(double norm, double max_norm) {
   return std::min(1.0, max_norm / (norm + 1e-6));
 }
 
-void take_step(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps, double gradient_scale, Adapter& adapter) {
+void take_step(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps, double gradient_scale,
+               Adapter& adapter) {
   kernels::AdamWStep adamw;
   adamw.learning_rate = learning_rate(optimizer, step, steps);
   adamw.beta1 = optimizer.beta1;
@@ -43,7 +48,8 @@ void take_step(const workload::Optimizer& optimizer, std::int64_t step, std::int
   adamw.weight_decay = optimizer.weight_decay;
   adamw.gradient_scale = gradient_scale;
   adamw.step = step + 1;
-  kernels::cpu::adamw(adamw, adapter.gradients(), adapter.parameters(), adapter.first_moments(), adapter.second_moments());
+  kernels::cpu::adamw(adamw, adapter.gradients(), adapter.parameters(), adapter.first_moments(),
+                      adapter.second_moments());
   std::fill(adapter.gradients().begin(), adapter.gradients().end(), 0.0F);
 }
 

@@ -5,8 +5,8 @@
 
 namespace braid::exec {
 
-/// The learning rate of step `step` (from 0) of `steps`: a linear rise over warmup_steps, then as the schedule says, with
-/// the semantics of transformers' get_*_schedule_with_warmup.
+/// The learning rate of step `step` (from 0) of `steps`: a linear rise over warmup_steps, then as the schedule says,
+/// with the semantics of transformers' get_*_schedule_with_warmup.
 double learning_rate(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps);
 
 /// Per layer of the stage, in order, the sum of squares of the task's gradients.
@@ -16,6 +16,7 @@ std::vector<double> squared_norms(Adapter& adapter);
 double clip_scale(double norm, double max_norm);
 
 /// One AdamW step on this stage's part of the adapter, then clears the gradient. `step` counts from 0.
-void take_step(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps, double gradient_scale, Adapter& adapter);
+void take_step(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps, double gradient_scale,
+               Adapter& adapter);
 
 }  // namespace braid::exec

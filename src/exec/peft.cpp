@@ -1,6 +1,7 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -19,20 +20,35 @@ bool in_attention(Module module) {
 
 void check_config(const std::filesystem::path& file, const costmodel::AdapterShape& shape) {
   const Node config = read_json(file);
-  if (const std::string type = config.string_or("peft_type", ""); type != "LORA") throw config.error(fmt::format("peft_type is '{}'", type), "give a LORA adapter");
-  if (config.bool_or("use_dora", false)) throw config.at("use_dora").error("DoRA adapters are not supported", "give a plain LoRA adapter");
-  if (const Node* pattern = config.find("rank_pattern"); pattern && !pattern->fields.empty()) throw pattern->error("rank_pattern is not supported", "give an adapter with one rank");
+  if (const std::string type = config.string_or("peft_type", ""); type != "LORA")
+    throw config.error(fmt::format("peft_type is '{}'", type), "give a LORA adapter");
+  if (config.bool_or("use_dora", false))
+    throw config.at("use_dora").error("DoRA adapters are not supported", "give a plain LoRA adapter");
+  if (const Node* pattern = config.find("rank_pattern"); pattern && !pattern->fields.empty())
+    throw pattern->error("rank_pattern is not supported", "give an adapter with one rank");
   if (const std::int64_t rank = config.integer_at("r", 1); rank != shape.rank) {
-    throw config.at("r").error(fmt::format("the adapter has rank {}, the task {}", rank, shape.rank), "make them the same");
+    throw config.at("r").error(fmt::format("the adapter has rank {}, the task {}", rank, shape.rank),
+                               "make them the same");
+  }
+  if (const double alpha = config.number_at("lora_alpha"); alpha != shape.alpha) {
+    throw config.at("lora_alpha")
+        .error(fmt::format("the adapter has alpha {}, the task {}", alpha, shape.alpha), "make them the same");
+  }
+  if (const bool stabilized = config.bool_or("use_rslora", false); stabilized != shape.rank_stabilized) {
+    throw config.error(fmt::format("the adapter has use_rslora {}, the task rslora {}", stabilized, shape.rank_stabilized),
+                       "make them the same");
   }
   std::set<std::string> theirs;
-  for (const Node& module : config.at("target_modules").sequence("target_modules")) theirs.insert(module.as_string("target_modules"));
+  for (const Node& module : config.at("target_modules").sequence("target_modules"))
+    theirs.insert(module.as_string("target_modules"));
   std::set<std::string> ours;
   for (const Module module : costmodel::kModules) {
     if (shape.has(module)) ours.insert(std::string(costmodel::module_name(module)));
   }
   if (theirs != ours) {
-    throw config.at("target_modules").error(fmt::format("the adapter's modules are {}, the task's {}", fmt::join(theirs, " "), fmt::join(ours, " ")), "make them the same");
+    throw config.at("target_modules")
+        .error(fmt::format("the adapter's modules are {}, the task's {}", fmt::join(theirs, " "), fmt::join(ours, " ")),
+               "make them the same");
   }
 }
 
@@ -43,7 +59,8 @@ void copy_into(kernels::Matrix matrix, std::span<const float> source) {
 }  // namespace
 
 std::string peft_name(std::int32_t layer, Module module, char matrix) {
-  return fmt::format("base_model.model.model.layers.{}.{}.{}.lora_{}.weight", layer, in_attention(module) ? "self_attn" : "mlp", costmodel::module_name(module), matrix);
+  return fmt::format("base_model.model.model.layers.{}.{}.{}.lora_{}.weight", layer,
+                     in_attention(module) ? "self_attn" : "mlp", costmodel::module_name(module), matrix);
 }
 
 void load_peft_adapter(const std::filesystem::path& folder, Adapter& adapter) {
@@ -63,7 +80,8 @@ void load_peft_adapter(const std::filesystem::path& folder, Adapter& adapter) {
 std::vector<AdapterTensor> adapter_tensors(Adapter& adapter) {
   std::vector<AdapterTensor> tensors;
   const auto add = [&](std::string name, kernels::Matrix matrix) {
-    tensors.push_back({std::move(name), {matrix.rows, matrix.columns}, {matrix.data, matrix.data + matrix.rows * matrix.columns}});
+    tensors.push_back(
+        {std::move(name), {matrix.rows, matrix.columns}, {matrix.data, matrix.data + matrix.rows * matrix.columns}});
   };
   for (std::int32_t layer = adapter.layers().first; layer < adapter.layers().last; ++layer) {
     for (const Module module : costmodel::kModules) {
@@ -75,8 +93,8 @@ std::vector<AdapterTensor> adapter_tensors(Adapter& adapter) {
   return tensors;
 }
 
-void write_peft_adapter(const std::filesystem::path& folder, const costmodel::AdapterShape& shape, const std::string& backbone,
-                        std::span<const AdapterTensor> tensors) {
+void write_peft_adapter(const std::filesystem::path& folder, const costmodel::AdapterShape& shape,
+                        const std::string& backbone, std::span<const AdapterTensor> tensors) {
   std::vector<NamedTensor> named;
   for (const AdapterTensor& tensor : tensors) named.push_back({tensor.name, tensor.shape, tensor.data});
   write_safetensors(folder / "adapter_model.safetensors", named);

@@ -8,8 +8,8 @@
 
 namespace braid::exec {
 
-/// Hears of every operator that a stage runs. Between operators it lets the messages under way go on, which on CPU ranks
-/// move only while MPI is called.
+/// Hears of every operator that a stage runs. Between operators it lets the messages under way go on, which on CPU
+/// ranks move only while MPI is called.
 class Probe {
  public:
   using Clock = std::chrono::steady_clock;

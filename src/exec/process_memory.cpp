@@ -1,10 +1,10 @@
 #include "exec/process_memory.h"
 
-#include <malloc.h>
-#include <unistd.h>
-
 #include <fstream>
 #include <string>
+
+#include <malloc.h>
+#include <unistd.h>
 
 namespace braid::exec {
 namespace {

@@ -23,8 +23,10 @@ StageWeights random_weights(const costmodel::BackboneShape& shape) {
   const std::vector<float> ones(static_cast<std::size_t>(shape.hidden), 1.0F);
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     const auto key = static_cast<std::uint64_t>(10 * layer + 10);
-    weights.layers.push_back({ones, ones, random_linear(shape.qkv_width(), shape.hidden, layer > 0, key), random_linear(shape.hidden, shape.query_width(), true, key + 1),
-                              random_linear(2 * shape.intermediate, shape.hidden, true, key + 2), random_linear(shape.hidden, shape.intermediate, true, key + 3)});
+    weights.layers.push_back({ones, ones, random_linear(shape.qkv_width(), shape.hidden, layer > 0, key),
+                              random_linear(shape.hidden, shape.query_width(), true, key + 1),
+                              random_linear(2 * shape.intermediate, shape.hidden, true, key + 2),
+                              random_linear(shape.hidden, shape.intermediate, true, key + 3)});
   }
   weights.final_norm = ones;
   weights.head.push_back(random_linear(shape.vocabulary, shape.hidden, true, 2));

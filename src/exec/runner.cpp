@@ -24,15 +24,22 @@ using planner::TaskIndex;
 namespace {
 
 std::int64_t steady_nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 void check_can_execute(const planner::FixedPlan& fixed, const Communicator& communicator) {
-  if (fixed.deployment.size() != 1) throw error("the plan has {} replicas, which this build cannot execute; plan one", fixed.deployment.size());
-  if (fixed.deployment[0].tp != 1) throw error("the plan has tensor parallelism {}, which this build cannot execute; plan with --tp 1", fixed.deployment[0].tp);
-  if (fixed.chunk_size != 0) throw error("the plan cuts samples into chunks, which this build cannot execute; plan without chunks");
+  if (fixed.deployment.size() != 1)
+    throw error("the plan has {} replicas, which this build cannot execute; plan one", fixed.deployment.size());
+  if (fixed.deployment[0].tp != 1)
+    throw error("the plan has tensor parallelism {}, which this build cannot execute; plan with --tp 1",
+                fixed.deployment[0].tp);
+  if (fixed.chunk_size != 0)
+    throw error("the plan cuts samples into chunks, which this build cannot execute; plan without chunks");
   const int stages = fixed.deployment[0].stages();
-  if (stages != communicator.size()) throw error("the plan needs {} ranks and {} are running; start it with mpirun -n {}", stages, communicator.size(), stages);
+  if (stages != communicator.size())
+    throw error("the plan needs {} ranks and {} are running; start it with mpirun -n {}", stages, communicator.size(),
+                stages);
 }
 
 }  // namespace
@@ -41,10 +48,14 @@ void check_can_execute(const planner::FixedPlan& fixed, const Communicator& comm
 class Runner::Execution {
  public:
   Execution(Runner& runner, const planner::Program& program)
-      : runner_(runner), program_(program), stage_(program.stages[static_cast<std::size_t>(runner.stage_)]), ahead_(planner::most_waiting_messages(program)) {
+      : runner_(runner),
+        program_(program),
+        stage_(program.stages[static_cast<std::size_t>(runner.stage_)]),
+        ahead_(planner::most_waiting_messages(program)) {
     const std::size_t tasks = runner.adapters_.size();
     report_.losses.assign(tasks, 0);
-    report_.squared_norms.assign(tasks, std::vector<double>(static_cast<std::size_t>(runner.input_.workload.backbone.layers), 0));
+    report_.squared_norms.assign(
+        tasks, std::vector<double>(static_cast<std::size_t>(runner.input_.workload.backbone.layers), 0));
     report_.global_norms.assign(tasks, 0);
     report_.diverged.assign(tasks, false);
     losses_.resize(tasks);
@@ -54,7 +65,8 @@ class Runner::Execution {
     channels_.resize(program.channels.size());
     for (std::size_t i = 0; i < stage_.instructions.size(); ++i) {
       const Instruction& instruction = stage_.instructions[i];
-      if (planner::is_recv(instruction.kind)) channels_[static_cast<std::size_t>(instruction.channel)].receives.push_back(i);
+      if (planner::is_recv(instruction.kind))
+        channels_[static_cast<std::size_t>(instruction.channel)].receives.push_back(i);
     }
   }
 
@@ -87,11 +99,14 @@ class Runner::Execution {
     if (scale_batch_[segment.task] == segment.global_batch + 1) return;
     scale_batch_[segment.task] = segment.global_batch + 1;
     std::int64_t supervised = 0;
-    for (const workload::SampleRef& sample : runner_.input_.samples.global_batch(segment.task, segment.global_batch)) supervised += sample.supervised;
+    for (const workload::SampleRef& sample : runner_.input_.samples.global_batch(segment.task, segment.global_batch))
+      supervised += sample.supervised;
     scale = 1.0 / static_cast<double>(std::max<std::int64_t>(supervised, 1));
   }
 
-  std::int64_t numbers(const Instruction& instruction) const { return instruction.bytes / static_cast<Bytes>(sizeof(float)); }
+  std::int64_t numbers(const Instruction& instruction) const {
+    return instruction.bytes / static_cast<Bytes>(sizeof(float));
+  }
 
   int peer(const Instruction& instruction) const {
     const planner::Channel& channel = program_.channels[static_cast<std::size_t>(instruction.channel)];
@@ -101,12 +116,14 @@ class Runner::Execution {
 
   void post_receives(std::size_t channel) {
     ChannelReceives& state = channels_[channel];
-    while (state.posted < state.receives.size() && static_cast<std::int64_t>(state.posted - state.consumed) < std::max<std::int64_t>(ahead_[channel], 1)) {
+    while (state.posted < state.receives.size() &&
+           static_cast<std::int64_t>(state.posted - state.consumed) < std::max<std::int64_t>(ahead_[channel], 1)) {
       const std::size_t place = state.receives[state.posted++];
       const Instruction& instruction = stage_.instructions[place];
       Buffer& buffer = arrived_[place] = runner_.pool_.take(numbers(instruction));
       started_[place] = runner_.now();
-      under_way_.push_back({place, runner_.communicator_.receive(buffer.span(), peer(instruction), instruction.channel)});
+      under_way_.push_back(
+          {place, runner_.communicator_.receive(buffer.span(), peer(instruction), instruction.channel)});
     }
   }
 
@@ -144,17 +161,30 @@ class Runner::Execution {
     const Nanoseconds start = runner_.now();
     if (started_[place] < 0) started_[place] = start;
     switch (instruction.kind) {
-      case Kind::forward: forward(instruction); break;
-      case Kind::backward: backward(instruction); break;
-      case Kind::step: step(instruction); break;
+      case Kind::forward:
+        forward(instruction);
+        break;
+      case Kind::backward:
+        backward(instruction);
+        break;
+      case Kind::step:
+        step(instruction);
+        break;
       case Kind::send_activation:
-      case Kind::send_gradient: send(place, instruction); return;
-      case Kind::reduce_norm: reduce_norm(place, instruction); return;
+      case Kind::send_gradient:
+        send(place, instruction);
+        return;
+      case Kind::reduce_norm:
+        reduce_norm(place, instruction);
+        return;
       case Kind::sync_adapter:
-      case Kind::collective: throw error("the plan syncs over replicas or shards, which this build cannot execute; plan one replica with --tp 1");
+      case Kind::collective:
+        throw error(
+            "the plan syncs over replicas or shards, which this build cannot execute; plan one replica with --tp 1");
       case Kind::recv_activation:
       case Kind::recv_gradient:
-      case Kind::noop: break;
+      case Kind::noop:
+        break;
     }
     ended_[place] = runner_.now();
     report_.memory.push_back({runner_.communicator_.rank(), ended_[place], runner_.pool_.in_use()});
@@ -183,14 +213,16 @@ class Runner::Execution {
   void forward(const Instruction& instruction) {
     const planner::Microbatch& microbatch = program_.microbatch(stage_.parts_of(instruction)[0].microbatch);
     for (const planner::Segment& segment : microbatch.segments) set_loss_scale(segment);
-    Buffer output = model_of(microbatch).forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets), take_input(instruction), runner_.adapters_, runner_.seeds_,
-                                                 loss_scale_, losses_);
+    Buffer output = model_of(microbatch)
+                        .forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets),
+                                 take_input(instruction), runner_.adapters_, runner_.seeds_, loss_scale_, losses_);
     results_[microbatch.id] = std::move(output);
   }
 
   void backward(const Instruction& instruction) {
     const planner::Microbatch& microbatch = program_.microbatch(stage_.parts_of(instruction)[0].microbatch);
-    Buffer gradient = model_of(microbatch).backward(microbatch.id, take_input(instruction), runner_.adapters_, runner_.seeds_);
+    Buffer gradient =
+        model_of(microbatch).backward(microbatch.id, take_input(instruction), runner_.adapters_, runner_.seeds_);
     results_[microbatch.id] = std::move(gradient);
   }
 
@@ -202,7 +234,8 @@ class Runner::Execution {
   }
 
   void reduce_norm(std::size_t place, const Instruction& instruction) {
-    std::vector<double>& mine = norms_[instruction.task].mine = squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)]);
+    std::vector<double>& mine = norms_[instruction.task].mine =
+        squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)]);
     std::vector<int> counts;
     std::int64_t layers = 0;
     for (const planner::StageIndex stage : program_.groups[static_cast<std::size_t>(instruction.group)].stages) {
@@ -211,7 +244,8 @@ class Runner::Execution {
     }
     std::vector<double>& all = norms_[instruction.task].all;
     all.assign(static_cast<std::size_t>(layers), 0);
-    under_way_.push_back({place, runner_.groups_[static_cast<std::size_t>(instruction.group)]->all_gather(mine, counts, all)});
+    under_way_.push_back(
+        {place, runner_.groups_[static_cast<std::size_t>(instruction.group)]->all_gather(mine, counts, all)});
     poll();
   }
 
@@ -237,8 +271,17 @@ class Runner::Execution {
       report_.diverged[task] = true;
       return;
     }
-    runner_.probe_.run({costmodel::Operator::adamw, costmodel::Pass::forward, {}, static_cast<std::int64_t>(adapter.parameters().size()), 0, 0, 1},
-                       [&] { take_step(optimizer, instruction.global_batch, runner_.input_.samples.steps(instruction.task), scale, adapter); });
+    runner_.probe_.run({costmodel::Operator::adamw,
+                        costmodel::Pass::forward,
+                        {},
+                        static_cast<std::int64_t>(adapter.parameters().size()),
+                        0,
+                        0,
+                        1},
+                       [&] {
+                         take_step(optimizer, instruction.global_batch, runner_.input_.samples.steps(instruction.task),
+                                   scale, adapter);
+                       });
   }
 
   /// A receive starts, for the books, when the one before it on the stream has ended, as in a replay.
@@ -251,7 +294,8 @@ class Runner::Execution {
         start = std::min(std::max(start, received), ended_[i]);
         received = ended_[i];
       }
-      report_.events.push_back({runner_.communicator_.rank(), runner_.stage_, instruction.stream, instruction.kind, stage_.first_id + static_cast<InstructionId>(i), start, ended_[i]});
+      report_.events.push_back({runner_.communicator_.rank(), runner_.stage_, instruction.stream, instruction.kind,
+                                stage_.first_id + static_cast<InstructionId>(i), start, ended_[i]});
     }
   }
 
@@ -265,9 +309,9 @@ class Runner::Execution {
   std::vector<std::int64_t> ahead_;
   std::vector<ChannelReceives> channels_;
   std::vector<UnderWay> under_way_;
-  std::map<std::size_t, Buffer> arrived_;       // per receive's place
-  std::map<std::size_t, Buffer> outgoing_;      // per send's place
-  std::map<MicrobatchId, Buffer> results_;      // computed, not yet sent
+  std::map<std::size_t, Buffer> arrived_;   // per receive's place
+  std::map<std::size_t, Buffer> outgoing_;  // per send's place
+  std::map<MicrobatchId, Buffer> results_;  // computed, not yet sent
   std::map<TaskIndex, Norms> norms_;
   std::map<TaskIndex, std::int64_t> scale_batch_;
   std::vector<double> loss_scale_;
@@ -282,7 +326,9 @@ Runner::Runner(const RunInput& input, Communicator& communicator) : input_(input
   layers_ = input.fixed.deployment[0].layers[static_cast<std::size_t>(stage_)];
   const SafetensorsFolder tensors = SafetensorsFolder::open(input.workload.backbone_folder);
   for (std::int64_t copy = 0; copy < input.fixed.backbone_copies; ++copy) {
-    models_.push_back(std::make_unique<StageModel>(input.workload.backbone, layers_, load_stage_weights(tensors, input.workload.backbone, layers_), pool_, probe_));
+    models_.push_back(std::make_unique<StageModel>(input.workload.backbone, layers_,
+                                                   load_stage_weights(tensors, input.workload.backbone, layers_), pool_,
+                                                   probe_));
   }
   for (const workload::Task& task : input.workload.tasks) {
     adapters_.push_back(std::make_unique<Adapter>(input.workload.backbone, task.adapter, layers_, task.seed));

@@ -17,23 +17,24 @@ struct RunInput {
 
 /// What one Program left behind on this rank.
 struct RunReport {
-  std::vector<planner::Event> events;  ///< of this rank, in list order; times since the runner's zero
+  std::vector<planner::Event> events;         ///< of this rank, in list order; times since the runner's zero
   std::vector<planner::MemorySample> memory;  ///< what activations and messages hold after each compute instruction
-  std::vector<double> losses;  ///< per task, on ranks of the last stage; 0 elsewhere
-  std::vector<std::vector<double>> squared_norms;  ///< per task, per layer of the backbone: of the gradient at its Step; 0
-                                                   ///< for other ranks' layers
+  std::vector<double> losses;                 ///< per task, on ranks of the last stage; 0 elsewhere
+  std::vector<std::vector<double>> squared_norms;  ///< per task, per layer of the backbone: of the gradient at its
+                                                   ///< Step; 0 for other ranks' layers
   std::vector<double> global_norms;  ///< per task that clips: of the whole gradient; else 0
-  std::vector<bool> diverged;  ///< per task: its gradient was not finite, and no step was taken
+  std::vector<bool> diverged;        ///< per task: its gradient was not finite, and no step was taken
 };
 
 /// Executes Programs on this rank: kernels for compute, messages and collectives that go on while it computes.
 ///
-/// The rank walks its list in order. Sends, receives and collectives only start there; an instruction that waits for one
-/// asks until it is done. Each channel keeps as many receives posted ahead as `most_waiting_messages` says, so that no
-/// sender is held up. A Program's list is therefore run just as a replay runs it.
+/// The rank walks its list in order. Sends, receives and collectives only start there; an instruction that waits for
+/// one asks until it is done. Each channel keeps as many receives posted ahead as `most_waiting_messages` says, so that
+/// no sender is held up. A Program's list is therefore run just as a replay runs it.
 class Runner {
  public:
-  /// Loads this rank's stage. Throws Error for what this build cannot execute (tp > 1, several replicas, chunks), and when the ranks are not the plan's.
+  /// Loads this rank's stage. Throws Error for what this build cannot execute (tp > 1, several replicas, chunks), and
+  /// when the ranks are not the plan's.
   Runner(const RunInput& input, Communicator& communicator);
   ~Runner();
 

@@ -15,26 +15,31 @@ using costmodel::Pass;
 using kernels::ConstMatrix;
 using kernels::Matrix;
 
-StageModel::StageModel(const costmodel::BackboneShape& backbone, planner::LayerRange layers, StageWeights weights, BufferPool& pool, Probe& probe)
+StageModel::StageModel(const costmodel::BackboneShape& backbone, planner::LayerRange layers, StageWeights weights,
+                       BufferPool& pool, Probe& probe)
     : backbone_(backbone), layers_(layers), weights_(std::move(weights)), pool_(pool), probe_(probe) {}
 
 Buffer StageModel::embed(const Batch& batch) const {
   Buffer hidden = pool_.take(batch.rows() * backbone_.hidden);
   const ConstMatrix table(weights_.embedding.data(), backbone_.vocabulary, backbone_.hidden);
-  probe_.run({Operator::embedding, Pass::forward, {backbone_.vocabulary, backbone_.hidden}, batch.rows(), 0, 0, 1},
-             [&] { kernels::cpu::embedding_forward(table, batch.tokens, hidden.matrix(batch.rows(), backbone_.hidden)); });
+  probe_.run(
+      {Operator::embedding, Pass::forward, {backbone_.vocabulary, backbone_.hidden}, batch.rows(), 0, 0, 1},
+      [&] { kernels::cpu::embedding_forward(table, batch.tokens, hidden.matrix(batch.rows(), backbone_.hidden)); });
   return hidden;
 }
 
-Buffer StageModel::through_layers(const LayerContext& layer_context, const Batch& batch, Buffer hidden, std::vector<LayerStash>& stashes) const {
+Buffer StageModel::through_layers(const LayerContext& layer_context, const Batch& batch, Buffer hidden,
+                                  std::vector<LayerStash>& stashes) const {
   stashes.resize(weights_.layers.size());
   for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
-    hidden = layer_forward(layer_context, weights_.layers[i], layers_.first + static_cast<std::int32_t>(i), batch, std::move(hidden), stashes[i]);
+    hidden = layer_forward(layer_context, weights_.layers[i], layers_.first + static_cast<std::int32_t>(i), batch,
+                           std::move(hidden), stashes[i]);
   }
   return hidden;
 }
 
-Buffer StageModel::forward(planner::MicrobatchId id, Batch batch, Buffer input, std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds,
+Buffer StageModel::forward(planner::MicrobatchId id, Batch batch, Buffer input,
+                           std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds,
                            std::span<const double> loss_scale, std::span<TaskLoss> losses) {
   BRAID_CHECK(!live_.contains(id), "microbatch {} is under way already", id);
   Live& live = live_[id];
@@ -46,23 +51,26 @@ Buffer StageModel::forward(planner::MicrobatchId id, Batch batch, Buffer input, 
   return {};
 }
 
-Buffer StageModel::backward(planner::MicrobatchId id, Buffer gradient, std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds) {
+Buffer StageModel::backward(planner::MicrobatchId id, Buffer gradient,
+                            std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds) {
   const auto found = live_.find(id);
   BRAID_CHECK(found != live_.end(), "microbatch {} is not under way", id);
   Live& live = found->second;
   if (has_head()) gradient = std::move(live.gradient);
   const LayerContext layer_context = context(adapters, seeds);
   for (std::size_t i = weights_.layers.size(); i-- > 0;) {
-    gradient = layer_backward(layer_context, weights_.layers[i], layers_.first + static_cast<std::int32_t>(i), live.batch, std::move(gradient), live.layers[i]);
+    gradient = layer_backward(layer_context, weights_.layers[i], layers_.first + static_cast<std::int32_t>(i),
+                              live.batch, std::move(gradient), live.layers[i]);
   }
   live_.erase(found);
   if (has_embedding()) return {};
   return gradient;
 }
 
-/// The head sees only the rows that are scored, `kHeadRows` at a time; as it is frozen, its gradient is taken at once and
-/// the logits are dropped.
-Buffer StageModel::loss_gradient(const Batch& batch, const Buffer& hidden, std::span<const double> loss_scale, std::span<TaskLoss> losses) const {
+/// The head sees only the rows that are scored, `kHeadRows` at a time; as it is frozen, its gradient is taken at once
+/// and the logits are dropped.
+Buffer StageModel::loss_gradient(const Batch& batch, const Buffer& hidden, std::span<const double> loss_scale,
+                                 std::span<TaskLoss> losses) const {
   const std::int64_t width = backbone_.hidden, vocabulary = backbone_.vocabulary;
   const auto scored = static_cast<std::int64_t>(batch.scored_rows.size());
   Buffer gradient = pool_.take(batch.rows() * width);
@@ -70,23 +78,29 @@ Buffer StageModel::loss_gradient(const Batch& batch, const Buffer& hidden, std::
   std::fill_n(all.data, batch.rows() * width, 0.0F);
   if (scored == 0) return gradient;
   const std::int64_t most = std::min(scored, costmodel::kHeadRows);
-  const Buffer gathered = pool_.take(most * width), normed = pool_.take(most * width), back = pool_.take(most * width), scale = pool_.take(most);
+  const Buffer gathered = pool_.take(most * width), normed = pool_.take(most * width), back = pool_.take(most * width),
+               scale = pool_.take(most);
   const Buffer logits = pool_.take(most * vocabulary);
   std::vector<float> row_scale(static_cast<std::size_t>(most)), row_loss(static_cast<std::size_t>(most));
   probe_.run({Operator::head_loss, Pass::forward, {width, vocabulary}, scored, 0, 0, 1}, [&] {
     for (std::int64_t first = 0; first < scored; first += most) {
       const std::int64_t rows = std::min(most, scored - first);
-      const Matrix x = gathered.matrix(rows, width), y = normed.matrix(rows, width), z = logits.matrix(rows, vocabulary), d = back.matrix(rows, width);
+      const Matrix x = gathered.matrix(rows, width), y = normed.matrix(rows, width),
+                   z = logits.matrix(rows, vocabulary), d = back.matrix(rows, width);
       const auto place = [&](std::int64_t i) { return static_cast<std::size_t>(first + i); };
       for (std::int64_t i = 0; i < rows; ++i) {
-        std::memcpy(x.row(i), hidden.data() + batch.scored_rows[place(i)] * width, static_cast<std::size_t>(width) * sizeof(float));
-        row_scale[static_cast<std::size_t>(i)] = static_cast<float>(loss_scale[static_cast<std::size_t>(batch.scored_tasks[place(i)])]);
+        std::memcpy(x.row(i), hidden.data() + batch.scored_rows[place(i)] * width,
+                    static_cast<std::size_t>(width) * sizeof(float));
+        row_scale[static_cast<std::size_t>(i)] =
+            static_cast<float>(loss_scale[static_cast<std::size_t>(batch.scored_tasks[place(i)])]);
       }
       const std::span<float> norm_scale(scale.data(), static_cast<std::size_t>(rows));
       kernels::cpu::rms_norm_forward(x, weights_.final_norm, static_cast<float>(backbone_.norm_epsilon), y, norm_scale);
       weights_.head.front().forward(y, z);
-      kernels::cpu::cross_entropy(z, std::span(batch.scored_labels).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(rows)),
-                                  std::span(row_scale).first(static_cast<std::size_t>(rows)), std::span(row_loss).first(static_cast<std::size_t>(rows)));
+      kernels::cpu::cross_entropy(
+          z, std::span(batch.scored_labels).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(rows)),
+          std::span(row_scale).first(static_cast<std::size_t>(rows)),
+          std::span(row_loss).first(static_cast<std::size_t>(rows)));
       weights_.head.front().backward(z, d);
       std::fill_n(y.data, rows * width, 0.0F);
       kernels::cpu::rms_norm_backward(d, x, weights_.final_norm, norm_scale, y);
@@ -100,15 +114,18 @@ Buffer StageModel::loss_gradient(const Batch& batch, const Buffer& hidden, std::
   return gradient;
 }
 
-std::vector<float> StageModel::logits(const Batch& batch, std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds) {
+std::vector<float> StageModel::logits(const Batch& batch, std::span<const std::unique_ptr<Adapter>> adapters,
+                                      std::span<const std::uint64_t> seeds) {
   BRAID_CHECK(has_embedding() && has_head(), "logits need the whole backbone on one stage");
   std::vector<LayerStash> stashes;
   const Buffer hidden = through_layers(context(adapters, seeds), batch, embed(batch), stashes);
   const Buffer normed = pool_.take(batch.rows() * backbone_.hidden), scale = pool_.take(batch.rows());
-  kernels::cpu::rms_norm_forward(hidden.matrix(batch.rows(), backbone_.hidden), weights_.final_norm, static_cast<float>(backbone_.norm_epsilon),
+  kernels::cpu::rms_norm_forward(hidden.matrix(batch.rows(), backbone_.hidden), weights_.final_norm,
+                                 static_cast<float>(backbone_.norm_epsilon),
                                  normed.matrix(batch.rows(), backbone_.hidden), scale.span());
   std::vector<float> result(static_cast<std::size_t>(batch.rows() * backbone_.vocabulary));
-  weights_.head.front().forward(normed.matrix(batch.rows(), backbone_.hidden), Matrix(result.data(), batch.rows(), backbone_.vocabulary));
+  weights_.head.front().forward(normed.matrix(batch.rows(), backbone_.hidden),
+                                Matrix(result.data(), batch.rows(), backbone_.vocabulary));
   return result;
 }
 

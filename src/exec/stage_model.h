@@ -14,19 +14,24 @@ struct TaskLoss {
 /// One stage of the backbone with what its microbatches have under way. Not for concurrent use.
 class StageModel {
  public:
-  StageModel(const costmodel::BackboneShape& backbone, planner::LayerRange layers, StageWeights weights, BufferPool& pool, Probe& probe);
+  StageModel(const costmodel::BackboneShape& backbone, planner::LayerRange layers, StageWeights weights,
+             BufferPool& pool, Probe& probe);
 
   /// Hidden state [T, H] in (none on the first stage) and out (none on the last, which computes the losses and the
-  /// gradient they send back). `loss_scale`[task] is 1 / supervised tokens of the task's global batch; losses[task] grows.
-  Buffer forward(planner::MicrobatchId id, Batch batch, Buffer input, std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds,
+  /// gradient they send back). `loss_scale`[task] is 1 / supervised tokens of the task's global batch; losses[task]
+  /// grows.
+  Buffer forward(planner::MicrobatchId id, Batch batch, Buffer input,
+                 std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds,
                  std::span<const double> loss_scale, std::span<TaskLoss> losses);
 
   /// Gradient of the output in (none on the last stage), of the input out; on the first stage what comes back is empty.
   /// Ends the microbatch.
-  Buffer backward(planner::MicrobatchId id, Buffer gradient, std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds);
+  Buffer backward(planner::MicrobatchId id, Buffer gradient, std::span<const std::unique_ptr<Adapter>> adapters,
+                  std::span<const std::uint64_t> seeds);
 
   /// Logits [T, V] of a batch; the last layers must be here, and the first: for tests and evaluation.
-  std::vector<float> logits(const Batch& batch, std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds);
+  std::vector<float> logits(const Batch& batch, std::span<const std::unique_ptr<Adapter>> adapters,
+                            std::span<const std::uint64_t> seeds);
 
   bool has_embedding() const { return layers_.first == 0; }
   bool has_head() const { return layers_.last == backbone_.layers; }
@@ -43,8 +48,10 @@ class StageModel {
     return {backbone_, weights_.rope_frequencies, adapters, seeds, pool_, probe_};
   }
   Buffer embed(const Batch& batch) const;
-  Buffer through_layers(const LayerContext& layer_context, const Batch& batch, Buffer hidden, std::vector<LayerStash>& stashes) const;
-  Buffer loss_gradient(const Batch& batch, const Buffer& hidden, std::span<const double> loss_scale, std::span<TaskLoss> losses) const;
+  Buffer through_layers(const LayerContext& layer_context, const Batch& batch, Buffer hidden,
+                        std::vector<LayerStash>& stashes) const;
+  Buffer loss_gradient(const Batch& batch, const Buffer& hidden, std::span<const double> loss_scale,
+                       std::span<TaskLoss> losses) const;
 
   costmodel::BackboneShape backbone_;
   planner::LayerRange layers_;

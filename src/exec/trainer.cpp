@@ -15,8 +15,8 @@ using planner::TaskIndex;
 
 namespace {
 
-/// What the ranks tell each other after a window: for each task its loss, whether it diverged and the squared norm of its
-/// gradient in each layer; and whether to stop. Each number comes from one rank, so that the sums are exact.
+/// What the ranks tell each other after a window: for each task its loss, whether it diverged and the squared norm of
+/// its gradient in each layer; and whether to stop. Each number comes from one rank, so that the sums are exact.
 class WindowExchange {
  public:
   WindowExchange(std::int64_t layers, const RunReport& report, bool stop) : row_(static_cast<std::size_t>(layers) + 2) {
@@ -84,7 +84,8 @@ double window_seconds(const RunReport& report, Communicator& communicator) {
 
 }  // namespace
 
-TrainResult train(const planner::Plan& plan, const workload::SampleIndex& samples, Runner& runner, Communicator& communicator, const TrainOptions& options) {
+TrainResult train(const planner::Plan& plan, const workload::SampleIndex& samples, Runner& runner,
+                  Communicator& communicator, const TrainOptions& options) {
   TrainResult result;
   planner::WindowInput input{plan.workload, samples};
   const std::int64_t windows = planner::window_count(plan.fixed, input);
@@ -114,9 +115,12 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
       const auto task = static_cast<std::size_t>(step.task);
       const workload::Optimizer& optimizer = plan.workload.tasks[task].optimizer;
       std::int64_t tokens = 0;
-      for (const workload::SampleRef& sample : samples.global_batch(step.task, step.global_batch)) tokens += sample.tokens;
+      for (const workload::SampleRef& sample : samples.global_batch(step.task, step.global_batch))
+        tokens += sample.tokens;
       const double norm = optimizer.max_grad_norm > 0 ? report.global_norms[task] : exchange.norm(task);
-      told.steps.push_back({step.task, step.global_batch + 1, exchange.loss(task), learning_rate(optimizer, step.global_batch, samples.steps(step.task)), norm, tokens, told.seconds});
+      told.steps.push_back({step.task, step.global_batch + 1, exchange.loss(task),
+                            learning_rate(optimizer, step.global_batch, samples.steps(step.task)), norm, tokens,
+                            told.seconds});
       if (!exchange.diverged(task)) continue;
       told.diverged.push_back(step.task);
       result.diverged.insert(step.task);
@@ -131,7 +135,8 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
   return result;
 }
 
-void write_adapters(const std::filesystem::path& folder, const workload::Workload& workload, const std::set<TaskIndex>& without, Runner& runner, Communicator& communicator) {
+void write_adapters(const std::filesystem::path& folder, const workload::Workload& workload,
+                    const std::set<TaskIndex>& without, Runner& runner, Communicator& communicator) {
   for (std::size_t task = 0; task < workload.tasks.size(); ++task) {
     Adapter& adapter = *runner.adapters()[task];
     const std::vector<float> mine(adapter.parameters().begin(), adapter.parameters().end());
@@ -142,7 +147,8 @@ void write_adapters(const std::filesystem::path& folder, const workload::Workloa
     // Stages hold their layers in order and an adapter's numbers stand layer by layer.
     const workload::Task& spec = workload.tasks[task];
     Adapter whole(workload.backbone, spec.adapter, {0, static_cast<std::int32_t>(workload.backbone.layers)}, spec.seed);
-    BRAID_CHECK(numbers.size() == whole.parameters().size(), "gathered {} numbers of {}", numbers.size(), whole.parameters().size());
+    BRAID_CHECK(numbers.size() == whole.parameters().size(), "gathered {} numbers of {}", numbers.size(),
+                whole.parameters().size());
     std::copy(numbers.begin(), numbers.end(), whole.parameters().begin());
     write_peft_adapter(folder / spec.name, spec.adapter, workload.backbone_reference, adapter_tensors(whole));
   }

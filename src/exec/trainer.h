@@ -31,8 +31,8 @@ struct WindowReport {
 };
 
 struct TrainOptions {
-  std::vector<std::int64_t> windows;  ///< just these, ascending; empty: all
-  std::size_t recorded_windows = 16;  ///< how many, from the first, keep their events for the timeline
+  std::vector<std::int64_t> windows;                   ///< just these, ascending; empty: all
+  std::size_t recorded_windows = 16;                   ///< how many, from the first, keep their events for the timeline
   std::function<void(const WindowReport&)> on_window;  ///< on rank 0
   const std::atomic<bool>* stop = nullptr;             ///< set: finish the window, then end
 };
@@ -46,12 +46,14 @@ struct TrainResult {
   std::vector<planner::Timeline> timelines;  ///< of those, all ranks, from each window's own beginning
 };
 
-/// Runs a plan's windows to their end, all tasks' steps: every rank calls this. The adapters are the runner's afterwards.
-TrainResult train(const planner::Plan& plan, const workload::SampleIndex& samples, Runner& runner, Communicator& communicator, const TrainOptions& options);
+/// Runs a plan's windows to their end, all tasks' steps: every rank calls this. The adapters are the runner's
+/// afterwards.
+TrainResult train(const planner::Plan& plan, const workload::SampleIndex& samples, Runner& runner,
+                  Communicator& communicator, const TrainOptions& options);
 
-/// Gathers each task's adapter from the stages and writes folder/TASK as PEFT does, on rank 0; tasks in `without` are left
-/// out. All ranks call this.
-void write_adapters(const std::filesystem::path& folder, const workload::Workload& workload, const std::set<planner::TaskIndex>& without, Runner& runner,
-                    Communicator& communicator);
+/// Gathers each task's adapter from the stages and writes folder/TASK as PEFT does, on rank 0; tasks in `without` are
+/// left out. All ranks call this.
+void write_adapters(const std::filesystem::path& folder, const workload::Workload& workload,
+                    const std::set<planner::TaskIndex>& without, Runner& runner, Communicator& communicator);
 
 }  // namespace braid::exec

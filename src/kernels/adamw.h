@@ -19,13 +19,13 @@ struct AdamWStep {
 };
 
 namespace reference {
-void adamw(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter, std::span<float> first_moment,
-           std::span<float> second_moment);
+void adamw(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter,
+           std::span<float> first_moment, std::span<float> second_moment);
 }
 
 namespace cpu {
-void adamw(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter, std::span<float> first_moment,
-           std::span<float> second_moment);
+void adamw(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter,
+           std::span<float> first_moment, std::span<float> second_moment);
 }
 
 }  // namespace braid::kernels

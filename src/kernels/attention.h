@@ -13,10 +13,10 @@ struct SequenceRows {
   std::int64_t count = 0;
 };
 
-/// Grouped-query attention: Hq query heads, Hkv key/value heads (query head h reads key/value head h / (Hq / Hkv)), head
-/// size D, scores scaled by 1/sqrt(D). q, out, dout, dq [T, Hq · D]; k, v, dk, dv [T, Hkv · D]; any row strides, as they
-/// are often columns of one fused matrix. log_sum [T, Hq] keeps the log of each softmax's denominator (scores scaled) for
-/// the backward pass. The sequences are disjoint and cover all rows. dq, dk and dv are overwritten.
+/// Grouped-query attention: Hq query heads, Hkv key/value heads (query head h reads key/value head h / (Hq / Hkv)),
+/// head size D, scores scaled by 1/sqrt(D). q, out, dout, dq [T, Hq · D]; k, v, dk, dv [T, Hkv · D]; any row strides,
+/// as they are often columns of one fused matrix. log_sum [T, Hq] keeps the log of each softmax's denominator (scores
+/// scaled) for the backward pass. The sequences are disjoint and cover all rows. dq, dk and dv are overwritten.
 struct AttentionShape {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
@@ -24,21 +24,21 @@ struct AttentionShape {
 };
 
 namespace reference {
-void attention_forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q, ConstMatrix k,
-                       ConstMatrix v, Matrix out, Matrix log_sum);
-void attention_backward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q, ConstMatrix k,
-                        ConstMatrix v, ConstMatrix out, ConstMatrix log_sum, ConstMatrix dout, Matrix dq, Matrix dk,
-                        Matrix dv);
+void attention_forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
+                       ConstMatrix k, ConstMatrix v, Matrix out, Matrix log_sum);
+void attention_backward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
+                        ConstMatrix k, ConstMatrix v, ConstMatrix out, ConstMatrix log_sum, ConstMatrix dout, Matrix dq,
+                        Matrix dk, Matrix dv);
 }  // namespace reference
 
 /// Never holds more than a block of scores a thread. What a row gets does not depend on what else is in the microbatch,
 /// nor on the number of threads: blocks are counted from each sequence's own start.
 namespace cpu {
-void attention_forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q, ConstMatrix k,
-                       ConstMatrix v, Matrix out, Matrix log_sum);
-void attention_backward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q, ConstMatrix k,
-                        ConstMatrix v, ConstMatrix out, ConstMatrix log_sum, ConstMatrix dout, Matrix dq, Matrix dk,
-                        Matrix dv);
+void attention_forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
+                       ConstMatrix k, ConstMatrix v, Matrix out, Matrix log_sum);
+void attention_backward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
+                        ConstMatrix k, ConstMatrix v, ConstMatrix out, ConstMatrix log_sum, ConstMatrix dout, Matrix dq,
+                        Matrix dk, Matrix dv);
 }  // namespace cpu
 
 }  // namespace braid::kernels

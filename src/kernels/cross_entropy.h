@@ -7,14 +7,16 @@
 
 namespace braid::kernels {
 
-/// losses[t] = log Σ exp(logits[t]) − logits[t][labels[t]], and logits[t] becomes scales[t] · (softmax(logits[t]) − onehot),
-/// the gradient of Σ scales[t] · losses[t]. logits [T, V], labels [T] in [0, V), scales, losses [T].
+/// losses[t] = log Σ exp(logits[t]) − logits[t][labels[t]], and logits[t] becomes scales[t] · (softmax(logits[t]) −
+/// onehot), the gradient of Σ scales[t] · losses[t]. logits [T, V], labels [T] in [0, V), scales, losses [T].
 namespace reference {
-void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales, std::span<float> losses);
+void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales,
+                   std::span<float> losses);
 }
 
 namespace cpu {
-void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales, std::span<float> losses);
+void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales,
+                   std::span<float> losses);
 }
 
 }  // namespace braid::kernels

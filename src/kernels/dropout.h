@@ -8,9 +8,9 @@
 namespace braid::kernels {
 
 /// y[t][i] = x[t][i] / (1 − probability) where kept, 0 where dropped. Element i of row t is decided by
-/// philox(counter {i / 4, positions[t], low and high word of samples[t]}, key)[i % 4] alone: dropped when that word is below
-/// probability · 2³². So a row's mask does not depend on where it stands, and the backward pass is the same call on the
-/// gradient. x, y [T, H] and may be one matrix; positions, samples [T]; 0 ≤ probability < 1.
+/// philox(counter {i / 4, positions[t], low and high word of samples[t]}, key)[i % 4] alone: dropped when that word is
+/// below probability · 2³². So a row's mask does not depend on where it stands, and the backward pass is the same call
+/// on the gradient. x, y [T, H] and may be one matrix; positions, samples [T]; 0 ≤ probability < 1.
 ///
 /// With `accumulate`, y[t][i] += the same instead.
 struct DropoutRows {

@@ -22,8 +22,7 @@ struct BasicMatrix {
       : data(numbers), rows(row_count), columns(column_count), stride(row_stride) {}
   /// A view that may write is also one that may only read.
   template <typename Writable>
-    requires(std::is_same_v<const Writable, Number>)
-  BasicMatrix(const BasicMatrix<Writable>& other)
+  requires(std::is_same_v<const Writable, Number>) BasicMatrix(const BasicMatrix<Writable>& other)
       : BasicMatrix(other.data, other.rows, other.columns, other.stride) {}
 
   Number* row(std::int64_t r) const { return data + r * stride; }

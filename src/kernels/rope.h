@@ -10,13 +10,17 @@ namespace braid::kernels {
 /// Rotary embedding in place, Hugging Face's half-split pairing: (x[i], x[i + D/2]) of each head turns by
 /// positions[t] · frequencies[i]. x [T, heads · D], positions [T], frequencies [D/2]. The backward pass turns back.
 namespace reference {
-void rope_forward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, std::span<const float> frequencies);
-void rope_backward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, std::span<const float> frequencies);
+void rope_forward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
+                  std::span<const float> frequencies);
+void rope_backward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
+                   std::span<const float> frequencies);
 }  // namespace reference
 
 namespace cpu {
-void rope_forward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, std::span<const float> frequencies);
-void rope_backward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, std::span<const float> frequencies);
+void rope_forward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
+                  std::span<const float> frequencies);
+void rope_backward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
+                   std::span<const float> frequencies);
 }  // namespace cpu
 
 }  // namespace braid::kernels

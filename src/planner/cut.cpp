@@ -19,7 +19,8 @@ struct ChannelLog {
 
 std::vector<ChannelLog> channel_logs(const Program& program) {
   std::vector<ChannelLog> logs(program.channels.size());
-  for (std::size_t channel = 0; channel < logs.size(); ++channel) logs[channel].under_way = program.before.messages[channel].size();
+  for (std::size_t channel = 0; channel < logs.size(); ++channel)
+    logs[channel].under_way = program.before.messages[channel].size();
   for (const StageProgram& stage : program.stages) {
     for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
       const Instruction& instruction = stage.instructions[i];
@@ -39,7 +40,8 @@ std::vector<std::vector<std::vector<std::size_t>>> group_logs(const Program& pro
       const StageProgram& stage = program.stages[static_cast<std::size_t>(member)];
       for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
         const Instruction& instruction = stage.instructions[i];
-        if (is_grouped(instruction.kind) && static_cast<std::size_t>(instruction.group) == group) positions.push_back(i);
+        if (is_grouped(instruction.kind) && static_cast<std::size_t>(instruction.group) == group)
+          positions.push_back(i);
       }
     }
   }
@@ -70,7 +72,8 @@ void settle(const Program& program, std::vector<std::size_t>& after) {
       for (std::size_t m = 0; m < groups[g].size(); ++m) {
         met = std::max(met, count_before(groups[g][m], after[static_cast<std::size_t>(program.groups[g].stages[m])]));
       }
-      for (std::size_t m = 0; met > 0 && m < groups[g].size(); ++m) include(program.groups[g].stages[m], groups[g][m].at(met - 1));
+      for (std::size_t m = 0; met > 0 && m < groups[g].size(); ++m)
+        include(program.groups[g].stages[m], groups[g][m].at(met - 1));
     }
   }
 }
@@ -87,7 +90,8 @@ StageProgram copy_range(const StageProgram& whole, std::size_t first, std::size_
   return part;
 }
 
-/// What is under way on a stage after the instructions before `limit`, told from the boundary before and the list alone.
+/// What is under way on a stage after the instructions before `limit`, told from the boundary before and the list
+/// alone.
 StageBoundary stage_boundary(const Program& program, std::size_t index, std::size_t limit) {
   const StageProgram& stage = program.stages[index];
   const StageBoundary& before = program.before.stages[index];

@@ -7,9 +7,9 @@
 
 namespace braid::planner {
 
-/// Splits a stream into two slices. `after` gives per stage how many instructions must lie before the cut; the cut is the
-/// earliest place from there on such that nothing before it on any stage waits for anything after it on another, and no
-/// group is split. The first slice's Boundary out is the second's Boundary in.
+/// Splits a stream into two slices. `after` gives per stage how many instructions must lie before the cut; the cut is
+/// the earliest place from there on such that nothing before it on any stage waits for anything after it on another,
+/// and no group is split. The first slice's Boundary out is the second's Boundary in.
 ///
 /// Laws: lists put together again are the whole; replayed one after the other the two give the whole's Timeline.
 std::pair<Program, Program> cut(const Program& whole, std::vector<std::size_t> after);

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/strong_components.hpp>
 #include <boost/graph/topological_sort.hpp>
-#include <limits>
 
 #include "base/error.h"
 
@@ -43,7 +44,8 @@ DependencyGraph::DependencyGraph(const Program& program) {
       if (vertex == kUnset) {
         vertex = static_cast<Vertex>(places_.size());
         places_.push_back({static_cast<StageIndex>(s), i});
-        if (is_grouped(instructions[i].kind)) meetings[static_cast<std::size_t>(instructions[i].group)].push_back(vertex);
+        if (is_grouped(instructions[i].kind))
+          meetings[static_cast<std::size_t>(instructions[i].group)].push_back(vertex);
       }
       if (is_send(instructions[i].kind)) sends[static_cast<std::size_t>(instructions[i].channel)].push_back(vertex);
       mine.push_back(vertex);
@@ -90,7 +92,8 @@ std::optional<std::vector<DependencyGraph::Vertex>> DependencyGraph::topological
 std::vector<DependencyGraph::Place> DependencyGraph::circle() const {
   const BoostGraph graph = boost_graph(*this);
   std::vector<std::size_t> component(size());
-  const std::size_t count = boost::strong_components(graph, boost::make_iterator_property_map(component.begin(), boost::get(boost::vertex_index, graph)));
+  const std::size_t count = boost::strong_components(
+      graph, boost::make_iterator_property_map(component.begin(), boost::get(boost::vertex_index, graph)));
   std::vector<std::size_t> sizes(count, 0);
   for (const std::size_t c : component) ++sizes[c];
   std::vector<Place> places;
@@ -108,11 +111,12 @@ std::vector<std::int64_t> most_waiting_messages(const Program& program) {
   const auto order = graph.topological_order();
   BRAID_CHECK(order.has_value(), "instructions wait for each other");
   const std::size_t stages = program.stages.size();
-  // Per vertex and stage: how many entries of that stage's list are known to have ended when the vertex starts, counting
-  // only entries of the compute stream (the consumers).
+  // Per vertex and stage: how many entries of that stage's list are known to have ended when the vertex starts,
+  // counting only entries of the compute stream (the consumers).
   std::vector<std::uint32_t> known(graph.size() * stages, 0);
   std::vector<std::vector<std::uint32_t>> ordinal(stages);  // per place: compute entries up to and with it
-  std::vector<std::vector<std::uint32_t>> own(graph.size());  // per vertex: (stage, ordinal) pairs of its compute entries
+  std::vector<std::vector<std::uint32_t>> own(
+      graph.size());  // per vertex: (stage, ordinal) pairs of its compute entries
   for (std::size_t s = 0; s < stages; ++s) {
     std::uint32_t count = 0;
     const std::vector<Instruction>& instructions = program.stages[s].instructions;
@@ -126,7 +130,8 @@ std::vector<std::int64_t> most_waiting_messages(const Program& program) {
   }
   for (const DependencyGraph::Vertex from : *order) {
     for (const DependencyGraph::Vertex to : graph.successors(from)) {
-      for (std::size_t s = 0; s < stages; ++s) known[to * stages + s] = std::max(known[to * stages + s], known[from * stages + s]);
+      for (std::size_t s = 0; s < stages; ++s)
+        known[to * stages + s] = std::max(known[to * stages + s], known[from * stages + s]);
       if (!own[from].empty()) {
         std::uint32_t& ended = known[to * stages + own[from][0]];
         ended = std::max(ended, own[from][1]);
@@ -149,7 +154,8 @@ std::vector<std::int64_t> most_waiting_messages(const Program& program) {
     }
     for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
       const Instruction& instruction = stage.instructions[i];
-      if (is_recv(instruction.kind) && static_cast<std::size_t>(instruction.channel) == c) consumers.push_back(consumer_of[i]);
+      if (is_recv(instruction.kind) && static_cast<std::size_t>(instruction.channel) == c)
+        consumers.push_back(consumer_of[i]);
     }
     auto sent = static_cast<std::int64_t>(program.before.messages[c].size());
     most[c] = sent;
@@ -158,7 +164,8 @@ std::vector<std::int64_t> most_waiting_messages(const Program& program) {
       if (!is_send(instruction.kind) || static_cast<std::size_t>(instruction.channel) != c) continue;
       ++sent;
       const std::uint32_t ended = known[graph.vertex(static_cast<StageIndex>(sender), i) * stages + receiver];
-      const auto consumed = std::count_if(consumers.begin(), consumers.end(), [&](std::uint32_t consumer) { return consumer <= ended; });
+      const auto consumed =
+          std::count_if(consumers.begin(), consumers.end(), [&](std::uint32_t consumer) { return consumer <= ended; });
       most[c] = std::max(most[c], sent - consumed);
     }
   }

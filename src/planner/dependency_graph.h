@@ -41,8 +41,9 @@ class DependencyGraph {
   std::vector<std::vector<Vertex>> successors_;  // per vertex
 };
 
-/// Per channel, the most messages that can have been sent and whose consumer (the instruction that waits for the receive)
-/// has not ended, whatever the durations. An executor that posts as many receives ahead never holds a sender up.
+/// Per channel, the most messages that can have been sent and whose consumer (the instruction that waits for the
+/// receive) has not ended, whatever the durations. An executor that posts as many receives ahead never holds a sender
+/// up.
 std::vector<std::int64_t> most_waiting_messages(const Program& program);
 
 }  // namespace braid::planner

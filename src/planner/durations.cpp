@@ -14,27 +14,33 @@ using costmodel::Pass;
 
 class InstructionCosts {
  public:
-  InstructionCosts(const Program& program, const costmodel::BackboneShape& backbone, std::span<const costmodel::AdapterShape> adapters,
-                   const costmodel::CostModel& cost)
+  InstructionCosts(const Program& program, const costmodel::BackboneShape& backbone,
+                   std::span<const costmodel::AdapterShape> adapters, const costmodel::CostModel& cost)
       : program_(program), backbone_(backbone), adapters_(adapters), cost_(cost) {}
 
   Estimate of(const StageProgram& stage, const Instruction& instruction) {
     switch (instruction.kind) {
-      case Kind::forward: return compute(stage, instruction, Pass::forward);
-      case Kind::backward: return compute(stage, instruction, Pass::backward);
+      case Kind::forward:
+        return compute(stage, instruction, Pass::forward);
+      case Kind::backward:
+        return compute(stage, instruction, Pass::backward);
       case Kind::send_activation:
-      case Kind::send_gradient: return one(Operator::send_recv, {}, instruction.bytes);
+      case Kind::send_gradient:
+        return one(Operator::send_recv, {}, instruction.bytes);
       case Kind::collective:
-      case Kind::sync_adapter: return meeting(instruction);
+      case Kind::sync_adapter:
+        return meeting(instruction);
       case Kind::reduce_norm: {
         Estimate estimate = one(Operator::squared_norm, {}, parameters(stage, instruction.task));
         estimate += meeting(instruction);
         return estimate;
       }
-      case Kind::step: return one(Operator::adamw, {}, parameters(stage, instruction.task));
+      case Kind::step:
+        return one(Operator::adamw, {}, parameters(stage, instruction.task));
       case Kind::recv_activation:
       case Kind::recv_gradient:
-      case Kind::noop: break;
+      case Kind::noop:
+        break;
     }
     return {};
   }
@@ -66,7 +72,8 @@ class InstructionCosts {
         total += known->second;
         continue;
       }
-      const auto calls = costmodel::stage_operators(backbone_, shape_of(stage), load_of(program_.microbatch(part.microbatch), adapters_), pass);
+      const auto calls = costmodel::stage_operators(backbone_, shape_of(stage),
+                                                    load_of(program_.microbatch(part.microbatch), adapters_), pass);
       total += computed_[key] = cost_.estimate(calls);
     }
     return total;
@@ -82,7 +89,8 @@ class InstructionCosts {
 }  // namespace
 
 PredictedDurations predict_durations(const Program& program, const costmodel::BackboneShape& backbone,
-                                     std::span<const costmodel::AdapterShape> adapters, const costmodel::CostModel& cost) {
+                                     std::span<const costmodel::AdapterShape> adapters,
+                                     const costmodel::CostModel& cost) {
   PredictedDurations predicted;
   InstructionCosts costs(program, backbone, adapters, cost);
   for (const StageProgram& stage : program.stages) {
@@ -97,13 +105,15 @@ PredictedDurations predict_durations(const Program& program, const costmodel::Ba
   return predicted;
 }
 
-double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone, std::span<const costmodel::AdapterShape> adapters) {
+double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone,
+                      std::span<const costmodel::AdapterShape> adapters) {
   double flops = 0;
   for (const StageProgram& stage : program.stages) {
     for (const Instruction& instruction : stage.instructions) {
       const Pass pass = instruction.kind == Kind::forward ? Pass::forward : Pass::backward;
       for (const Part& part : stage.parts_of(instruction)) {
-        flops += costmodel::backbone_flops(costmodel::stage_operators(backbone, shape_of(stage), load_of(program.microbatch(part.microbatch), adapters), pass));
+        flops += costmodel::backbone_flops(costmodel::stage_operators(
+            backbone, shape_of(stage), load_of(program.microbatch(part.microbatch), adapters), pass));
       }
     }
   }

@@ -13,9 +13,11 @@ struct PredictedDurations {
 
 /// `adapters` are the tasks'. Microbatches of the same load are asked for once.
 PredictedDurations predict_durations(const Program& program, const costmodel::BackboneShape& backbone,
-                                     std::span<const costmodel::AdapterShape> adapters, const costmodel::CostModel& cost);
+                                     std::span<const costmodel::AdapterShape> adapters,
+                                     const costmodel::CostModel& cost);
 
 /// Backbone FLOPs of all Forwards and Backwards.
-double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone, std::span<const costmodel::AdapterShape> adapters);
+double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone,
+                      std::span<const costmodel::AdapterShape> adapters);
 
 }  // namespace braid::planner

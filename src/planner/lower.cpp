@@ -119,12 +119,14 @@ class Lowering {
           if (layers.first <= run.first && run.last <= layers.last) holders.push_back(stage);
         }
         if (!known.contains(holders)) known[holders] = add_group(holders);
-        for (const StageIndex stage : holders) shared_[static_cast<std::size_t>(stage)].push_back({run, known[holders]});
+        for (const StageIndex stage : holders)
+          shared_[static_cast<std::size_t>(stage)].push_back({run, known[holders]});
       }
     }
     for (std::size_t replica = 0; replica < schedule_.replicas.size(); ++replica) {
       std::vector<StageIndex> stages;
-      for (std::int32_t s = 0; s < schedule_.replicas[replica].stages(); ++s) stages.push_back(first_stage_[replica] + s);
+      for (std::int32_t s = 0; s < schedule_.replicas[replica].stages(); ++s)
+        stages.push_back(first_stage_[replica] + s);
       norm_group_.push_back(add_group(std::move(stages)));
     }
   }
@@ -211,11 +213,13 @@ class Lowering {
     StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
     std::vector<InstructionId> waits;
     if (!stage.has_embedding) {
-      waits.push_back(append_message(stage, Kind::recv_activation, microbatch, activation_to_[static_cast<std::size_t>(index)], {}));
+      waits.push_back(append_message(stage, Kind::recv_activation, microbatch,
+                                     activation_to_[static_cast<std::size_t>(index)], {}));
     }
     const InstructionId id = append_compute(stage, Kind::forward, microbatch, waits);
     if (!stage.has_head) {
-      append_message(stage, Kind::send_activation, microbatch, activation_to_[static_cast<std::size_t>(index + 1)], {&id, 1});
+      append_message(stage, Kind::send_activation, microbatch, activation_to_[static_cast<std::size_t>(index + 1)],
+                     {&id, 1});
     }
   }
 
@@ -223,12 +227,14 @@ class Lowering {
     StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
     std::vector<InstructionId> waits;
     if (!stage.has_head) {
-      waits.push_back(append_message(stage, Kind::recv_gradient, microbatch, gradient_to_[static_cast<std::size_t>(index)], {}));
+      waits.push_back(
+          append_message(stage, Kind::recv_gradient, microbatch, gradient_to_[static_cast<std::size_t>(index)], {}));
     }
     const InstructionId id = append_compute(stage, Kind::backward, microbatch, waits);
     last_backward_ = id;
     if (!stage.has_embedding) {
-      append_message(stage, Kind::send_gradient, microbatch, gradient_to_[static_cast<std::size_t>(index - 1)], {&id, 1});
+      append_message(stage, Kind::send_gradient, microbatch, gradient_to_[static_cast<std::size_t>(index - 1)],
+                     {&id, 1});
     }
   }
 

@@ -28,17 +28,17 @@ struct Schedule {
   std::vector<std::vector<StageOrder>> orders;  ///< per replica, per stage
   std::vector<std::int64_t> next_batch;         ///< per task: its global batch that comes first here
   InstructionId first_id = 0;
-  Bytes bytes_per_token = 0;                                  ///< of a message between stages
+  Bytes bytes_per_token = 0;                                   ///< of a message between stages
   std::function<Bytes(TaskIndex, LayerRange)> gradient_bytes;  ///< of a task's adapter on these layers
 };
 
 /// Turns compute orders into a Program: adds the messages, and for each task's global batch, after its last backward on
 /// a stage, SyncAdapter (where several ranks hold the layers), ReduceNorm (when the task clips) and Step.
 ///
-/// A Step that waits for others stands as late as the step gate allows, just before the first forward of the task's next
-/// global batch, so that other tasks' work lies between; one that does not stands at once. Groups of the sync stream
-/// come in the same order on every rank: by last backward, then task, then layer.
-/// Every global batch in `microbatches` must be whole. Nothing is under way before or after.
+/// A Step that waits for others stands as late as the step gate allows, just before the first forward of the task's
+/// next global batch, so that other tasks' work lies between; one that does not stands at once. Groups of the sync
+/// stream come in the same order on every rank: by last backward, then task, then layer. Every global batch in
+/// `microbatches` must be whole. Nothing is under way before or after.
 Program lower(const Schedule& schedule);
 
 }  // namespace braid::planner

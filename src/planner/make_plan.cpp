@@ -8,15 +8,20 @@
 namespace braid::planner {
 namespace {
 
-std::vector<ReplicaShape> place_layers(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides) {
+std::vector<ReplicaShape> place_layers(const workload::Workload& workload, const workload::Cluster& cluster,
+                                       const Overrides& overrides) {
   const std::int64_t tp = overrides.tp.value_or(1);
   if (tp != 1) throw error("--tp {}: this build does not plan tensor parallelism; give --tp 1", tp);
   const std::int64_t ranks = cluster.gpus();
   const std::int64_t layers = workload.backbone.layers;
   const std::int64_t pp = overrides.pp.value_or(std::min(ranks, layers));
   if (pp < 1) throw error("--pp {} is not usable; give pp >= 1", pp);
-  if (pp > layers) throw error("{} stages are more than the {} layers of {}; give --pp <= {}", pp, layers, workload.backbone.name, layers);
-  if (pp > ranks) throw error("{} stages need {} ranks and the cluster has {}; give --pp <= {} or --ranks {}", pp, pp, ranks, ranks, pp);
+  if (pp > layers)
+    throw error("{} stages are more than the {} layers of {}; give --pp <= {}", pp, layers, workload.backbone.name,
+                layers);
+  if (pp > ranks)
+    throw error("{} stages need {} ranks and the cluster has {}; give --pp <= {} or --ranks {}", pp, pp, ranks, ranks,
+                pp);
   return {{static_cast<std::int32_t>(tp), even_layers(layers, pp)}};
 }
 
@@ -26,7 +31,8 @@ std::vector<std::int64_t> microbatch_candidates(const PlanningInput& input) {
   for (const workload::Task& task : input.workload.tasks) most = std::max(most, task.global_batch_size);
   if (input.overrides.microbatches) {
     const std::int64_t fixed = *input.overrides.microbatches;
-    if (fixed < 1 || fixed > most) throw error("--microbatches {} is not usable; give 1..{}, the samples of the largest global batch", fixed, most);
+    if (fixed < 1 || fixed > most)
+      throw error("--microbatches {} is not usable; give 1..{}, the samples of the largest global batch", fixed, most);
     return {fixed};
   }
   std::vector<std::int64_t> candidates;
@@ -37,7 +43,8 @@ std::vector<std::int64_t> microbatch_candidates(const PlanningInput& input) {
 
 /// The task whose samples are longest: with a sample a microbatch it is the one that still needs most.
 const workload::Task& heaviest_task(const PlanningInput& input) {
-  return *std::max_element(input.workload.tasks.begin(), input.workload.tasks.end(), [](const auto& a, const auto& b) { return a.max_length < b.max_length; });
+  return *std::max_element(input.workload.tasks.begin(), input.workload.tasks.end(),
+                           [](const auto& a, const auto& b) { return a.max_length < b.max_length; });
 }
 
 }  // namespace
@@ -59,7 +66,9 @@ std::vector<LayerRange> even_layers(std::int64_t layers, std::int64_t stages) {
 
 Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   const auto began = std::chrono::steady_clock::now();
-  if (input.workload.reproducible) throw error("{}: 'reproducible: true' is not supported by this build; set it to false", input.workload.file.string());
+  if (input.workload.reproducible)
+    throw error("{}: 'reproducible: true' is not supported by this build; set it to false",
+                input.workload.file.string());
   FixedPlan fixed = choice.policy->arrange(static_cast<std::int32_t>(input.workload.tasks.size()), choice.options);
   fixed.deployment = place_layers(input.workload, input.cluster, input.overrides);
   const Bytes capacity = input.cost.profile().memory_bytes;
@@ -82,10 +91,13 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   }
   if (!best) {
     const workload::Task& task = heaviest_task(input);
-    throw error("{}: task '{}' does not fit memory under {}: the fullest rank misses {} bytes of {}; lower max_length or global_batch_size, use more ranks, or a policy with one shared backbone",
-                input.workload.file.string(), task.name, choice.policy->name(), least_missing, capacity);
+    throw error(
+        "{}: task '{}' does not fit memory under {}: the fullest rank misses {} bytes of {}; lower max_length or "
+        "global_batch_size, use more ranks, or a policy with one shared backbone",
+        input.workload.file.string(), task.name, choice.policy->name(), least_missing, capacity);
   }
-  const std::vector<Violation> violations = verify(window_program(*best, window, 0), verify_context(*best, window, capacity));
+  const std::vector<Violation> violations =
+      verify(window_program(*best, window, 0), verify_context(*best, window, capacity));
   BRAID_CHECK(violations.empty(), "the plan breaks the rule '{}': {}", name(violations[0].rule), violations[0].message);
   Plan plan;
   plan.workload = input.workload;

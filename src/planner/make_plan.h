@@ -22,8 +22,8 @@ struct PlanningInput {
   Overrides overrides;
 };
 
-/// Plans one policy: places the layers, searches the number of microbatches for the least predicted step time among those
-/// that fit memory, and verifies the first window. Deterministic: it counts replays, not seconds.
+/// Plans one policy: places the layers, searches the number of microbatches for the least predicted step time among
+/// those that fit memory, and verifies the first window. Deterministic: it counts replays, not seconds.
 ///
 /// Throws Error when there are more stages than layers, more ranks than the cluster has, or when some task does not fit
 /// memory with any number of microbatches; the message names the task and the bytes it misses by.

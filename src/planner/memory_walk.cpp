@@ -13,10 +13,12 @@ Bytes largest_message(const Program& program, std::size_t channel, const costmod
   Bytes largest = 0;
   const StageProgram& sender = program.stages[static_cast<std::size_t>(program.channels[channel].from)];
   for (const Instruction& instruction : sender.instructions) {
-    if (is_send(instruction.kind) && static_cast<std::size_t>(instruction.channel) == channel) largest = std::max(largest, instruction.bytes);
+    if (is_send(instruction.kind) && static_cast<std::size_t>(instruction.channel) == channel)
+      largest = std::max(largest, instruction.bytes);
   }
   for (const MicrobatchId id : program.before.messages[channel]) {
-    largest = std::max(largest, program.microbatch(id).computed_tokens() * costmodel::message_bytes_per_token(backbone));
+    largest =
+        std::max(largest, program.microbatch(id).computed_tokens() * costmodel::message_bytes_per_token(backbone));
   }
   return largest;
 }

@@ -18,8 +18,8 @@ using StageOrder = std::vector<ComputeSlot>;
 /// All forwards, then all backwards, both in the order given (GPipe, Huang et al. 2019).
 StageOrder gpipe_order(std::span<const MicrobatchId> microbatches);
 
-/// One forward, one backward (PipeDream-Flush, Narayanan et al. 2021): stage `stage` of `stages` runs stages − stage − 1
-/// forwards ahead. The order is that of an endless stream cut to these microbatches.
+/// One forward, one backward (PipeDream-Flush, Narayanan et al. 2021): stage `stage` of `stages` runs stages − stage −
+/// 1 forwards ahead. The order is that of an endless stream cut to these microbatches.
 StageOrder one_forward_one_backward_order(std::span<const MicrobatchId> microbatches, int stage, int stages);
 
 /// Each microbatch forward and backward before the next begins.

@@ -9,7 +9,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe, PipelineTemplate::one_by_one};
+constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
+                                           PipelineTemplate::one_by_one};
 constexpr Padding kPaddings[] = {Padding::none, Padding::max_length, Padding::longest};
 constexpr Turns kTurns[] = {Turns::together, Turns::queued};
 
@@ -22,7 +23,8 @@ Enum named(const Node& node, std::string_view key, const Enum (&values)[N]) {
     if (name(value) == text) return value;
     names.push_back(name(value));
   }
-  throw node.at(key).error(fmt::format("'{}' is not a value of '{}'", text, key), fmt::format("give one of: {}", fmt::join(names, ", ")));
+  throw node.at(key).error(fmt::format("'{}' is not a value of '{}'", text, key),
+                           fmt::format("give one of: {}", fmt::join(names, ", ")));
 }
 
 Json deployment_json(const FixedPlan& fixed) {
@@ -64,8 +66,10 @@ Prediction predicted_from(const Node& node) {
   predicted.data_tokens_per_second = node.number_at("data_tokens_per_second");
   predicted.bubble_ratio = node.number_at("bubble_ratio");
   predicted.gpu_utilization = node.number_at("gpu_utilization");
-  for (const Node& share : node.at("stage_busy_share").sequence("stage_busy_share")) predicted.stage_busy_share.push_back(share.as_number("stage_busy_share"));
-  for (const Node& bytes : node.at("peak_memory_bytes").sequence("peak_memory_bytes")) predicted.peak_memory_bytes.push_back(bytes.as_integer("peak_memory_bytes", 0));
+  for (const Node& share : node.at("stage_busy_share").sequence("stage_busy_share"))
+    predicted.stage_busy_share.push_back(share.as_number("stage_busy_share"));
+  for (const Node& bytes : node.at("peak_memory_bytes").sequence("peak_memory_bytes"))
+    predicted.peak_memory_bytes.push_back(bytes.as_integer("peak_memory_bytes", 0));
   predicted.extrapolated_share = node.number_at("extrapolated_share");
   return predicted;
 }
@@ -76,14 +80,18 @@ ReplicaShape replica_from(const Node& node, std::int64_t layer_count) {
   replica.tp = static_cast<std::int32_t>(node.integer_at("tp", 1, 1 << 20));
   std::int64_t next = 0;
   for (const Node& range : node.at("layers").sequence("layers")) {
-    if (range.sequence("layers").size() != 2) throw range.error("a stage's layers are not [first, last)", "make the plan again");
+    if (range.sequence("layers").size() != 2)
+      throw range.error("a stage's layers are not [first, last)", "make the plan again");
     const std::int64_t first = range.items[0].as_integer("layers", 0, layer_count);
     const std::int64_t last = range.items[1].as_integer("layers", first + 1, layer_count);
-    if (first != next) throw range.error(fmt::format("layer {} follows layer {}", first, next - 1), "make the plan again");
+    if (first != next)
+      throw range.error(fmt::format("layer {} follows layer {}", first, next - 1), "make the plan again");
     replica.layers.push_back({static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)});
     next = last;
   }
-  if (next != layer_count) throw node.at("layers").error(fmt::format("the stages hold {} of {} layers", next, layer_count), "make the plan again");
+  if (next != layer_count)
+    throw node.at("layers").error(fmt::format("the stages hold {} of {} layers", next, layer_count),
+                                  "make the plan again");
   return replica;
 }
 
@@ -92,7 +100,8 @@ std::vector<std::vector<Number>> index_lists(const Node& node, std::string_view 
   std::vector<std::vector<Number>> lists;
   for (const Node& list : node.at(key).sequence(key)) {
     std::vector<Number>& indices = lists.emplace_back();
-    for (const Node& index : list.sequence(key)) indices.push_back(static_cast<Number>(index.as_integer(key, 0, count - 1)));
+    for (const Node& index : list.sequence(key))
+      indices.push_back(static_cast<Number>(index.as_integer(key, 0, count - 1)));
   }
   return lists;
 }
@@ -107,7 +116,8 @@ std::vector<std::vector<TaskIndex>> htasks_from(const Node& node, const workload
       for (std::size_t t = 0; t < workload.tasks.size(); ++t) {
         if (workload.tasks[t].name == text) found = static_cast<TaskIndex>(t);
       }
-      if (found == kNone) throw item.error(fmt::format("task '{}' is not in the plan's workload", text), "make the plan again");
+      if (found == kNone)
+        throw item.error(fmt::format("task '{}' is not in the plan's workload", text), "make the plan again");
       htask.push_back(found);
     }
   }
@@ -118,18 +128,24 @@ std::vector<std::vector<TaskIndex>> htasks_from(const Node& node, const workload
 
 std::string_view name(PipelineTemplate pipeline) {
   switch (pipeline) {
-    case PipelineTemplate::gpipe: return "gpipe";
-    case PipelineTemplate::one_by_one: return "one-by-one";
-    case PipelineTemplate::one_forward_one_backward: break;
+    case PipelineTemplate::gpipe:
+      return "gpipe";
+    case PipelineTemplate::one_by_one:
+      return "one-by-one";
+    case PipelineTemplate::one_forward_one_backward:
+      break;
   }
   return "1f1b";
 }
 
 std::string_view name(Padding padding) {
   switch (padding) {
-    case Padding::max_length: return "max_length";
-    case Padding::longest: return "longest";
-    case Padding::none: break;
+    case Padding::max_length:
+      return "max_length";
+    case Padding::longest:
+      return "longest";
+    case Padding::none:
+      break;
   }
   return "none";
 }
@@ -178,22 +194,43 @@ std::string to_json(const Plan& plan) {
                       {"backbone_copies", plan.fixed.backbone_copies}};
   json["predicted"] = predicted_json(plan.predicted);
   json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds}, {"binds", plan.lower_bound.binds}};
-  json["gap"] = plan.lower_bound.step_seconds > 0 ? plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1 : 0.0;
+  json["gap"] =
+      plan.lower_bound.step_seconds > 0 ? plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1 : 0.0;
   json["meta"] = {{"planning_seconds", plan.planning_seconds}};
   return json.dump(1) + "\n";
 }
 
+namespace {
+
+/// A plan's parts belong together: one edited by hand would be run with the others' predictions.
+void check_embedded_hashes(const Node& node, const Plan& plan) {
+  const Node& hashes = node.at("hashes");
+  for (const auto& [what, text] : {std::pair("workload", workload::to_json(plan.workload)),
+                                   std::pair("cluster", workload::to_json(plan.cluster)),
+                                   std::pair("profile", costmodel::to_json(plan.profile))}) {
+    if (hashes.string_at(what) != hash_bytes(text)) {
+      throw node.at(what).error(fmt::format("the {} in this plan was changed after planning", what),
+                                "change its own file and plan again with `braid plan`");
+    }
+  }
+}
+
+}  // namespace
+
 Plan read_plan(const std::filesystem::path& path) {
   const Node node = read_json(path);
-  if (!node.is_map() || !node.find("format") || !node.find("policy")) throw node.error("this is not a plan", "give what `braid plan --out` wrote");
+  if (!node.is_map() || !node.find("format") || !node.find("policy"))
+    throw node.error("this is not a plan", "give what `braid plan --out` wrote");
   if (node.integer_at("format") != 1) throw node.at("format").error("unknown format", "this build reads format 1");
   Plan plan;
   plan.workload = workload::workload_from(node.at("workload"));
   plan.cluster = workload::cluster_from(node.at("cluster"));
   plan.profile = costmodel::profile_from(node.at("profile"));
   plan.policy = node.at("policy").string_at("name");
-  for (const auto& [key, value] : node.at("policy").at("options").fields) plan.options.emplace_back(key, value.as_string(key));
-  for (const Node& replica : node.at("deployment").sequence("deployment")) plan.fixed.deployment.push_back(replica_from(replica, plan.workload.backbone.layers));
+  for (const auto& [key, value] : node.at("policy").at("options").fields)
+    plan.options.emplace_back(key, value.as_string(key));
+  for (const Node& replica : node.at("deployment").sequence("deployment"))
+    plan.fixed.deployment.push_back(replica_from(replica, plan.workload.backbone.layers));
   plan.fixed.htasks = htasks_from(node, plan.workload);
   plan.fixed.buckets = index_lists<std::int32_t>(node, "buckets", static_cast<std::int64_t>(plan.fixed.htasks.size()));
   plan.fixed.chunk_size = node.integer_at("chunk_size", 0);
@@ -205,7 +242,9 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);
   plan.predicted = predicted_from(node.at("predicted"));
   plan.lower_bound = {node.at("lower_bound").number_at("step_seconds"), node.at("lower_bound").string_at("binds")};
-  for (const auto& [file, hash] : node.at("hashes").at("files").fields) plan.data_hashes.emplace_back(file, hash.as_string(file));
+  for (const auto& [file, hash] : node.at("hashes").at("files").fields)
+    plan.data_hashes.emplace_back(file, hash.as_string(file));
+  check_embedded_hashes(node, plan);
   if (const Node* meta = node.find("meta")) plan.planning_seconds = meta->number_or("planning_seconds", 0.0);
   return plan;
 }
@@ -213,24 +252,28 @@ Plan read_plan(const std::filesystem::path& path) {
 std::vector<std::pair<std::string, std::string>> data_hashes(const workload::Workload& workload) {
   std::vector<std::pair<std::string, std::string>> hashes;
   const auto add = [&](const std::filesystem::path& file) { hashes.emplace_back(file.string(), hash_file(file)); };
-  if (!workload.backbone_folder.empty()) {
+  // Weights, shapes and tokenizers.
+  const auto add_folder = [&](const std::filesystem::path& folder) {
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator(workload.backbone_folder)) {
-      const std::filesystem::path& file = entry.path();
-      if (file.extension() == ".safetensors" || file.filename() == "config.json") files.push_back(file);
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension == ".safetensors" || extension == ".json" || extension == ".model") files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
     for (const std::filesystem::path& file : files) add(file);
-  }
+  };
+  if (!workload.backbone_folder.empty()) add_folder(workload.backbone_folder);
   for (const workload::Task& task : workload.tasks) {
     if (!task.dataset.empty()) add(task.dataset);
+    if (!task.init_from.empty()) add_folder(task.init_from);
   }
   return hashes;
 }
 
 void check_data_hashes(const Plan& plan) {
   for (const auto& [file, hash] : plan.data_hashes) {
-    if (hash_file(file) != hash) throw error("{}: has changed since the plan was made; make the plan again with `braid plan`", file);
+    if (hash_file(file) != hash)
+      throw error("{}: has changed since the plan was made; make the plan again with `braid plan`", file);
   }
 }
 

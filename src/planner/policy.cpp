@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 
@@ -20,22 +21,28 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 std::vector<std::string> describe(const std::vector<PolicyOption>& options) {
   std::vector<std::string> lines;
-  for (const PolicyOption& option : options) lines.push_back(fmt::format("{}={}", option.name, fmt::join(option.values, "|")));
+  for (const PolicyOption& option : options)
+    lines.push_back(fmt::format("{}={}", option.name, fmt::join(option.values, "|")));
   return lines;
 }
 
-void set_option(const Policy& policy, std::string_view setting, OptionValues& values) {
+void set_option(const Policy& policy, std::string_view setting, std::set<std::string_view>& given,
+                OptionValues& values) {
   const auto equals = setting.find('=');
   const std::string_view key = setting.substr(0, equals);
   const std::vector<PolicyOption> options = policy.options();
-  const auto option = std::find_if(options.begin(), options.end(), [&](const PolicyOption& candidate) { return candidate.name == key; });
+  const auto option = std::find_if(options.begin(), options.end(),
+                                   [&](const PolicyOption& candidate) { return candidate.name == key; });
   if (option == options.end() || equals == std::string_view::npos) {
-    throw error("policy {} has no option '{}'; its options: {}", policy.name(), setting, fmt::join(describe(options), ", "));
+    throw error("policy {} has no option '{}'; its options: {}", policy.name(), setting,
+                fmt::join(describe(options), ", "));
   }
   const std::string_view value = setting.substr(equals + 1);
   if (std::find(option->values.begin(), option->values.end(), value) == option->values.end()) {
-    throw error("policy {}: '{}' is not a value of {}; give one of: {}", policy.name(), value, key, fmt::join(option->values, ", "));
+    throw error("policy {}: '{}' is not a value of {}; give one of: {}", policy.name(), value, key,
+                fmt::join(option->values, ", "));
   }
+  if (!given.insert(key).second) throw error("policy {}: option {} is given twice; keep one", policy.name(), key);
   for (auto& [name, current] : values) {
     if (name == key) current = value;
   }
@@ -64,8 +71,10 @@ PolicyChoice parse_policy(std::string_view text) {
     if (policy->name() == parts[0]) choice.policy = policy.get();
   }
   if (!choice.policy) throw error("unknown policy '{}'; known: {}", parts[0], fmt::join(names, ", "));
-  for (const PolicyOption& option : choice.policy->options()) choice.options.emplace_back(option.name, option.values.front());
-  for (std::size_t i = 1; i < parts.size(); ++i) set_option(*choice.policy, parts[i], choice.options);
+  for (const PolicyOption& option : choice.policy->options())
+    choice.options.emplace_back(option.name, option.values.front());
+  std::set<std::string_view> given;
+  for (std::size_t i = 1; i < parts.size(); ++i) set_option(*choice.policy, parts[i], given, choice.options);
   return choice;
 }
 
@@ -76,7 +85,8 @@ std::vector<PolicyChoice> parse_policies(std::string_view text) {
 }
 
 const std::string& value_of(const OptionValues& options, std::string_view name) {
-  const auto found = std::find_if(options.begin(), options.end(), [&](const auto& option) { return option.first == name; });
+  const auto found =
+      std::find_if(options.begin(), options.end(), [&](const auto& option) { return option.first == name; });
   BRAID_CHECK(found != options.end(), "option {} was not resolved", name);
   return found->second;
 }

@@ -10,7 +10,8 @@ namespace {
 /// Windows in which every task takes kPredictedSteps steps.
 std::int64_t windows_to_predict(const FixedPlan& fixed) {
   static_assert(kPredictedSteps == kQueuedTurn);
-  return fixed.turns == Turns::queued ? kPredictedSteps * static_cast<std::int64_t>(fixed.htasks.size()) : kPredictedSteps;
+  return fixed.turns == Turns::queued ? kPredictedSteps * static_cast<std::int64_t>(fixed.htasks.size())
+                                      : kPredictedSteps;
 }
 
 bool holds_first_step(const FixedPlan& fixed, std::int64_t window) {
@@ -44,12 +45,14 @@ std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& ti
   std::vector<Nanoseconds> busy(program.stages.size(), 0);
   for (const Event& event : timeline.events) {
     const StageProgram& stage = program.stages[static_cast<std::size_t>(event.stage)];
-    if (event.stream == Stream::compute && event.rank == stage.ranks.front()) busy[static_cast<std::size_t>(event.stage)] += event.end - event.start;
+    if (event.stream == Stream::compute && event.rank == stage.ranks.front())
+      busy[static_cast<std::size_t>(event.stage)] += event.end - event.start;
   }
   return busy;
 }
 
-Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costmodel::CostModel& cost, const Judge& judge) {
+Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costmodel::CostModel& cost,
+                   const Judge& judge) {
   WindowInput endless = input;
   endless.endless = true;
   const std::vector<costmodel::AdapterShape> adapters = adapters_of(input.workload);
@@ -78,7 +81,8 @@ Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costm
     prediction.peak_memory_bytes.resize(std::max(prediction.peak_memory_bytes.size(), std::size_t{1}));
     for (std::size_t s = 0; s < memories.size(); ++s) {
       for (const std::int32_t rank : program.stages[s].ranks) {
-        prediction.peak_memory_bytes.resize(std::max(prediction.peak_memory_bytes.size(), static_cast<std::size_t>(rank) + 1));
+        prediction.peak_memory_bytes.resize(
+            std::max(prediction.peak_memory_bytes.size(), static_cast<std::size_t>(rank) + 1));
         Bytes& peak = prediction.peak_memory_bytes[static_cast<std::size_t>(rank)];
         peak = std::max(peak, memories[s].peak());
         ++ranks;
@@ -97,14 +101,16 @@ Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costm
     prediction.stage_busy_share.push_back(seconds(time) / span);
   }
   prediction.bubble_ratio = 1 - busy / (ranks * span);
-  if (cost.profile().peak_flops > 0) prediction.gpu_utilization = totals.flops / (ranks * span * cost.profile().peak_flops);
+  if (cost.profile().peak_flops > 0)
+    prediction.gpu_utilization = totals.flops / (ranks * span * cost.profile().peak_flops);
   if (totals.work.seconds > 0) prediction.extrapolated_share = totals.work.extrapolated_seconds / totals.work.seconds;
   return prediction;
 }
 
 LowerBound busiest_stage_bound(const Prediction& prediction) {
   const auto busiest = std::max_element(prediction.stage_busy_share.begin(), prediction.stage_busy_share.end());
-  return {prediction.step_seconds * *busiest, fmt::format("compute of stage {}", busiest - prediction.stage_busy_share.begin())};
+  return {prediction.step_seconds * *busiest,
+          fmt::format("compute of stage {}", busiest - prediction.stage_busy_share.begin())};
 }
 
 }  // namespace braid::planner

@@ -8,7 +8,8 @@
 namespace braid::planner {
 
 /// What a fixed plan is predicted to do in mid-stream, told by replaying `kPredictedSteps` steps of every task.
-Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costmodel::CostModel& cost, const Judge& judge);
+Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costmodel::CostModel& cost,
+                   const Judge& judge);
 inline constexpr std::int64_t kPredictedSteps = 8;
 
 /// Sums that throughput is made of, over the microbatches of a Program.

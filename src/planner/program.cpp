@@ -15,8 +15,8 @@ std::int64_t Microbatch::computed_tokens() const {
 
 std::string_view name(Kind kind) {
   constexpr std::array<std::string_view, kKindCount> kNames = {
-      "Forward",    "Backward",     "SendActivation", "SendGradient", "RecvActivation", "RecvGradient",
-      "Collective", "SyncAdapter", "ReduceNorm",     "Step",         "Noop"};
+      "Forward",     "Backward",   "SendActivation", "SendGradient", "RecvActivation", "RecvGradient", "Collective",
+      "SyncAdapter", "ReduceNorm", "Step",           "Noop"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -40,8 +40,9 @@ InstructionId StageProgram::append(Instruction instruction, std::span<const Inst
 }
 
 const Microbatch& Program::microbatch(MicrobatchId id) const {
-  const auto found = std::lower_bound(microbatches.begin(), microbatches.end(), id,
-                                      [](const Microbatch& microbatch, MicrobatchId key) { return microbatch.id < key; });
+  const auto found =
+      std::lower_bound(microbatches.begin(), microbatches.end(), id,
+                       [](const Microbatch& microbatch, MicrobatchId key) { return microbatch.id < key; });
   BRAID_CHECK(found != microbatches.end() && found->id == id, "no microbatch {}", id);
   return *found;
 }

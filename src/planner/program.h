@@ -26,8 +26,8 @@ struct LayerRange {
   bool operator==(const LayerRange&) const = default;
 };
 
-/// Tokens [begin, end) of one sample in one microbatch. With begin > 0 it reads the keys and values that earlier segments
-/// of that sample stored.
+/// Tokens [begin, end) of one sample in one microbatch. With begin > 0 it reads the keys and values that earlier
+/// segments of that sample stored.
 struct Segment {
   TaskIndex task = 0;
   std::int64_t global_batch = 0;  ///< which of the task's global batches, from 0: one step each
@@ -77,8 +77,12 @@ enum class Collective : std::uint8_t { none, all_reduce, reduce_scatter, all_gat
 std::string_view name(Kind kind);
 std::string_view name(Stream stream);
 
-inline bool is_send(Kind kind) { return kind == Kind::send_activation || kind == Kind::send_gradient; }
-inline bool is_recv(Kind kind) { return kind == Kind::recv_activation || kind == Kind::recv_gradient; }
+inline bool is_send(Kind kind) {
+  return kind == Kind::send_activation || kind == Kind::send_gradient;
+}
+inline bool is_recv(Kind kind) {
+  return kind == Kind::recv_activation || kind == Kind::recv_gradient;
+}
 /// Ranks meet in a group: nobody leaves before the last has come.
 inline bool is_grouped(Kind kind) {
   return kind == Kind::collective || kind == Kind::sync_adapter || kind == Kind::reduce_norm;
@@ -135,7 +139,8 @@ struct StageProgram {
     return {parts.data() + instruction.parts.first, instruction.parts.count};
   }
   /// Appends and returns the id. Waits must name earlier instructions, of this slice or of an earlier one.
-  InstructionId append(Instruction instruction, std::span<const InstructionId> waited, std::span<const Part> computed = {});
+  InstructionId append(Instruction instruction, std::span<const InstructionId> waited,
+                       std::span<const Part> computed = {});
 };
 
 /// A one-way path between two stages; messages come out as they went in.

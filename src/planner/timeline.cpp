@@ -19,13 +19,16 @@ Nanoseconds Timeline::end() const {
 void append_window(const Program& program, const Timeline& ran, Program& joined, Timeline& timeline) {
   if (joined.stages.empty()) {
     joined = program;
-    for (StageProgram& stage : joined.stages) stage = StageProgram{stage.replica, stage.stage, stage.layers, stage.has_embedding, stage.has_head, stage.ranks, 0, {}, {}, {}};
+    for (StageProgram& stage : joined.stages)
+      stage = StageProgram{
+          stage.replica, stage.stage, stage.layers, stage.has_embedding, stage.has_head, stage.ranks, 0, {}, {}, {}};
     joined.microbatches.clear();
   }
   const Nanoseconds offset = timeline.end();
   for (Event event : ran.events) {
     const auto stage = static_cast<std::size_t>(event.stage);
-    event.instruction += static_cast<InstructionId>(joined.stages[stage].instructions.size()) - program.stages[stage].first_id;
+    event.instruction +=
+        static_cast<InstructionId>(joined.stages[stage].instructions.size()) - program.stages[stage].first_id;
     event.start += offset;
     event.end += offset;
     timeline.events.push_back(event);
@@ -36,7 +39,8 @@ void append_window(const Program& program, const Timeline& ran, Program& joined,
   }
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& source = program.stages[s];
-    for (const Instruction& instruction : source.instructions) joined.stages[s].append(instruction, {}, source.parts_of(instruction));
+    for (const Instruction& instruction : source.instructions)
+      joined.stages[s].append(instruction, {}, source.parts_of(instruction));
   }
   joined.microbatches.insert(joined.microbatches.end(), program.microbatches.begin(), program.microbatches.end());
 }

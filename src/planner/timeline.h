@@ -63,8 +63,9 @@ using Judge = std::function<Timeline(const Program&, const Durations&)>;
 /// `timeline` grow. The joined Program is for reading only; its ids are counted anew.
 void append_window(const Program& program, const Timeline& ran, Program& joined, Timeline& timeline);
 
-/// Chrome's trace format, which Perfetto reads: process = rank, thread = stream, an arrow from each send to its receive,
-/// memory as a counter.
-void write_trace(const Program& program, const Timeline& timeline, std::span<const std::string> task_names, std::ostream& out);
+/// Chrome's trace format, which Perfetto reads: process = rank, thread = stream, an arrow from each send to its
+/// receive, memory as a counter.
+void write_trace(const Program& program, const Timeline& timeline, std::span<const std::string> task_names,
+                 std::ostream& out);
 
 }  // namespace braid::planner

@@ -1,11 +1,11 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
 #include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/timeline.h"
 
@@ -23,7 +23,8 @@ std::string microseconds(Nanoseconds time) {
 
 class TraceWriter {
  public:
-  TraceWriter(const Program& program, const Timeline& timeline, std::span<const std::string> task_names, std::ostream& out)
+  TraceWriter(const Program& program, const Timeline& timeline, std::span<const std::string> task_names,
+              std::ostream& out)
       : program_(program), timeline_(timeline), task_names_(task_names), out_(out) {}
 
   void write() {
@@ -31,7 +32,8 @@ class TraceWriter {
     name_rows();
     for (const Event& event : timeline_.events) write_event(event);
     for (const MemorySample& sample : timeline_.memory) {
-      line(fmt::format(R"({{"ph": "C", "name": "memory", "pid": {}, "ts": {}, "args": {{"bytes": {}}}}})", sample.rank, microseconds(sample.time), sample.bytes));
+      line(fmt::format(R"({{"ph": "C", "name": "memory", "pid": {}, "ts": {}, "args": {{"bytes": {}}}}})", sample.rank,
+                       microseconds(sample.time), sample.bytes));
     }
     out_ << "\n]}\n";
   }
@@ -46,12 +48,15 @@ class TraceWriter {
     std::set<std::pair<std::int32_t, Stream>> rows;
     for (const Event& event : timeline_.events) {
       if (rows.insert({event.rank, event.stream}).second) {
-        line(fmt::format(R"({{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}}}})", event.rank, static_cast<int>(event.stream), name(event.stream)));
+        line(fmt::format(R"({{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}}}})",
+                         event.rank, static_cast<int>(event.stream), name(event.stream)));
       }
     }
     for (const StageProgram& stage : program_.stages) {
       for (const std::int32_t rank : stage.ranks) {
-        line(fmt::format(R"({{"ph": "M", "name": "process_name", "pid": {}, "args": {{"name": "rank {}: replica {} stage {}"}}}})", rank, rank, stage.replica, stage.stage));
+        line(fmt::format(
+            R"({{"ph": "M", "name": "process_name", "pid": {}, "args": {{"name": "rank {}: replica {} stage {}"}}}})",
+            rank, rank, stage.replica, stage.stage));
       }
     }
   }
@@ -83,18 +88,25 @@ class TraceWriter {
       if (microbatch != kNone) {
         const std::string tasks = tasks_of(microbatch);
         label += " " + tasks;
-        arguments += fmt::format(R"(, "microbatch": {}, "tasks": {}, "tokens": {})", microbatch, json_text(tasks), program_.microbatch(microbatch).computed_tokens());
+        arguments += fmt::format(R"(, "microbatch": {}, "tasks": {}, "tokens": {})", microbatch, json_text(tasks),
+                                 program_.microbatch(microbatch).computed_tokens());
       }
       if (instruction->task != kNone) label += " " + task_names_[static_cast<std::size_t>(instruction->task)];
       if (instruction->bytes > 0) arguments += fmt::format(R"(, "bytes": {})", instruction->bytes);
     }
-    line(fmt::format(R"({{"ph": "X", "name": {}, "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}}}})", json_text(label), name(event.kind), event.rank,
-                     static_cast<int>(event.stream), microseconds(event.start), microseconds(event.end - event.start), arguments));
+    line(fmt::format(
+        R"({{"ph": "X", "name": {}, "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}}}})",
+        json_text(label), name(event.kind), event.rank, static_cast<int>(event.stream), microseconds(event.start),
+        microseconds(event.end - event.start), arguments));
     if (!instruction || instruction->channel == kNone) return;
-    const std::string flow = fmt::format("{}-{}-{}", instruction->channel, microbatch, event.rank - program_.stages[static_cast<std::size_t>(event.stage)].ranks.front());
+    const std::string flow =
+        fmt::format("{}-{}-{}", instruction->channel, microbatch,
+                    event.rank - program_.stages[static_cast<std::size_t>(event.stage)].ranks.front());
     const bool sends = is_send(event.kind);
-    line(fmt::format(R"({{"ph": "{}", "name": "message", "cat": "message", "id": {}, "pid": {}, "tid": {}, "ts": {}{}}})", sends ? "s" : "f", json_text(flow), event.rank,
-                     static_cast<int>(event.stream), microseconds(sends ? event.start : event.end), sends ? "" : R"(, "bp": "e")"));
+    line(fmt::format(
+        R"({{"ph": "{}", "name": "message", "cat": "message", "id": {}, "pid": {}, "tid": {}, "ts": {}{}}})",
+        sends ? "s" : "f", json_text(flow), event.rank, static_cast<int>(event.stream),
+        microseconds(sends ? event.start : event.end), sends ? "" : R"(, "bp": "e")"));
   }
 
   const Program& program_;
@@ -106,7 +118,8 @@ class TraceWriter {
 
 }  // namespace
 
-void write_trace(const Program& program, const Timeline& timeline, std::span<const std::string> task_names, std::ostream& out) {
+void write_trace(const Program& program, const Timeline& timeline, std::span<const std::string> task_names,
+                 std::ostream& out) {
   TraceWriter(program, timeline, task_names, out).write();
 }
 

@@ -39,7 +39,8 @@ void verify_deadlock(const Program& program, std::vector<Violation>& violations)
   std::string circle;
   for (const DependencyGraph::Place& place : graph.circle()) {
     const StageProgram& stage = program.stages[static_cast<std::size_t>(place.stage)];
-    circle += fmt::format("{}stage {} {} {}", circle.empty() ? "" : ", ", place.stage, name(stage.instructions[place.position].kind), stage.first_id + place.position);
+    circle += fmt::format("{}stage {} {} {}", circle.empty() ? "" : ", ", place.stage,
+                          name(stage.instructions[place.position].kind), stage.first_id + place.position);
   }
   violations.push_back({Rule::deadlock, "these wait for each other in a circle: " + circle});
 }
@@ -49,9 +50,12 @@ void verify_memory(const Program& program, const VerifyContext& context, std::ve
   const std::vector<StageMemory> memories = walk_memory(program, context.memory);
   for (std::size_t s = 0; s < memories.size(); ++s) {
     if (memories[s].peak() <= context.capacity) continue;
-    violations.push_back({Rule::memory, fmt::format("replica {} stage {} needs {} bytes, {} more than a rank has (backbone {}, adapters {}, activations {}, messages {})",
-                                                    program.stages[s].replica, program.stages[s].stage, memories[s].peak(), memories[s].peak() - context.capacity,
-                                                    memories[s].backbone, memories[s].adapters, memories[s].activations, memories[s].messages)});
+    violations.push_back(
+        {Rule::memory, fmt::format("replica {} stage {} needs {} bytes, {} more than a rank has (backbone {}, adapters "
+                                   "{}, activations {}, messages {})",
+                                   program.stages[s].replica, program.stages[s].stage, memories[s].peak(),
+                                   memories[s].peak() - context.capacity, memories[s].backbone, memories[s].adapters,
+                                   memories[s].activations, memories[s].messages)});
   }
 }
 

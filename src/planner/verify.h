@@ -44,8 +44,8 @@ struct VerifyContext {
   Bytes capacity = 0;  ///< of one rank; 0: not checked
 };
 
-/// The rules that `program` breaks; empty when it is good. Trusts nothing that lowering or cutting knows: reads the lists
-/// and the boundaries alone.
+/// The rules that `program` breaks; empty when it is good. Trusts nothing that lowering or cutting knows: reads the
+/// lists and the boundaries alone.
 std::vector<Violation> verify(const Program& program, const VerifyContext& context);
 
 namespace detail {

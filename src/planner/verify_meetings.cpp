@@ -21,8 +21,9 @@ bool in_range(std::int64_t index, std::size_t size) {
 }
 
 bool has_microbatch(const Program& program, MicrobatchId id) {
-  const auto found = std::lower_bound(program.microbatches.begin(), program.microbatches.end(), id,
-                                      [](const Microbatch& microbatch, MicrobatchId key) { return microbatch.id < key; });
+  const auto found =
+      std::lower_bound(program.microbatches.begin(), program.microbatches.end(), id,
+                       [](const Microbatch& microbatch, MicrobatchId key) { return microbatch.id < key; });
   return found != program.microbatches.end() && found->id == id;
 }
 
@@ -41,7 +42,8 @@ std::size_t first_waiter(const StageProgram& stage, InstructionId id, bool (*wan
 using Meeting = std::tuple<Kind, Collective, TaskIndex, std::int64_t, std::int32_t, std::int32_t>;
 
 Meeting meeting_of(const Instruction& instruction) {
-  return {instruction.kind, instruction.collective, instruction.task, instruction.global_batch, instruction.layers.first, instruction.layers.last};
+  return {instruction.kind,         instruction.collective,   instruction.task,
+          instruction.global_batch, instruction.layers.first, instruction.layers.last};
 }
 
 std::string describe(const Meeting& meeting) {
@@ -67,7 +69,8 @@ void verify_ids(const Program& program, std::vector<Violation>& violations) {
         }
       }
       for (const Part& part : stage.parts_of(instruction)) {
-        if (!has_microbatch(program, part.microbatch)) bad(s, i, fmt::format("names microbatch {}, which does not exist", part.microbatch));
+        if (!has_microbatch(program, part.microbatch))
+          bad(s, i, fmt::format("names microbatch {}, which does not exist", part.microbatch));
       }
       const bool computes = instruction.kind == Kind::forward || instruction.kind == Kind::backward;
       if (computes && instruction.parts.count == 0) bad(s, i, "computes nothing");
@@ -80,9 +83,12 @@ void verify_ids(const Program& program, std::vector<Violation>& violations) {
         }
         if (!has_microbatch(program, instruction.microbatch)) bad(s, i, "carries no microbatch");
       }
-      if (is_grouped(instruction.kind) && !in_range(instruction.group, program.groups.size())) bad(s, i, "names no group");
-      const bool of_task = instruction.kind == Kind::step || instruction.kind == Kind::sync_adapter || instruction.kind == Kind::reduce_norm;
-      if (of_task && !in_range(instruction.task, static_cast<std::size_t>(program.task_count))) bad(s, i, "names no task");
+      if (is_grouped(instruction.kind) && !in_range(instruction.group, program.groups.size()))
+        bad(s, i, "names no group");
+      const bool of_task = instruction.kind == Kind::step || instruction.kind == Kind::sync_adapter ||
+                           instruction.kind == Kind::reduce_norm;
+      if (of_task && !in_range(instruction.task, static_cast<std::size_t>(program.task_count)))
+        bad(s, i, "names no task");
     }
   }
 }
@@ -92,22 +98,30 @@ void verify_messages(const Program& program, std::vector<Violation>& violations)
   std::vector<std::vector<MicrobatchId>> received(program.channels.size());
   for (const StageProgram& stage : program.stages) {
     for (const Instruction& instruction : stage.instructions) {
-      if (is_send(instruction.kind)) sent[static_cast<std::size_t>(instruction.channel)].push_back(instruction.microbatch);
-      if (is_recv(instruction.kind)) received[static_cast<std::size_t>(instruction.channel)].push_back(instruction.microbatch);
+      if (is_send(instruction.kind))
+        sent[static_cast<std::size_t>(instruction.channel)].push_back(instruction.microbatch);
+      if (is_recv(instruction.kind))
+        received[static_cast<std::size_t>(instruction.channel)].push_back(instruction.microbatch);
     }
   }
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
-    const auto ends = fmt::format("channel {} from stage {} to stage {}", c, program.channels[c].from, program.channels[c].to);
+    const auto ends =
+        fmt::format("channel {} from stage {} to stage {}", c, program.channels[c].from, program.channels[c].to);
     for (std::size_t i = 0; i < received[c].size(); ++i) {
       if (i >= sent[c].size()) {
-        violations.push_back({Rule::messages, fmt::format("{}: the receive of microbatch {} has no send", ends, received[c][i])});
+        violations.push_back(
+            {Rule::messages, fmt::format("{}: the receive of microbatch {} has no send", ends, received[c][i])});
       } else if (sent[c][i] != received[c][i]) {
-        violations.push_back({Rule::messages, fmt::format("{}: microbatch {} is received where {} was sent", ends, received[c][i], sent[c][i])});
+        violations.push_back({Rule::messages, fmt::format("{}: microbatch {} is received where {} was sent", ends,
+                                                          received[c][i], sent[c][i])});
       }
     }
-    const std::vector<MicrobatchId> left(sent[c].begin() + static_cast<std::ptrdiff_t>(std::min(received[c].size(), sent[c].size())), sent[c].end());
+    const std::vector<MicrobatchId> left(
+        sent[c].begin() + static_cast<std::ptrdiff_t>(std::min(received[c].size(), sent[c].size())), sent[c].end());
     if (left != program.after.messages[c] && received[c].size() <= sent[c].size()) {
-      violations.push_back({Rule::messages, fmt::format("{}: {} messages are sent and never received, the boundary has {}", ends, left.size(), program.after.messages[c].size())});
+      violations.push_back(
+          {Rule::messages, fmt::format("{}: {} messages are sent and never received, the boundary has {}", ends,
+                                       left.size(), program.after.messages[c].size())});
     }
   }
   if (!violations.empty()) return;
@@ -131,9 +145,13 @@ void verify_messages(const Program& program, std::vector<Violation>& violations)
           const Instruction& source = stage.instructions[static_cast<std::size_t>(waited - stage.first_id)];
           waits |= source.kind == recv && source.microbatch == part.microbatch;
         }
-        if (!waits) violations.push_back({Rule::messages, place(program, s, i) + fmt::format(" does not wait for {} of microbatch {}", name(recv), part.microbatch)});
+        if (!waits)
+          violations.push_back(
+              {Rule::messages, place(program, s, i) +
+                                   fmt::format(" does not wait for {} of microbatch {}", name(recv), part.microbatch)});
       }
-      const bool awaited_later = std::binary_search(program.after.stages[s].awaited.begin(), program.after.stages[s].awaited.end(), id);
+      const bool awaited_later =
+          std::binary_search(program.after.stages[s].awaited.begin(), program.after.stages[s].awaited.end(), id);
       if (gives_output && !awaited_later && first_waiter(stage, id, &is_send) == stage.instructions.size()) {
         violations.push_back({Rule::messages, place(program, s, i) + " has a result that is never sent on"});
       }
@@ -159,13 +177,16 @@ void verify_groups(const Program& program, std::vector<Violation>& violations) {
       if (m == 0) first = meetings;
       for (std::size_t i = 0; i < std::min(first.size(), meetings.size()); ++i) {
         if (first[i] == meetings[i]) continue;
-        violations.push_back({Rule::groups, fmt::format("group {}: collectives cross, stage {} issues {} where stage {} issues {}", g, member,
-                                                        describe(meetings[i]), program.groups[g].stages[0], describe(first[i]))});
+        violations.push_back(
+            {Rule::groups,
+             fmt::format("group {}: collectives cross, stage {} issues {} where stage {} issues {}", g, member,
+                         describe(meetings[i]), program.groups[g].stages[0], describe(first[i]))});
         break;
       }
       if (first.size() != meetings.size()) {
-        violations.push_back({Rule::groups, fmt::format("group {}: stage {} comes to {} meetings, stage {} to {}", g, member, meetings.size(),
-                                                        program.groups[g].stages[0], first.size())});
+        violations.push_back(
+            {Rule::groups, fmt::format("group {}: stage {} comes to {} meetings, stage {} to {}", g, member,
+                                       meetings.size(), program.groups[g].stages[0], first.size())});
       }
     }
   }
@@ -176,7 +197,8 @@ void verify_groups(const Program& program, std::vector<Violation>& violations) {
       if (!is_grouped(instruction.kind)) continue;
       const std::vector<StageIndex>& members = program.groups[static_cast<std::size_t>(instruction.group)].stages;
       if (std::find(members.begin(), members.end(), static_cast<StageIndex>(s)) == members.end()) {
-        violations.push_back({Rule::groups, place(program, s, i) + fmt::format(" meets in group {}, which it is not in", instruction.group)});
+        violations.push_back({Rule::groups, place(program, s, i) + fmt::format(" meets in group {}, which it is not in",
+                                                                               instruction.group)});
       }
     }
   }

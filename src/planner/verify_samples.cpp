@@ -66,32 +66,40 @@ void verify_order(const Program& program, std::vector<Violation>& violations) {
       const Microbatch& microbatch = program.microbatch(id);
       const bool forward = instruction.kind == Kind::forward;
       if (microbatch.replica != stage.replica) {
-        violations.push_back({Rule::order, fmt::format("{} computes microbatch {} of replica {}", describe(stage), id, microbatch.replica)});
+        violations.push_back({Rule::order, fmt::format("{} computes microbatch {} of replica {}", describe(stage), id,
+                                                       microbatch.replica)});
       }
       if (part.first_subgraph > 0) return;
-      if (forward && !seen.insert(id).second) violations.push_back({Rule::samples, fmt::format("{}: microbatch {} goes forward twice", describe(stage), id)});
+      if (forward && !seen.insert(id).second)
+        violations.push_back({Rule::samples, fmt::format("{}: microbatch {} goes forward twice", describe(stage), id)});
       if (forward) live.insert(id);
-      if (!forward && live.erase(id) == 0) violations.push_back({Rule::order, fmt::format("{}: microbatch {} goes backward before it went forward", describe(stage), id)});
+      if (!forward && live.erase(id) == 0)
+        violations.push_back(
+            {Rule::order, fmt::format("{}: microbatch {} goes backward before it went forward", describe(stage), id)});
       for (const Segment& segment : microbatch.segments) {
         std::int32_t& tokens = reached[{segment.task, segment.global_batch, segment.index}];
         const std::int32_t expected = forward ? segment.begin : segment.end;
         if (tokens != expected && (segment.begin > 0 || tokens > 0)) {
-          violations.push_back({Rule::order, fmt::format("{}: chunk [{}, {}) of task {} batch {} sample {} goes {} out of turn", describe(stage), segment.begin, segment.end, segment.task,
-                                                         segment.global_batch, segment.index, forward ? "forward" : "backward")});
+          violations.push_back(
+              {Rule::order, fmt::format("{}: chunk [{}, {}) of task {} batch {} sample {} goes {} out of turn",
+                                        describe(stage), segment.begin, segment.end, segment.task, segment.global_batch,
+                                        segment.index, forward ? "forward" : "backward")});
         }
         tokens = forward ? segment.end : segment.begin;
       }
     });
     const std::vector<MicrobatchId> left(live.begin(), live.end());
     if (left != program.after.stages[s].live) {
-      violations.push_back({Rule::boundary, fmt::format("{}: {} microbatches are under way at the end, the boundary has {}", describe(stage), left.size(), program.after.stages[s].live.size())});
+      violations.push_back(
+          {Rule::boundary, fmt::format("{}: {} microbatches are under way at the end, the boundary has {}",
+                                       describe(stage), left.size(), program.after.stages[s].live.size())});
     }
   }
 }
 
 void verify_samples(const Program& program, const VerifyContext& context, std::vector<Violation>& violations) {
-  // A global batch is complete in this slice when its Step is here; then its samples, over all replicas, must be just the
-  // expected ones, on every stage of the replica that has them.
+  // A global batch is complete in this slice when its Step is here; then its samples, over all replicas, must be just
+  // the expected ones, on every stage of the replica that has them.
   std::map<std::int32_t, std::vector<std::size_t>> stages_of_replica;
   for (std::size_t s = 0; s < program.stages.size(); ++s) stages_of_replica[program.stages[s].replica].push_back(s);
   std::map<BatchKey, std::map<std::int32_t, std::set<std::int32_t>>> by_replica;  // which samples each replica computed
@@ -120,14 +128,18 @@ void verify_samples(const Program& program, const VerifyContext& context, std::v
           const auto place = static_cast<std::size_t>(index);
           const bool twice = here.contains(index) && !earlier[key].empty() && earlier[key].contains(index);
           if (index < 0 || place >= expected.size()) {
-            violations.push_back({Rule::samples, fmt::format("{}: sample {} of {} does not exist", describe(program.stages[s]), index, describe(key))});
+            violations.push_back({Rule::samples, fmt::format("{}: sample {} of {} does not exist",
+                                                             describe(program.stages[s]), index, describe(key))});
           } else if (twice || !tiles(pieces, expected[place].tokens)) {
-            violations.push_back({Rule::samples, fmt::format("{}: sample {} of {} is not computed exactly once", describe(program.stages[s]), index, describe(key))});
+            violations.push_back({Rule::samples, fmt::format("{}: sample {} of {} is not computed exactly once",
+                                                             describe(program.stages[s]), index, describe(key))});
           }
           here.insert(index);
         }
         if (s == stages.front()) mine = here;
-        if (mine != here) violations.push_back({Rule::samples, fmt::format("{}: {} has other samples than on the stages before", describe(program.stages[s]), describe(key))});
+        if (mine != here)
+          violations.push_back({Rule::samples, fmt::format("{}: {} has other samples than on the stages before",
+                                                           describe(program.stages[s]), describe(key))});
       }
     }
   }
@@ -141,15 +153,19 @@ void verify_samples(const Program& program, const VerifyContext& context, std::v
     }
     for (std::size_t i = 0; i < times.size(); ++i) {
       if (times[i] == 1) continue;
-      violations.push_back({Rule::samples, fmt::format("sample {} of {} is {}", i, describe(key), times[i] == 0 ? "dropped" : "doubled")});
+      violations.push_back({Rule::samples, fmt::format("sample {} of {} is {}", i, describe(key),
+                                                       times[i] == 0 ? "dropped" : "doubled")});
     }
   }
   for (const Microbatch& microbatch : program.microbatches) {
     for (const Segment& segment : microbatch.segments) {
       const std::vector<ExpectedSample> expected = context.expected(segment.task, segment.global_batch);
-      if (static_cast<std::size_t>(segment.index) < expected.size() && expected[static_cast<std::size_t>(segment.index)].sample != segment.sample) {
-        violations.push_back({Rule::samples, fmt::format("microbatch {}: sample {} of task {} batch {} is dataset sample {}, not {}", microbatch.id, segment.index, segment.task,
-                                                         segment.global_batch, expected[static_cast<std::size_t>(segment.index)].sample, segment.sample)});
+      if (static_cast<std::size_t>(segment.index) < expected.size() &&
+          expected[static_cast<std::size_t>(segment.index)].sample != segment.sample) {
+        violations.push_back(
+            {Rule::samples, fmt::format("microbatch {}: sample {} of task {} batch {} is dataset sample {}, not {}",
+                                        microbatch.id, segment.index, segment.task, segment.global_batch,
+                                        expected[static_cast<std::size_t>(segment.index)].sample, segment.sample)});
       }
     }
   }
@@ -158,7 +174,9 @@ void verify_samples(const Program& program, const VerifyContext& context, std::v
 void verify_steps(const Program& program, const VerifyContext& context, std::vector<Violation>& violations) {
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
-    const bool shared = stage.ranks.size() > 1 || std::any_of(program.stages.begin(), program.stages.end(), [](const StageProgram& other) { return other.replica > 0; });
+    const bool shared =
+        stage.ranks.size() > 1 || std::any_of(program.stages.begin(), program.stages.end(),
+                                              [](const StageProgram& other) { return other.replica > 0; });
     std::vector<std::int64_t> next = program.before.stages[s].next_batch;
     std::map<BatchKey, int> backwards_left;
     std::map<BatchKey, std::set<InstructionId>> syncs, norms;
@@ -170,8 +188,10 @@ void verify_steps(const Program& program, const VerifyContext& context, std::vec
     const auto gate = [&](const BatchKey& key, std::string_view what) {
       const std::int64_t open = next[static_cast<std::size_t>(key.task)];
       if (key.global_batch == open) return;
-      violations.push_back({Rule::step_gate, fmt::format("{}: {} of {} comes {} the Step of batch {}", describe(stage), what, describe(key),
-                                                         key.global_batch > open ? "before" : "after", key.global_batch > open ? open : key.global_batch)});
+      violations.push_back(
+          {Rule::step_gate, fmt::format("{}: {} of {} comes {} the Step of batch {}", describe(stage), what,
+                                        describe(key), key.global_batch > open ? "before" : "after",
+                                        key.global_batch > open ? open : key.global_batch)});
     };
     for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
       const Instruction& instruction = stage.instructions[i];
@@ -180,7 +200,8 @@ void verify_steps(const Program& program, const VerifyContext& context, std::vec
       for (const Part& part : stage.parts_of(instruction)) {
         if (part.first_subgraph > 0) continue;
         std::set<BatchKey> keys;
-        for (const Segment& segment : program.microbatch(part.microbatch).segments) keys.insert({segment.task, segment.global_batch});
+        for (const Segment& segment : program.microbatch(part.microbatch).segments)
+          keys.insert({segment.task, segment.global_batch});
         for (const BatchKey& key : keys) {
           if (instruction.kind == Kind::forward) gate(key, "Forward"), ++backwards_left[key];
           if (instruction.kind == Kind::backward) gate(key, "Backward"), --backwards_left[key];
@@ -188,32 +209,47 @@ void verify_steps(const Program& program, const VerifyContext& context, std::vec
       }
       if (instruction.kind == Kind::sync_adapter) syncs[own].insert(id);
       if (instruction.kind == Kind::reduce_norm) norms[own].insert(id);
-      if ((instruction.kind == Kind::sync_adapter || instruction.kind == Kind::reduce_norm) && backwards_left[own] != 0) {
-        violations.push_back({Rule::step_gate, fmt::format("{}: {} of {} comes before its last Backward", describe(stage), name(instruction.kind), describe(own))});
+      if ((instruction.kind == Kind::sync_adapter || instruction.kind == Kind::reduce_norm) &&
+          backwards_left[own] != 0) {
+        violations.push_back({Rule::step_gate, fmt::format("{}: {} of {} comes before its last Backward",
+                                                           describe(stage), name(instruction.kind), describe(own))});
       }
       if (instruction.kind != Kind::step) continue;
       gate(own, "Step");
       next[static_cast<std::size_t>(own.task)] = own.global_batch + 1;
-      if (backwards_left[own] != 0) violations.push_back({Rule::step_gate, fmt::format("{}: Step of {} comes before its last Backward", describe(stage), describe(own))});
+      if (backwards_left[own] != 0)
+        violations.push_back({Rule::step_gate, fmt::format("{}: Step of {} comes before its last Backward",
+                                                           describe(stage), describe(own))});
       const auto waits = stage.waits_of(instruction);
       for (const auto* needed : {&syncs[own], &norms[own]}) {
         for (const InstructionId sync : *needed) {
           const bool waited = std::find(waits.begin(), waits.end(), sync) != waits.end();
           const bool through_norm = needed == &syncs[own] && !norms[own].empty();
-          if (!waited && !through_norm) violations.push_back({Rule::step_gate, fmt::format("{}: Step of {} does not wait for {}", describe(stage), describe(own), name(stage.instructions[static_cast<std::size_t>(sync - stage.first_id)].kind))});
+          if (!waited && !through_norm)
+            violations.push_back(
+                {Rule::step_gate,
+                 fmt::format("{}: Step of {} does not wait for {}", describe(stage), describe(own),
+                             name(stage.instructions[static_cast<std::size_t>(sync - stage.first_id)].kind))});
         }
       }
       std::int32_t synced = 0;
-      for (const InstructionId sync : syncs[own]) synced += stage.instructions[static_cast<std::size_t>(sync - stage.first_id)].layers.count();
-      const bool synced_before = std::any_of(waits.begin(), waits.end(), [&](InstructionId waited) { return waited < stage.first_id; });
+      for (const InstructionId sync : syncs[own])
+        synced += stage.instructions[static_cast<std::size_t>(sync - stage.first_id)].layers.count();
+      const bool synced_before =
+          std::any_of(waits.begin(), waits.end(), [&](InstructionId waited) { return waited < stage.first_id; });
       if (shared && !synced_before && synced != stage.layers.count()) {
-        violations.push_back({Rule::step_gate, fmt::format("{}: Step of {} has the synced gradients of {} layers of {}", describe(stage), describe(own), synced, stage.layers.count())});
+        violations.push_back(
+            {Rule::step_gate, fmt::format("{}: Step of {} has the synced gradients of {} layers of {}", describe(stage),
+                                          describe(own), synced, stage.layers.count())});
       }
       if (context.tasks[static_cast<std::size_t>(own.task)].clips && norms[own].empty() && !synced_before) {
-        violations.push_back({Rule::step_gate, fmt::format("{}: Step of {} clips and there is no ReduceNorm", describe(stage), describe(own))});
+        violations.push_back({Rule::step_gate, fmt::format("{}: Step of {} clips and there is no ReduceNorm",
+                                                           describe(stage), describe(own))});
       }
     }
-    if (next != program.after.stages[s].next_batch) violations.push_back({Rule::boundary, fmt::format("{}: the Steps done are not those the boundary says", describe(stage))});
+    if (next != program.after.stages[s].next_batch)
+      violations.push_back(
+          {Rule::boundary, fmt::format("{}: the Steps done are not those the boundary says", describe(stage))});
   }
 }
 
@@ -234,9 +270,12 @@ void verify_boundary(const Program& program, std::vector<Violation>& violations)
       }
     }
     std::vector<PartialGradient> left;
-    for (const auto& [key, indices] : gradients) left.push_back({key.task, key.global_batch, {indices.begin(), indices.end()}});
+    for (const auto& [key, indices] : gradients)
+      left.push_back({key.task, key.global_batch, {indices.begin(), indices.end()}});
     if (left != program.after.stages[s].gradients) {
-      violations.push_back({Rule::boundary, fmt::format("{}: partly accumulated gradients at the end are not those the boundary says", describe(stage))});
+      violations.push_back(
+          {Rule::boundary, fmt::format("{}: partly accumulated gradients at the end are not those the boundary says",
+                                       describe(stage))});
     }
   }
 }

@@ -23,7 +23,8 @@ std::int64_t steps_of_htask(const std::vector<TaskIndex>& htask, const WindowInp
 }
 
 /// Which hTask has its turn in a window of queued tasks, and which of its steps; {-1, 0} past the end.
-std::pair<std::int32_t, std::int64_t> queued_turn(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
+std::pair<std::int32_t, std::int64_t> queued_turn(const FixedPlan& fixed, const WindowInput& input,
+                                                  std::int64_t window) {
   const auto htasks = static_cast<std::int64_t>(fixed.htasks.size());
   if (input.endless) {
     const std::int64_t turn = window / kQueuedTurn;
@@ -37,17 +38,21 @@ std::pair<std::int32_t, std::int64_t> queued_turn(const FixedPlan& fixed, const 
   return {kNone, 0};
 }
 
-std::int32_t padded_length(const FixedPlan& fixed, const workload::Workload& workload, const std::vector<TaskIndex>& htask, TaskIndex task, std::int32_t tokens) {
+std::int32_t padded_length(const FixedPlan& fixed, const workload::Workload& workload,
+                           const std::vector<TaskIndex>& htask, TaskIndex task, std::int32_t tokens) {
   std::int64_t length = tokens;
   if (fixed.padding == Padding::max_length) length = workload.tasks[static_cast<std::size_t>(task)].max_length;
   if (fixed.padding == Padding::longest) {
-    for (const TaskIndex other : htask) length = std::max(length, static_cast<std::int64_t>(workload.tasks[static_cast<std::size_t>(other)].max_length));
+    for (const TaskIndex other : htask)
+      length = std::max(length, static_cast<std::int64_t>(workload.tasks[static_cast<std::size_t>(other)].max_length));
   }
   return static_cast<std::int32_t>(length);
 }
 
 /// Splits the hTask's global batches into microbatches: each takes an equal run of every task's samples, in order.
-std::vector<Microbatch> microbatches_of(const FixedPlan& fixed, const WindowInput& input, const std::vector<WindowSteps>& steps, std::int32_t replica_count, MicrobatchId first_id) {
+std::vector<Microbatch> microbatches_of(const FixedPlan& fixed, const WindowInput& input,
+                                        const std::vector<WindowSteps>& steps, std::int32_t replica_count,
+                                        MicrobatchId first_id) {
   std::vector<Microbatch> microbatches;
   const std::int64_t parts = fixed.microbatches * replica_count;
   for (std::int64_t part = 0; part < parts; ++part) {
@@ -79,9 +84,12 @@ std::vector<Microbatch> microbatches_of(const FixedPlan& fixed, const WindowInpu
 
 StageOrder stage_order(PipelineTemplate pipeline, std::span<const MicrobatchId> ids, int stage, int stages) {
   switch (pipeline) {
-    case PipelineTemplate::gpipe: return gpipe_order(ids);
-    case PipelineTemplate::one_by_one: return one_by_one_order(ids);
-    case PipelineTemplate::one_forward_one_backward: break;
+    case PipelineTemplate::gpipe:
+      return gpipe_order(ids);
+    case PipelineTemplate::one_by_one:
+      return one_by_one_order(ids);
+    case PipelineTemplate::one_forward_one_backward:
+      break;
   }
   return one_forward_one_backward_order(ids, stage, stages);
 }
@@ -139,21 +147,25 @@ Program window_program(const FixedPlan& fixed, const WindowInput& input, std::in
   schedule.replicas = fixed.deployment;
   const costmodel::BackboneShape& backbone = input.workload.backbone;
   for (const workload::Task& task : input.workload.tasks) schedule.tasks.push_back({task.optimizer.max_grad_norm > 0});
-  for (const ReplicaShape& replica : fixed.deployment) schedule.orders.emplace_back(static_cast<std::size_t>(replica.stages()));
+  for (const ReplicaShape& replica : fixed.deployment)
+    schedule.orders.emplace_back(static_cast<std::size_t>(replica.stages()));
   schedule.next_batch.assign(input.workload.tasks.size(), 0);
   schedule.first_id = window << kInstructionIdBits;
   schedule.bytes_per_token = costmodel::message_bytes_per_token(backbone);
   schedule.gradient_bytes = [&](TaskIndex task, LayerRange layers) {
-    return static_cast<Bytes>(sizeof(float)) * layers.count() * input.workload.tasks[static_cast<std::size_t>(task)].adapter.layer_parameters(backbone);
+    return static_cast<Bytes>(sizeof(float)) * layers.count() *
+           input.workload.tasks[static_cast<std::size_t>(task)].adapter.layer_parameters(backbone);
   };
   const std::vector<WindowSteps> steps = window_steps(fixed, input, window);
   for (const WindowSteps& step : steps) schedule.next_batch[static_cast<std::size_t>(step.task)] = step.global_batch;
   MicrobatchId next_id = window << kMicrobatchIdBits;
   for (std::size_t h = 0; h < fixed.htasks.size(); ++h) {
     std::vector<WindowSteps> mine;
-    std::copy_if(steps.begin(), steps.end(), std::back_inserter(mine), [&](const WindowSteps& step) { return static_cast<std::size_t>(step.htask) == h; });
+    std::copy_if(steps.begin(), steps.end(), std::back_inserter(mine),
+                 [&](const WindowSteps& step) { return static_cast<std::size_t>(step.htask) == h; });
     if (mine.empty()) continue;
-    const auto microbatches = microbatches_of(fixed, input, mine, static_cast<std::int32_t>(fixed.deployment.size()), next_id);
+    const auto microbatches =
+        microbatches_of(fixed, input, mine, static_cast<std::int32_t>(fixed.deployment.size()), next_id);
     next_id += static_cast<MicrobatchId>(microbatches.size());
     append_orders(fixed, microbatches, schedule);
     schedule.microbatches.insert(schedule.microbatches.end(), microbatches.begin(), microbatches.end());
@@ -165,7 +177,8 @@ VerifyContext verify_context(const FixedPlan& fixed, const WindowInput& input, B
   VerifyContext context;
   context.expected = [&samples = input.samples](TaskIndex task, std::int64_t batch) {
     std::vector<ExpectedSample> expected;
-    for (const workload::SampleRef& sample : samples.global_batch(task, batch)) expected.push_back({sample.sample, static_cast<std::int32_t>(sample.tokens)});
+    for (const workload::SampleRef& sample : samples.global_batch(task, batch))
+      expected.push_back({sample.sample, static_cast<std::int32_t>(sample.tokens)});
     return expected;
   };
   for (const workload::Task& task : input.workload.tasks) context.tasks.push_back({task.optimizer.max_grad_norm > 0});

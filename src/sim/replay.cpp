@@ -75,7 +75,8 @@ class Replay {
       for (const planner::InstructionId id : program_.after.stages[s].awaited) awaited.push_back({id, end_of(s, id)});
     }
     for (const ChannelState& channel : channels_) {
-      clocks.messages.emplace_back(channel.arrivals.begin() + static_cast<std::ptrdiff_t>(channel.received), channel.arrivals.end());
+      clocks.messages.emplace_back(channel.arrivals.begin() + static_cast<std::ptrdiff_t>(channel.received),
+                                   channel.arrivals.end());
     }
     return clocks;
   }
@@ -83,12 +84,14 @@ class Replay {
  private:
   void prepare() {
     const bool fresh = !clocks_ || clocks_->streams.empty();
-    BRAID_CHECK(durations_.stages.size() == program_.stages.size(), "durations for {} stages of {}", durations_.stages.size(), program_.stages.size());
+    BRAID_CHECK(durations_.stages.size() == program_.stages.size(), "durations for {} stages of {}",
+                durations_.stages.size(), program_.stages.size());
     states_.resize(program_.stages.size());
     for (std::size_t s = 0; s < states_.size(); ++s) {
       StageState& state = states_[s];
       const std::vector<Instruction>& instructions = program_.stages[s].instructions;
-      BRAID_CHECK(durations_.stages[s].size() == instructions.size(), "stage {}: {} durations for {} instructions", s, durations_.stages[s].size(), instructions.size());
+      BRAID_CHECK(durations_.stages[s].size() == instructions.size(), "stage {}: {} durations for {} instructions", s,
+                  durations_.stages[s].size(), instructions.size());
       state.next.resize(instructions.size());
       state.spans.resize(instructions.size());
       state.head.fill(kEnd);
@@ -178,7 +181,8 @@ class Replay {
     if (id >= first) return states_[stage].spans[static_cast<std::size_t>(id - first)].end;
     if (!clocks_ || clocks_->awaited.empty()) return 0;
     const std::vector<Clocks::Ended>& awaited = clocks_->awaited[stage];
-    const auto found = std::find_if(awaited.begin(), awaited.end(), [&](const Clocks::Ended& ended) { return ended.id == id; });
+    const auto found =
+        std::find_if(awaited.begin(), awaited.end(), [&](const Clocks::Ended& ended) { return ended.id == id; });
     BRAID_CHECK(found != awaited.end(), "stage {} waits for instruction {}, which the clocks do not know", stage, id);
     return found->end;
   }

@@ -51,13 +51,15 @@ TEST(File, AStreamThatFailsIsAFailure) {
   EXPECT_TRUE(entries(folder.path()).empty());
 }
 
-TEST(File, WhatCannotBeWrittenIsAFailure) {
+TEST(File, WhatCannotBeWrittenIsAnErrorBeforeAnythingIsDone) {
   const TestFolder folder;
   folder.write("file", "x");
   std::filesystem::create_directory(folder / "busy");
   folder.write("busy/f", "x");
-  EXPECT_THROW(write_file(folder.path() / "file" / "below", "x"), Failure);
-  EXPECT_THROW(write_file(folder / "busy", "x"), Failure) << "a folder is in the way";
+  expect_error([&] { write_file(folder.path() / "file" / "below", "x"); }, "file: is not a folder");
+  expect_error([&] { write_file(folder / "busy", "x"); }, "busy: is a folder; give a file");
+  expect_error([] { write_file("/dev/null", "x"); }, "/dev/null: is not a plain file");
+  check_writable(folder.path() / "new" / "deep" / "file");
   EXPECT_EQ(entries(folder.path()), (std::vector<std::string>{"busy", "file"}));
 }
 

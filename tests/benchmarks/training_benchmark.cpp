@@ -1,10 +1,10 @@
 // Training of one LoRA task as a share of the GEMM peak measured in the same run, on as many threads as OMP_NUM_THREADS
-// says: 4 layers, hidden 1024, FFN 2816, 16 query and 4 key/value heads, vocabulary 4096; samples of 128 tokens packed to
-// microbatches of 512; rank 16 on q, k, v, o; a step of AdamW after every 4 microbatches.
-#include <benchmark/benchmark.h>
-
+// says: 4 layers, hidden 1024, FFN 2816, 16 query and 4 key/value heads, vocabulary 4096; samples of 128 tokens packed
+// to microbatches of 512; rank 16 on q, k, v, o; a step of AdamW after every 4 microbatches.
 #include <algorithm>
 #include <chrono>
+
+#include <benchmark/benchmark.h>
 
 #include "base/random.h"
 #include "exec/measure.h"
@@ -36,7 +36,9 @@ costmodel::AdapterShape adapter_shape(double dropout) {
   shape.rank = 16;
   shape.alpha = 32;
   shape.dropout = dropout;
-  for (const costmodel::Module module : {costmodel::Module::q, costmodel::Module::k, costmodel::Module::v, costmodel::Module::o}) shape.targets[static_cast<std::size_t>(module)] = true;
+  for (const costmodel::Module module :
+       {costmodel::Module::q, costmodel::Module::k, costmodel::Module::v, costmodel::Module::o})
+    shape.targets[static_cast<std::size_t>(module)] = true;
   return shape;
 }
 
@@ -45,7 +47,8 @@ struct Task {
     RandomStream random(3);
     for (std::int64_t i = 0; i < kSamples; ++i) {
       workload::Sample sample;
-      for (std::int64_t t = 0; t < kSampleTokens; ++t) sample.append(static_cast<std::int32_t>(random.next_below(4096)), true);
+      for (std::int64_t t = 0; t < kSampleTokens; ++t)
+        sample.append(static_cast<std::int32_t>(random.next_below(4096)), true);
       dataset.samples.push_back(std::move(sample));
       planner::Segment segment;
       segment.sample = i;
@@ -86,7 +89,8 @@ void train_one_task(benchmark::State& state) {
   const costmodel::MicrobatchLoad load = planner::load_of(task.microbatch, shapes);
   double flops = 0;
   for (const costmodel::Pass pass : {costmodel::Pass::forward, costmodel::Pass::backward}) {
-    flops += static_cast<double>(kMicrobatches) * costmodel::backbone_flops(costmodel::stage_operators(backbone, {backbone.layers, true, true}, load, pass));
+    flops += static_cast<double>(kMicrobatches) *
+             costmodel::backbone_flops(costmodel::stage_operators(backbone, {backbone.layers, true, true}, load, pass));
   }
   // The machine may be shared: the peak is taken before and after, and the medians of steps and of peaks compared.
   std::vector<double> peaks = {measure_peak_flops()};

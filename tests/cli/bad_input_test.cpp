@@ -9,13 +9,16 @@ using testing::write_text;
 TEST_F(BadInput, AMissingFileIsNamed) {
   expect_bad_input("plan --workload " + path("none.yaml"), "none.yaml: cannot be read");
   expect_bad_input("simulate --plan " + path("none.json"), "none.json: cannot be read");
-  expect_bad_input("plan --workload " + path("workload.yaml") + " --profile " + path("none.json"), "none.json: cannot be read");
+  expect_bad_input("plan --workload " + path("workload.yaml") + " --profile " + path("none.json"),
+                   "none.json: cannot be read");
 }
 
 TEST_F(BadInput, UnknownWordsAreRefusedWithTheList) {
   expect_bad_input("fly", "unknown command 'fly'; commands: init, profile, plan, simulate, train, validate");
-  expect_bad_input("plan " + planning() + " --policy fastest", "unknown policy 'fastest'; known: hf-peft, megatron-pp, gpipe, sl-peft");
-  expect_bad_input("plan " + planning() + " --policy gpipe:speed=high", "policy gpipe has no option 'speed=high'; its options: pad_to=");
+  expect_bad_input("plan " + planning() + " --policy fastest",
+                   "unknown policy 'fastest'; known: hf-peft, megatron-pp, gpipe, sl-peft");
+  expect_bad_input("plan " + planning() + " --policy gpipe:speed=high",
+                   "policy gpipe has no option 'speed=high'; its options: pad_to=");
   expect_bad_input("plan " + planning() + " --policy gpipe:pad_to=moon", "'moon' is not a value of pad_to");
   expect_bad_input("plan " + planning() + " --fast", "--fast");
   expect_bad_input("plan " + planning() + " --pp -3", "--pp -3 is not usable");
@@ -67,14 +70,18 @@ TEST_F(BadInput, ATaskThatDoesNotFitMemoryIsNamedWithTheBytesItMisses) {
   const std::size_t start = text.find("\"memory_bytes\": ") + 16;
   text.replace(start, text.find(",", start) - start, "300000");
   write_text(folder / "profile.json", text);
-  expect_bad_input("plan " + planning() + " --out " + path("plan.json"), "task 'task2' does not fit memory under megatron-pp: the fullest rank misses ", "plan.json");
+  expect_bad_input("plan " + planning() + " --out " + path("plan.json"),
+                   "task 'task2' does not fit memory under megatron-pp: the fullest rank misses ", "plan.json");
 }
 
 TEST_F(BadInput, MoreStagesThanLayersAreRefused) {
-  expect_bad_input("plan " + planning() + " --ranks 4 --pp 3", "3 stages are more than the 2 layers of llama; give --pp <= 2");
+  expect_bad_input("plan " + planning() + " --ranks 4 --pp 3",
+                   "3 stages are more than the 2 layers of llama; give --pp <= 2");
 }
 
-TEST_F(BadInput, MoreStagesThanRanksAreRefused) { expect_bad_input("plan " + planning() + " --ranks 1 --pp 2", "2 stages need 2 ranks and the cluster has 1"); }
+TEST_F(BadInput, MoreStagesThanRanksAreRefused) {
+  expect_bad_input("plan " + planning() + " --ranks 1 --pp 2", "2 stages need 2 ranks and the cluster has 1");
+}
 
 TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
   expect_bad_input("plan " + planning() + " --tp 2", "--tp 2: this build does not plan tensor parallelism");
@@ -84,14 +91,16 @@ TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
 
 TEST_F(BadInput, ANonEmptyOutputFolderIsRefused) {
   write_text(folder / "full/file", "x");
-  expect_bad_input("train " + planning() + " --ranks 1 --out " + path("full"), "is not empty; give another folder or --overwrite");
+  expect_bad_input("train " + planning() + " --ranks 1 --out " + path("full"),
+                   "is not empty; give another folder or --overwrite");
   EXPECT_EQ(testing::read_text(folder / "full/file"), "x");
 }
 
 TEST_F(BadInput, DataThatChangedSinceThePlanIsNamed) {
   ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --out " + path("plan.json")).status, 0);
   write_text(folder / "data2.jsonl", dataset(30, 20));
-  expect_bad_input("train --plan " + path("plan.json") + " --out " + path("out"), "data2.jsonl: has changed since the plan was made");
+  expect_bad_input("train --plan " + path("plan.json") + " --out " + path("out"),
+                   "data2.jsonl: has changed since the plan was made");
 }
 
 TEST_F(BadInput, ABrokenPlanIsNamedWithItsLine) {
@@ -101,7 +110,8 @@ TEST_F(BadInput, ABrokenPlanIsNamedWithItsLine) {
   ASSERT_NE(place, std::string::npos);
   text.replace(place, 18, "\"template\": \"zigzag\"");
   write_text(folder / "plan.json", text);
-  expect_bad_input("simulate --plan " + path("plan.json"), "'zigzag' is not a value of 'template'; give one of: 1f1b, gpipe, one-by-one");
+  expect_bad_input("simulate --plan " + path("plan.json"),
+                   "'zigzag' is not a value of 'template'; give one of: 1f1b, gpipe, one-by-one");
   write_text(folder / "plan.json", text.substr(0, text.size() / 2));
   expect_bad_input("simulate --plan " + path("plan.json"), "not valid JSON");
   write_text(folder / "plan.json", "{}");
@@ -110,10 +120,85 @@ TEST_F(BadInput, ABrokenPlanIsNamedWithItsLine) {
 
 TEST_F(BadInput, RanksThatAreNotThePlansAreRefused) {
   ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 2 --out " + path("plan.json")).status, 0);
-  const testing::Outcome outcome = testing::run_shell("mpirun --allow-run-as-root --oversubscribe -n 3 " BRAID_PROGRAM " train --plan " + path("plan.json") + " --out " + path("out"));
+  const testing::Outcome outcome =
+      testing::run_shell("mpirun --allow-run-as-root --oversubscribe -n 3 " BRAID_PROGRAM " train --plan " +
+                         path("plan.json") + " --out " + path("out"));
   EXPECT_EQ(outcome.status, 2) << outcome.text;
   EXPECT_NE(outcome.text.find("error: the plan needs 2 ranks and 3 are running"), std::string::npos) << outcome.text;
   EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+}
+
+TEST_F(BadInput, AFaultThatRanksFindIsTold) {
+  // One rank of two cannot read its layers: that rank's message comes through, and its status.
+  std::filesystem::copy(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden/llama", folder / "broken");
+  std::string text = workload();
+  text.replace(text.find("/"), text.find("\n") - text.find("/"), path("broken"));
+  write_text(folder / "workload.yaml", text);
+  std::string weights = testing::read_text(folder / "broken/model.safetensors");
+  const std::size_t name = weights.find("model.layers.1.mlp.down_proj");
+  ASSERT_NE(name, std::string::npos);
+  weights[name + 13] = '7';
+  write_text(folder / "broken/model.safetensors", weights);
+  expect_bad_input("train " + planning() + " --ranks 2 --out " + path("out"), "model.layers.1.mlp.down_proj.weight");
+}
+
+TEST_F(BadInput, MoreWeightsThanLayersAreNamed) {
+  std::filesystem::copy(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden/llama", folder / "cut");
+  std::string config = testing::read_text(folder / "cut/config.json");
+  const std::size_t layers = config.find("\"num_hidden_layers\": 2");
+  ASSERT_NE(layers, std::string::npos);
+  config[layers + 21] = '1';
+  write_text(folder / "cut/config.json", config);
+  std::string text = workload();
+  text.replace(text.find("/"), text.find("\n") - text.find("/"), path("cut"));
+  write_text(folder / "workload.yaml", text);
+  expect_bad_input("train " + planning() + " --ranks 1 --out " + path("out"), "but config.json says 1 layers");
+}
+
+TEST_F(BadInput, APlanAndAFlagThatItFixedAreRefused) {
+  ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --out " + path("plan.json")).status, 0);
+  for (const std::string flag : {"--pp 1", "--ranks 2", "--policy gpipe", "--microbatches 1", "--profile none.json"}) {
+    expect_bad_input("simulate --plan " + path("plan.json") + " " + flag, "are both given; a plan has fixed that");
+  }
+  expect_bad_input("plan " + planning() + " --pp 0", "--pp 0 is not usable; give a number >= 1");
+  expect_bad_input("plan " + planning() + " --policy gpipe:pad_to=none:pad_to=longest",
+                   "option pad_to is given twice; keep one");
+}
+
+TEST_F(BadInput, APlanEditedByHandIsRefused) {
+  ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --out " + path("plan.json")).status, 0);
+  std::string text = testing::read_text(folder / "plan.json");
+  const std::size_t place = text.find("\"steps\": 4");
+  ASSERT_NE(place, std::string::npos);
+  text[place + 9] = '9';
+  write_text(folder / "plan.json", text);
+  expect_bad_input("simulate --plan " + path("plan.json"), "the workload in this plan was changed after planning");
+}
+
+TEST_F(BadInput, AnAdapterOfAnotherScaleIsRefused) {
+  std::filesystem::copy(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden/llama", folder / "init",
+                        std::filesystem::copy_options::recursive);
+  ASSERT_EQ(testing::run_braid("train " + planning() + " --ranks 1 --out " + path("first")).status, 0);
+  std::string text = workload();
+  text.replace(text.find("{type: lora, r: 2"), 17, "{type: lora, r: 2, alpha: 7, init_from: first/adapters/task0");
+  write_text(folder / "workload.yaml", text);
+  expect_bad_input("train " + planning() + " --ranks 1 --out " + path("out"), "the adapter has alpha 4, the task 7");
+}
+
+TEST_F(BadInput, WhatExistsIsNotWrittenOver) {
+  write_text(folder / "trace.json", "mine");
+  ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --out " + path("plan.json")).status, 0);
+  expect_bad_input("simulate --plan " + path("plan.json") + " --timeline-out " + path("trace.json"),
+                   "trace.json: exists; give another file or --overwrite");
+  EXPECT_EQ(testing::read_text(folder / "trace.json"), "mine");
+  expect_bad_input("plan " + planning() + " --ranks 1 --overwrite --out /dev/null", "/dev/null: is not a plain file");
+  expect_bad_input("train " + planning() + " --ranks 2 --out " + path("trace.json") + "/out", "trace.json: is not a folder");
+}
+
+TEST_F(BadInput, APlanForAnotherMachineIsNotTrainedHere) {
+  write_text(folder / "cluster.yaml", "gpu: a40\nnodes: 1\ngpus_per_node: 1\nintra_node: nvlink\n");
+  expect_bad_input("train " + planning() + " --cluster " + path("cluster.yaml") + " --out " + path("out"),
+                   "the plan is for gpu 'a40', which this build cannot execute");
 }
 
 }  // namespace

@@ -23,11 +23,16 @@ std::map<std::string, std::vector<std::string>> metrics_of(const std::filesystem
   return lines;
 }
 
-double loss_of(const std::string& line) { return parse_json(line + "}", "line").number_at("loss"); }
+double loss_of(const std::string& line) {
+  return parse_json(line + "}", "line").number_at("loss");
+}
 
 TEST_F(Spine, TwoPlansOfTheSameInputAreTheSameBytesSaveForMeta) {
   for (const char* threads : {"1", "2"}) {
-    ASSERT_EQ(run_braid("plan " + planning() + " --ranks 2 --threads " + threads + " --out " + path(std::string("plan") + threads)).status, 0);
+    ASSERT_EQ(run_braid("plan " + planning() + " --ranks 2 --threads " + threads + " --out " +
+                        path(std::string("plan") + threads))
+                  .status,
+              0);
   }
   const auto without_meta = [&](const std::string& name) {
     const std::string text = read_text(folder / name);
@@ -37,10 +42,12 @@ TEST_F(Spine, TwoPlansOfTheSameInputAreTheSameBytesSaveForMeta) {
 }
 
 TEST_F(Spine, SimulatingAPlanGivesWhatThePlanPredicted) {
-  for (const std::string policy : {"hf-peft", "hf-peft:resident=false", "megatron-pp", "gpipe:pad_to=none", "sl-peft"}) {
+  for (const std::string policy :
+       {"hf-peft", "hf-peft:resident=false", "megatron-pp", "gpipe:pad_to=none", "sl-peft"}) {
     const std::string plan = path("plan.json");
-    ASSERT_EQ(run_braid("plan " + planning() + " --ranks 2 --overwrite --policy " + policy + " --out " + plan).status, 0);
-    const Outcome simulated = run_braid("simulate --json --plan " + plan + " --timeline-out " + path("trace.json"));
+    ASSERT_EQ(run_braid("plan " + planning() + " --ranks 2 --overwrite --policy " + policy + " --out " + plan).status,
+              0);
+    const Outcome simulated = run_braid("simulate --json --plan " + plan + " --timeline-out " + path("trace.json") + " --overwrite");
     ASSERT_EQ(simulated.status, 0) << simulated.text;
     const Node predicted = parse_json(simulated.text, "stdout"), promised = read_json(plan).at("predicted");
     EXPECT_EQ(predicted.string_at("step_seconds"), promised.string_at("step_seconds"));
@@ -54,7 +61,8 @@ TEST_F(Spine, SimulatingAPlanGivesWhatThePlanPredicted) {
 TEST_F(Spine, TwoStagesGiveTheLossesAndAdaptersOfOneRankToTheByte) {
   for (const std::string policy : {"gpipe", "megatron-pp:pad_to=none", "sl-peft", "hf-peft"}) {
     for (const char* stages : {"1", "2"}) {
-      const Outcome outcome = run_braid("train " + planning() + " --quiet --overwrite --microbatches 3 --ranks " + stages + " --policy " + policy + " --out " + path(std::string("out") + stages));
+      const Outcome outcome = run_braid("train " + planning() + " --quiet --overwrite --microbatches 3 --ranks " +
+                                        stages + " --policy " + policy + " --out " + path(std::string("out") + stages));
       ASSERT_EQ(outcome.status, 0) << outcome.text;
     }
     EXPECT_EQ(metrics_of(folder / "out1"), metrics_of(folder / "out2")) << policy;
@@ -70,9 +78,12 @@ TEST_F(Spine, TwoStagesGiveTheLossesAndAdaptersOfOneRankToTheByte) {
 
 TEST_F(Spine, TrainingLowersEveryLoss) {
   std::string text = workload();
-  for (std::size_t place = 0; (place = text.find("steps: ", place)) != std::string::npos; ++place) text.replace(place, 8, "steps: 30");
+  for (std::size_t place = 0; (place = text.find("steps: ", place)) != std::string::npos; ++place)
+    text.replace(place, 8, "steps: 30");
   testing::write_text(folder / "workload.yaml", text);
-  ASSERT_EQ(run_braid("train " + planning() + " --quiet --ranks 1 --policy sl-peft:pad_to=none --out " + path("out")).status, 0);
+  ASSERT_EQ(
+      run_braid("train " + planning() + " --quiet --ranks 1 --policy sl-peft:pad_to=none --out " + path("out")).status,
+      0);
   for (const auto& [task, lines] : metrics_of(folder / "out")) {
     ASSERT_EQ(lines.size(), 30U);
     EXPECT_LT(loss_of(lines.back()), 0.8 * loss_of(lines.front())) << task;
@@ -82,18 +93,23 @@ TEST_F(Spine, TrainingLowersEveryLoss) {
 TEST_F(Spine, PoliciesAgreeOnWhatEachTaskLearns) {
   std::map<std::string, std::vector<std::string>> first;
   for (const std::string policy : {"hf-peft", "gpipe:pad_to=none", "sl-peft"}) {
-    ASSERT_EQ(run_braid("train " + planning() + " --quiet --overwrite --ranks 1 --policy " + policy + " --out " + path("out")).status, 0);
+    ASSERT_EQ(
+        run_braid("train " + planning() + " --quiet --overwrite --ranks 1 --policy " + policy + " --out " + path("out"))
+            .status,
+        0);
     const auto metrics = metrics_of(folder / "out");
     if (first.empty()) first = metrics;
     for (const auto& [task, lines] : first) {
       ASSERT_EQ(metrics.at(task).size(), lines.size());
-      for (std::size_t i = 0; i < lines.size(); ++i) EXPECT_NEAR(loss_of(metrics.at(task)[i]), loss_of(lines[i]), 1e-4 * loss_of(lines[i])) << policy << " " << task;
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        EXPECT_NEAR(loss_of(metrics.at(task)[i]), loss_of(lines[i]), 1e-4 * loss_of(lines[i])) << policy << " " << task;
     }
   }
 }
 
 TEST_F(Spine, ADivergingTaskStopsAndNoOther) {
-  const std::string steady = "train " + planning() + " --quiet --overwrite --ranks 1 --microbatches 2 --policy sl-peft --out ";
+  const std::string steady =
+      "train " + planning() + " --quiet --overwrite --ranks 1 --microbatches 2 --policy sl-peft --out ";
   ASSERT_EQ(run_braid(steady + path("good")).status, 0);
   std::string text = workload();
   const std::size_t second = text.find("lr: 1e-2", text.find("task1"));
@@ -107,20 +123,24 @@ TEST_F(Spine, ADivergingTaskStopsAndNoOther) {
   EXPECT_LT(bad.at("task1").size(), good.at("task1").size());
   for (const char* task : {"task0", "task2"}) {
     ASSERT_EQ(bad.at(task).size(), good.at(task).size());
-    for (std::size_t i = 0; i < good.at(task).size(); ++i) EXPECT_NEAR(loss_of(bad.at(task)[i]), loss_of(good.at(task)[i]), 1e-5 * loss_of(good.at(task)[i]));
+    for (std::size_t i = 0; i < good.at(task).size(); ++i)
+      EXPECT_NEAR(loss_of(bad.at(task)[i]), loss_of(good.at(task)[i]), 1e-5 * loss_of(good.at(task)[i]));
     EXPECT_TRUE(std::filesystem::exists(folder / "bad/adapters" / task / "adapter_model.safetensors"));
   }
 }
 
 TEST_F(Spine, CtrlCFinishesTheStepWritesTheAdaptersAndExits130) {
   std::string text = workload();
-  for (std::size_t place = 0; (place = text.find("steps: ", place)) != std::string::npos; ++place) text.replace(place, 8, "steps: 90000");
+  for (std::size_t place = 0; (place = text.find("steps: ", place)) != std::string::npos; ++place)
+    text.replace(place, 8, "steps: 90000");
   testing::write_text(folder / "workload.yaml", text);
   for (const char* ranks : {"1", "2"}) {
     const std::string out = path(std::string("out") + ranks);
     // Stops a run that would take an hour, once its first step is logged.
-    const std::string command = std::string(BRAID_PROGRAM) + " train " + planning() + " --quiet --ranks " + ranks + " --out " + out + " & child=$!; for i in $(seq 300); do [ -s " + out +
-                                "/metrics.jsonl ] && break; sleep 0.1; done; kill -INT $child; wait $child; echo status $?";
+    const std::string command =
+        std::string(BRAID_PROGRAM) + " train " + planning() + " --quiet --ranks " + ranks + " --out " + out +
+        " & child=$!; for i in $(seq 300); do [ -s " + out +
+        "/metrics.jsonl ] && break; sleep 0.1; done; kill -INT $child; wait $child; echo status $?";
     const Outcome outcome = testing::run_shell("bash -c 'set -m; " + command + "'");
     EXPECT_NE(outcome.text.find("status 130"), std::string::npos) << outcome.text;
     EXPECT_TRUE(std::filesystem::exists(out + "/adapters/task0/adapter_model.safetensors"));
@@ -130,7 +150,9 @@ TEST_F(Spine, CtrlCFinishesTheStepWritesTheAdaptersAndExits130) {
 
 TEST_F(Spine, ValidateComparesEveryKindStageStepAndMemory) {
   for (const char* ranks : {"1", "2"}) {
-    const Outcome outcome = run_braid("validate " + planning() + " --quiet --overwrite --windows 2 --policy sl-peft --ranks " + ranks + " --out " + path("comparison.json"));
+    const Outcome outcome =
+        run_braid("validate " + planning() + " --quiet --overwrite --windows 2 --policy sl-peft --ranks " + ranks +
+                  " --out " + path("comparison.json"));
     ASSERT_EQ(outcome.status, 0) << outcome.text;
     const Node comparison = read_json(folder / "comparison.json");
     EXPECT_EQ(comparison.integer_at("windows"), 2);
@@ -141,7 +163,8 @@ TEST_F(Spine, ValidateComparesEveryKindStageStepAndMemory) {
       kinds += kind.string_at("what") + " ";
       const double predicted = kind.number_at("predicted"), measured = kind.number_at("measured");
       EXPECT_GT(measured, 0);
-      EXPECT_NEAR(kind.number_at("error"), (predicted - measured) / measured, 1e-9 + 1e-9 * std::abs(predicted / measured));
+      EXPECT_NEAR(kind.number_at("error"), (predicted - measured) / measured,
+                  1e-9 + 1e-9 * std::abs(predicted / measured));
     }
     EXPECT_NE(kinds.find("Forward Backward"), std::string::npos) << kinds;
     EXPECT_NE(kinds.find("Step"), std::string::npos) << kinds;

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <sys/wait.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include <sys/wait.h>
 
 #include "costmodel/profile.h"
 
@@ -29,7 +29,9 @@ inline Outcome run_shell(const std::string& command) {
   return outcome;
 }
 
-inline Outcome run_braid(const std::string& words) { return run_shell(std::string(BRAID_PROGRAM) + " " + words); }
+inline Outcome run_braid(const std::string& words) {
+  return run_shell(std::string(BRAID_PROGRAM) + " " + words);
+}
 
 inline std::string read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -45,7 +47,8 @@ inline void write_text(const std::filesystem::path& file, const std::string& tex
 
 /// A profile of made-up times in proportion to the work, so that planning needs no measurement: every operator of
 /// `backbone` for these adapters.
-inline costmodel::Profile made_up_profile(const costmodel::BackboneShape& backbone, const std::vector<costmodel::AdapterShape>& adapters) {
+inline costmodel::Profile made_up_profile(const costmodel::BackboneShape& backbone,
+                                          const std::vector<costmodel::AdapterShape>& adapters) {
   using costmodel::Operator;
   using costmodel::Pass;
   costmodel::Profile profile;
@@ -53,7 +56,8 @@ inline costmodel::Profile made_up_profile(const costmodel::BackboneShape& backbo
   profile.versions = {"none"};
   profile.peak_flops = 1e11;
   profile.memory_bytes = Bytes{8} << 30;
-  const auto add = [&](Operator op, Pass pass, costmodel::OperatorShape shape, double seconds_a_unit, std::int64_t context) {
+  const auto add = [&](Operator op, Pass pass, costmodel::OperatorShape shape, double seconds_a_unit,
+                       std::int64_t context) {
     for (const std::int64_t tokens : {8, 1024, 1 << 22}) {
       costmodel::ProfileEntry entry;
       entry.op = op;
@@ -69,13 +73,17 @@ inline costmodel::Profile made_up_profile(const costmodel::BackboneShape& backbo
   };
   const std::int64_t hidden = backbone.hidden;
   for (const Pass pass : {Pass::forward, Pass::backward, Pass::parameters}) {
-    for (const auto& [in, out] : {std::pair(hidden, backbone.qkv_width()), std::pair(backbone.query_width(), hidden), std::pair(hidden, 2 * backbone.intermediate), std::pair(backbone.intermediate, hidden)}) {
+    for (const auto& [in, out] :
+         {std::pair(hidden, backbone.qkv_width()), std::pair(backbone.query_width(), hidden),
+          std::pair(hidden, 2 * backbone.intermediate), std::pair(backbone.intermediate, hidden)}) {
       add(Operator::linear, pass, {in, out}, 2e-11 * static_cast<double>(in * out), 0);
     }
     for (const costmodel::AdapterShape& adapter : adapters) {
       for (const costmodel::ModuleGroup group : costmodel::kModuleGroups) {
         const costmodel::OperatorShape shape = costmodel::lora_shape(backbone, adapter, group);
-        if (shape[3] > 0) add(adapter.dropout > 0 ? Operator::lora_dropout : Operator::lora, pass, shape, 1e-9 * static_cast<double>(shape[2]), 0);
+        if (shape[3] > 0)
+          add(adapter.dropout > 0 ? Operator::lora_dropout : Operator::lora, pass, shape,
+              1e-9 * static_cast<double>(shape[2]), 0);
       }
     }
     add(Operator::rms_norm, pass, {hidden}, 1e-9, 0);

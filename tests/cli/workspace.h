@@ -1,21 +1,24 @@
 #pragma once
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 #include "cli/testing.h"
 
 namespace braid::cli::testing {
 
-/// A folder with a small workload of three tasks on the golden Llama backbone, and a made-up profile. Removed at the end.
+/// A folder with a small workload of three tasks on the golden Llama backbone, and a made-up profile. Removed at the
+/// end.
 class Workspace : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder = std::filesystem::temp_directory_path() / ("braid_cli_" + std::to_string(::getpid()) + "_" + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder = std::filesystem::temp_directory_path() / ("braid_cli_" + std::to_string(::getpid()) + "_" +
+                                                       ::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(folder);
-    for (int task = 0; task < 3; ++task) write_text(folder / ("data" + std::to_string(task) + ".jsonl"), dataset(12 + 3 * task, 6 + 9 * task));
+    for (int task = 0; task < 3; ++task)
+      write_text(folder / ("data" + std::to_string(task) + ".jsonl"), dataset(12 + 3 * task, 6 + 9 * task));
     write_text(folder / "workload.yaml", workload());
     const std::filesystem::path backbone = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden/llama";
     std::vector<costmodel::AdapterShape> adapters;
@@ -23,10 +26,12 @@ class Workspace : public ::testing::Test {
       costmodel::AdapterShape adapter;
       adapter.rank = rank;
       adapter.dropout = rank == 4 ? 0.1 : 0;
-      for (const auto module : {costmodel::Module::q, costmodel::Module::k, costmodel::Module::v, costmodel::Module::o}) adapter.targets[static_cast<std::size_t>(module)] = true;
+      for (const auto module : {costmodel::Module::q, costmodel::Module::k, costmodel::Module::v, costmodel::Module::o})
+        adapter.targets[static_cast<std::size_t>(module)] = true;
       adapters.push_back(adapter);
     }
-    write_text(folder / "profile.json", costmodel::to_json(made_up_profile(costmodel::read_backbone(backbone), adapters)));
+    write_text(folder / "profile.json",
+               costmodel::to_json(made_up_profile(costmodel::read_backbone(backbone), adapters)));
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
 
@@ -44,10 +49,12 @@ class Workspace : public ::testing::Test {
   std::string workload() const {
     std::string text = "backbone: " BRAID_SOURCE_DIR "/tests/golden/llama\ntasks:\n";
     for (int task = 0; task < 3; ++task) {
-      text += "  - name: task" + std::to_string(task) + "\n    dataset: data" + std::to_string(task) + ".jsonl\n    max_length: " + std::to_string(16 + 16 * task) +
+      text += "  - name: task" + std::to_string(task) + "\n    dataset: data" + std::to_string(task) +
+              ".jsonl\n    max_length: " + std::to_string(16 + 16 * task) +
               "\n    adapter: {type: lora, r: " + std::to_string(2 + 2 * task) + (task == 1 ? ", dropout: 0.1" : "") +
               "}\n    global_batch_size: " + std::to_string(8 - 2 * task) + "\n    steps: " + std::to_string(4 + task) +
-              "\n    optimizer: {type: adamw, lr: 1e-2" + (task == 2 ? ", max_grad_norm: 0.5" : "") + "}\n    seed: " + std::to_string(task) + "\n";
+              "\n    optimizer: {type: adamw, lr: 1e-2" + (task == 2 ? ", max_grad_norm: 0.5" : "") +
+              "}\n    seed: " + std::to_string(task) + "\n";
     }
     return text;
   }

@@ -26,12 +26,14 @@ inline costmodel::AdapterShape read_adapter_shape(const std::filesystem::path& f
   shape.alpha = config.number_at("lora_alpha");
   shape.dropout = config.number_at("lora_dropout");
   shape.rank_stabilized = config.bool_or("use_rslora", false);
-  for (const Node& module : config.at("target_modules").items) shape.targets[static_cast<std::size_t>(costmodel::module_of(module.text))] = true;
+  for (const Node& module : config.at("target_modules").items)
+    shape.targets[static_cast<std::size_t>(costmodel::module_of(module.text))] = true;
   return shape;
 }
 
 /// Samples as rows of [n, L] ids and labels.
-inline workload::Dataset dataset_of(const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& labels, std::int64_t rows) {
+inline workload::Dataset dataset_of(const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& labels,
+                                    std::int64_t rows) {
   workload::Dataset dataset;
   const std::size_t length = ids.size() / static_cast<std::size_t>(rows);
   for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
@@ -64,7 +66,8 @@ struct GoldenCase {
         backbone(costmodel::read_backbone(folder)),
         expected(SafetensorsFolder::open_file(folder / "expected.safetensors")),
         shape(read_adapter_shape(folder / "adapter")),
-        model(backbone, layers(), load_stage_weights(SafetensorsFolder::open(folder), backbone, layers()), pool, probe) {
+        model(backbone, layers(), load_stage_weights(SafetensorsFolder::open(folder), backbone, layers()), pool,
+              probe) {
     adapters.push_back(std::make_unique<Adapter>(backbone, shape, layers(), 0));
     load_peft_adapter(folder / "adapter", *adapters[0]);
   }

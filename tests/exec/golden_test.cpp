@@ -1,8 +1,8 @@
 #include "golden.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
+
+#include <gtest/gtest.h>
 
 namespace braid::exec {
 namespace {
@@ -20,7 +20,8 @@ std::vector<std::int64_t> shape_of(const GoldenCase& golden, const std::string& 
 
 workload::Dataset evaluation_data(const GoldenCase& golden) {
   const std::vector<std::int64_t> shape = shape_of(golden, "input_ids");
-  return testing::dataset_of(golden.expected.read_i64("input_ids", shape), golden.expected.read_i64("labels", shape), shape[0]);
+  return testing::dataset_of(golden.expected.read_i64("input_ids", shape), golden.expected.read_i64("labels", shape),
+                             shape[0]);
 }
 
 TEST_P(Golden, LogitsOfTheBareBackboneEqualTransformers) {
@@ -34,15 +35,18 @@ TEST_P(Golden, LogitsOfTheBareBackboneEqualTransformers) {
     }
   }
   const workload::Dataset data = evaluation_data(golden);
-  const std::vector<float> logits = golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
+  const std::vector<float> logits =
+      golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
   EXPECT_LT(relative_difference(logits, golden.expected.read_f32("logits", shape_of(golden, "logits"))), 1e-5);
 }
 
 TEST_P(Golden, LogitsWithAnAdapterThatPeftWroteEqualPeft) {
   GoldenCase golden(GetParam());
   const workload::Dataset data = evaluation_data(golden);
-  const std::vector<float> logits = golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
-  EXPECT_LT(relative_difference(logits, golden.expected.read_f32("adapter_logits", shape_of(golden, "adapter_logits"))), 1e-5);
+  const std::vector<float> logits =
+      golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
+  EXPECT_LT(relative_difference(logits, golden.expected.read_f32("adapter_logits", shape_of(golden, "adapter_logits"))),
+            1e-5);
 }
 
 TEST_P(Golden, LossAndGradientsOfEveryTargetModuleEqualPeft) {
@@ -54,7 +58,8 @@ TEST_P(Golden, LossAndGradientsOfEveryTargetModuleEqualPeft) {
     for (const costmodel::Module module : costmodel::kModules) {
       if (!golden.shape.has(module)) continue;
       for (const char matrix : {'A', 'B'}) {
-        const kernels::Matrix got = matrix == 'A' ? golden.adapters[0]->a(Adapter::Part::gradient, layer, module) : golden.adapters[0]->b(Adapter::Part::gradient, layer, module);
+        const kernels::Matrix got = matrix == 'A' ? golden.adapters[0]->a(Adapter::Part::gradient, layer, module)
+                                                  : golden.adapters[0]->b(Adapter::Part::gradient, layer, module);
         const std::string key = peft_name(layer, module, matrix);
         const std::vector<float> expected = golden.expected.read_f32("grad." + key, {got.rows, got.columns});
         EXPECT_LT(relative_difference({got.data, expected.size()}, expected), 3e-5) << key;
@@ -75,7 +80,9 @@ workload::Optimizer optimizer_of(const Node& training) {
   optimizer.max_grad_norm = training.number_at("max_grad_norm");
   optimizer.warmup_steps = training.integer_at("warmup_steps");
   const std::string schedule = training.string_at("schedule");
-  optimizer.schedule = schedule == "cosine" ? workload::Schedule::cosine : schedule == "linear" ? workload::Schedule::linear : workload::Schedule::constant;
+  optimizer.schedule = schedule == "cosine"   ? workload::Schedule::cosine
+                       : schedule == "linear" ? workload::Schedule::linear
+                                              : workload::Schedule::constant;
   return optimizer;
 }
 
@@ -85,12 +92,16 @@ TEST_P(Golden, TwentyAdamWStepsGiveTheSameLossesNormsAndAdapter) {
   const workload::Optimizer optimizer = optimizer_of(settings.at("training"));
   const std::int64_t steps = settings.at("training").integer_at("steps");
   const std::vector<std::int64_t> shape = shape_of(golden, "train.input_ids");
-  const std::vector<std::int64_t> ids = golden.expected.read_i64("train.input_ids", shape), labels = golden.expected.read_i64("train.labels", shape);
-  const std::vector<float> losses = golden.expected.read_f32("train.losses", {steps}), norms = golden.expected.read_f32("train.grad_norms", {steps}),
+  const std::vector<std::int64_t> ids = golden.expected.read_i64("train.input_ids", shape),
+                                  labels = golden.expected.read_i64("train.labels", shape);
+  const std::vector<float> losses = golden.expected.read_f32("train.losses", {steps}),
+                           norms = golden.expected.read_f32("train.grad_norms", {steps}),
                            rates = golden.expected.read_f32("train.lrs", {steps});
   const std::int64_t numbers = shape[1] * shape[2];
   for (std::int64_t step = 0; step < steps; ++step) {
-    const auto slice = [&](const std::vector<std::int64_t>& all) { return std::vector<std::int64_t>(all.begin() + step * numbers, all.begin() + (step + 1) * numbers); };
+    const auto slice = [&](const std::vector<std::int64_t>& all) {
+      return std::vector<std::int64_t>(all.begin() + step * numbers, all.begin() + (step + 1) * numbers);
+    };
     const double loss = golden.train(testing::dataset_of(slice(ids), slice(labels), shape[1]));
     const auto place = static_cast<std::size_t>(step);
     EXPECT_NEAR(loss, losses[place], 1e-4 * losses[place]) << "step " << step;
@@ -102,7 +113,9 @@ TEST_P(Golden, TwentyAdamWStepsGiveTheSameLossesNormsAndAdapter) {
     take_step(optimizer, step, steps, clip_scale(norm, optimizer.max_grad_norm), *golden.adapters[0]);
   }
   for (const AdapterTensor& tensor : adapter_tensors(*golden.adapters[0])) {
-    EXPECT_LT(relative_difference(tensor.data, golden.expected.read_f32("train.final." + tensor.name, tensor.shape)), 1e-4) << tensor.name;
+    EXPECT_LT(relative_difference(tensor.data, golden.expected.read_f32("train.final." + tensor.name, tensor.shape)),
+              1e-4)
+        << tensor.name;
   }
 }
 
@@ -120,7 +133,8 @@ TEST_P(Golden, WritesAnAdapterForPeftToRead) {
   }
   const std::filesystem::path folder = std::filesystem::path(kept) / GetParam();
   write_peft_adapter(folder, golden.shape, golden.folder.string(), adapter_tensors(*golden.adapters[0]));
-  const std::vector<float> logits = golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
+  const std::vector<float> logits =
+      golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
   std::vector<float> ids;
   for (const workload::Sample& sample : data.samples) ids.insert(ids.end(), sample.tokens.begin(), sample.tokens.end());
   const std::vector<std::int64_t> ids_shape = shape_of(golden, "input_ids"), logits_shape = shape_of(golden, "logits");
@@ -130,16 +144,19 @@ TEST_P(Golden, WritesAnAdapterForPeftToRead) {
 
 TEST_P(Golden, AnAdapterWrittenAndReadAgainIsTheSame) {
   GoldenCase golden(GetParam());
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / (std::string("braid_adapter_") + GetParam());
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / (std::string("braid_adapter_") + GetParam());
   write_peft_adapter(folder, golden.shape, "backbone", adapter_tensors(*golden.adapters[0]));
   Adapter again(golden.backbone, testing::read_adapter_shape(folder), golden.layers(), 99);
   load_peft_adapter(folder, again);
-  EXPECT_TRUE(std::equal(again.parameters().begin(), again.parameters().end(), golden.adapters[0]->parameters().begin()));
+  EXPECT_TRUE(
+      std::equal(again.parameters().begin(), again.parameters().end(), golden.adapters[0]->parameters().begin()));
   EXPECT_EQ(testing::read_adapter_shape(folder), golden.shape);
   std::filesystem::remove_all(folder);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Golden, ::testing::Values("llama", "llama3_rope", "qwen25"), [](const auto& tested) { return std::string(tested.param); });
+INSTANTIATE_TEST_SUITE_P(Models, Golden, ::testing::Values("llama", "llama3_rope", "qwen25"),
+                         [](const auto& tested) { return std::string(tested.param); });
 
 }  // namespace
 }  // namespace braid::exec

@@ -1,11 +1,11 @@
 #include "exec/stage_model.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
+
+#include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "costmodel/memory.h"
@@ -17,7 +17,8 @@ namespace {
 
 using testing::GoldenCase;
 
-costmodel::AdapterShape adapter_shape(std::int64_t rank, double dropout, std::initializer_list<costmodel::Module> targets) {
+costmodel::AdapterShape adapter_shape(std::int64_t rank, double dropout,
+                                      std::initializer_list<costmodel::Module> targets) {
   costmodel::AdapterShape shape;
   shape.rank = rank;
   shape.alpha = 2.0 * static_cast<double>(rank);
@@ -27,7 +28,8 @@ costmodel::AdapterShape adapter_shape(std::int64_t rank, double dropout, std::in
 }
 
 using costmodel::Module;
-const std::initializer_list<Module> kAll = {Module::q, Module::k, Module::v, Module::o, Module::gate, Module::up, Module::down};
+const std::initializer_list<Module> kAll = {Module::q,    Module::k,  Module::v,   Module::o,
+                                            Module::gate, Module::up, Module::down};
 
 /// Several tasks on the golden Llama backbone, with samples of odd lengths.
 struct Tasks {
@@ -38,7 +40,8 @@ struct Tasks {
       for (int i = 0; i < 3; ++i) {
         workload::Sample sample;
         const std::uint64_t length = 5 + random.next_below(30);
-        for (std::uint64_t t = 0; t < length; ++t) sample.append(static_cast<std::int32_t>(random.next_below(160)), t > 3);
+        for (std::uint64_t t = 0; t < length; ++t)
+          sample.append(static_cast<std::int32_t>(random.next_below(160)), t > 3);
         dataset.samples.push_back(std::move(sample));
       }
       seeds.push_back(40 + task);
@@ -88,7 +91,8 @@ struct Tasks {
 };
 
 std::vector<costmodel::AdapterShape> mixed_shapes() {
-  return {adapter_shape(4, 0, kAll), adapter_shape(3, 0.3, {Module::q, Module::v, Module::down}), adapter_shape(8, 0, {Module::k, Module::o, Module::up})};
+  return {adapter_shape(4, 0, kAll), adapter_shape(3, 0.3, {Module::q, Module::v, Module::down}),
+          adapter_shape(8, 0, {Module::k, Module::o, Module::up})};
 }
 
 TEST(StageModel, BatchedTasksGetTheGradientsThatTheyGetAlone) {
@@ -155,7 +159,8 @@ TEST(StageModel, GradientsAreTheSlopesOfTheLossWithDropoutToo) {
 }
 
 TEST(StageModel, DoesTheWorkThatTheCostModelCharges) {
-  for (const std::vector<costmodel::AdapterShape>& shapes : {mixed_shapes(), {adapter_shape(4, 0, {Module::gate})}, {adapter_shape(4, 0, {Module::q, Module::v})}}) {
+  for (const std::vector<costmodel::AdapterShape>& shapes :
+       {mixed_shapes(), {adapter_shape(4, 0, {Module::gate})}, {adapter_shape(4, 0, {Module::q, Module::v})}}) {
     Tasks tasks(shapes);
     std::vector<planner::TaskIndex> all;
     for (std::size_t t = 0; t < shapes.size(); ++t) all.push_back(static_cast<planner::TaskIndex>(t));
@@ -168,7 +173,8 @@ TEST(StageModel, DoesTheWorkThatTheCostModelCharges) {
     for (const costmodel::Pass pass : {costmodel::Pass::forward, costmodel::Pass::backward}) {
       tasks.golden.probe.records.clear();
       if (pass == costmodel::Pass::forward) {
-        tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds, scale, losses);
+        tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds, scale,
+                                   losses);
       } else {
         tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds);
       }
@@ -178,12 +184,16 @@ TEST(StageModel, DoesTheWorkThatTheCostModelCharges) {
       double attended_charged = 0, attended_done = 0;
       for (const costmodel::OperatorCall& call : costmodel::stage_operators(tasks.golden.backbone, stage, load, pass)) {
         if (call.op == costmodel::Operator::dispatch) continue;
-        if (call.op == costmodel::Operator::attention) attended_charged += call.count * static_cast<double>(call.tokens);
-        else charged[{call.op, call.pass, call.shape, call.tokens}] += call.count;
+        if (call.op == costmodel::Operator::attention)
+          attended_charged += call.count * static_cast<double>(call.tokens);
+        else
+          charged[{call.op, call.pass, call.shape, call.tokens}] += call.count;
       }
       for (const Probe::Record& record : tasks.golden.probe.records) {
-        if (record.call.op == costmodel::Operator::attention) attended_done += static_cast<double>(record.call.tokens);
-        else done[{record.call.op, record.call.pass, record.call.shape, record.call.tokens}] += 1;
+        if (record.call.op == costmodel::Operator::attention)
+          attended_done += static_cast<double>(record.call.tokens);
+        else
+          done[{record.call.op, record.call.pass, record.call.shape, record.call.tokens}] += 1;
       }
       EXPECT_EQ(charged, done);
       EXPECT_EQ(attended_charged, attended_done);
@@ -200,13 +210,15 @@ TEST(StageModel, HoldsNoMoreThanTheMemoryModelSays) {
   std::vector<TaskLoss> losses(3);
   tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds, scale, losses);
   // Buffers come in whole pages, and in sixteen sizes an octave.
-  const Bytes rounding = 4096 * 16 * (stage.layers + 1) + costmodel::stash_bytes(tasks.golden.backbone, stage, load) / 16;
+  const Bytes rounding =
+      4096 * 16 * (stage.layers + 1) + costmodel::stash_bytes(tasks.golden.backbone, stage, load) / 16;
   const Bytes stash = tasks.golden.pool.in_use();
   EXPECT_GE(stash, costmodel::stash_bytes(tasks.golden.backbone, stage, load));
   EXPECT_LE(stash, costmodel::stash_bytes(tasks.golden.backbone, stage, load) + rounding);
   tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds);
   EXPECT_EQ(tasks.golden.pool.in_use(), 0);
-  EXPECT_LE(tasks.golden.pool.peak(), stash + costmodel::workspace_bytes(tasks.golden.backbone, stage, load) + rounding);
+  EXPECT_LE(tasks.golden.pool.peak(),
+            stash + costmodel::workspace_bytes(tasks.golden.backbone, stage, load) + rounding);
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ inline Schedule schedule_of(const StreamShape& shape, Template order) {
     const std::vector<MicrobatchId> ids = ids_of(schedule.microbatches, r);
     std::vector<StageOrder>& orders = schedule.orders.emplace_back();
     for (int s = 0; s < shape.stages; ++s) {
-      orders.push_back(order == Template::gpipe ? gpipe_order(ids) : one_forward_one_backward_order(ids, s, shape.stages));
+      orders.push_back(order == Template::gpipe ? gpipe_order(ids)
+                                                : one_forward_one_backward_order(ids, s, shape.stages));
     }
   }
   return schedule;
@@ -81,12 +82,14 @@ inline VerifyContext context_of(const StreamShape& shape) {
   VerifyContext context;
   context.expected = [shape](TaskIndex task, std::int64_t batch) {
     std::vector<ExpectedSample> samples;
-    for (int i = 0; i < shape.microbatches * shape.replicas; ++i) samples.push_back({batch * 1000 + task * 100 + i, kSampleTokens});
+    for (int i = 0; i < shape.microbatches * shape.replicas; ++i)
+      samples.push_back({batch * 1000 + task * 100 + i, kSampleTokens});
     return samples;
   };
   context.tasks.assign(static_cast<std::size_t>(shape.tasks), TaskRules{shape.clips});
   context.memory.backbone = costmodel::builtin_backbone("tinyllama-1.1b");
-  context.memory.adapters.assign(static_cast<std::size_t>(shape.tasks), costmodel::AdapterShape{8, 16, false, 0, {true, true, true, true}});
+  context.memory.adapters.assign(static_cast<std::size_t>(shape.tasks),
+                                 costmodel::AdapterShape{8, 16, false, 0, {true, true, true, true}});
   return context;
 }
 
@@ -107,14 +110,27 @@ inline Durations durations_of(const Program& program, const Costs& costs) {
     const auto s = static_cast<std::size_t>(stage.stage);
     for (const Instruction& instruction : stage.instructions) {
       switch (instruction.kind) {
-        case Kind::forward: times.push_back(costs.forward[s]); break;
-        case Kind::backward: times.push_back(costs.backward[s]); break;
+        case Kind::forward:
+          times.push_back(costs.forward[s]);
+          break;
+        case Kind::backward:
+          times.push_back(costs.backward[s]);
+          break;
         case Kind::send_activation:
-        case Kind::send_gradient: times.push_back(costs.send); break;
-        case Kind::reduce_norm: times.push_back(costs.norm); break;
-        case Kind::sync_adapter: times.push_back(costs.sync); break;
-        case Kind::step: times.push_back(costs.step); break;
-        default: times.push_back(0);
+        case Kind::send_gradient:
+          times.push_back(costs.send);
+          break;
+        case Kind::reduce_norm:
+          times.push_back(costs.norm);
+          break;
+        case Kind::sync_adapter:
+          times.push_back(costs.sync);
+          break;
+        case Kind::step:
+          times.push_back(costs.step);
+          break;
+        default:
+          times.push_back(0);
       }
     }
   }
@@ -131,7 +147,8 @@ inline Costs even_costs(int stages, Nanoseconds forward, Nanoseconds backward, N
 
 inline std::string messages_of(const std::vector<Violation>& violations) {
   std::string text;
-  for (const Violation& violation : violations) text += std::string(name(violation.rule)) + ": " + violation.message + "\n";
+  for (const Violation& violation : violations)
+    text += std::string(name(violation.rule)) + ": " + violation.message + "\n";
   return text;
 }
 

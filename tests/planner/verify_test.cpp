@@ -1,8 +1,8 @@
 #include "planner/verify.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "planner/cut.h"
 #include "planner/dependency_graph.h"
@@ -21,7 +21,8 @@ Program good_program() {
 }
 
 /// Checks that the Program breaks `rule` with a message that holds `words`.
-void expect_rejected(const Program& program, Rule rule, const std::string& words, const VerifyContext& context = context_of(kShape)) {
+void expect_rejected(const Program& program, Rule rule, const std::string& words,
+                     const VerifyContext& context = context_of(kShape)) {
   const std::vector<Violation> violations = verify(program, context);
   const bool found = std::any_of(violations.begin(), violations.end(), [&](const Violation& violation) {
     return violation.rule == rule && violation.message.find(words) != std::string::npos;
@@ -90,13 +91,15 @@ TEST(Verify, RejectsADroppedSample) {
 TEST(Verify, RejectsADoubledSample) {
   Schedule schedule = schedule_of({1, 1, 4}, Order::gpipe);
   schedule.microbatches[3].segments.push_back(schedule.microbatches[0].segments[0]);
-  expect_rejected(lower(schedule), Rule::samples, "sample 0 of task 0 batch 0 is not computed exactly once", context_of({1, 1, 4}));
+  expect_rejected(lower(schedule), Rule::samples, "sample 0 of task 0 batch 0 is not computed exactly once",
+                  context_of({1, 1, 4}));
 }
 
 TEST(Verify, RejectsASampleDoubledOverReplicas) {
   Schedule schedule = schedule_of({1, 1, 2, 1, false, 2}, Order::gpipe);
   schedule.microbatches[1].segments = schedule.microbatches[0].segments;
-  expect_rejected(lower(schedule), Rule::samples, "sample 0 of task 0 batch 0 is doubled", context_of({1, 1, 2, 1, false, 2}));
+  expect_rejected(lower(schedule), Rule::samples, "sample 0 of task 0 batch 0 is doubled",
+                  context_of({1, 1, 2, 1, false, 2}));
 }
 
 TEST(Verify, RejectsAnotherSampleInASamplesPlace) {
@@ -124,7 +127,8 @@ TEST(Verify, RejectsSwappedGlobalBatches) {
     const StageOrder second = gpipe_order({{4, 5, 6, 7}});
     order.insert(order.end(), second.begin(), second.end());
   }
-  expect_rejected(lower(schedule), Rule::step_gate, "Forward of task 0 batch 1 comes before the Step of batch 0", context_of({2, 1, 4, 2}));
+  expect_rejected(lower(schedule), Rule::step_gate, "Forward of task 0 batch 1 comes before the Step of batch 0",
+                  context_of({2, 1, 4, 2}));
 }
 
 TEST(Verify, RejectsAStepAfterItsGate) {
@@ -135,7 +139,9 @@ TEST(Verify, RejectsAStepAfterItsGate) {
   // Behind the next forward, which is of the task's next global batch: lowering had put the Step just before it.
   std::size_t next = step;
   while (stage.instructions[next].kind != Kind::forward) ++next;
-  std::rotate(places.begin() + static_cast<std::ptrdiff_t>(step), places.begin() + static_cast<std::ptrdiff_t>(step) + 1, places.begin() + static_cast<std::ptrdiff_t>(next) + 1);
+  std::rotate(places.begin() + static_cast<std::ptrdiff_t>(step),
+              places.begin() + static_cast<std::ptrdiff_t>(step) + 1,
+              places.begin() + static_cast<std::ptrdiff_t>(next) + 1);
   reorder(stage, places);
   expect_rejected(program, Rule::step_gate, "Forward of task 0 batch 1 comes before the Step of batch 0");
 }
@@ -150,13 +156,15 @@ TEST(Verify, RejectsAStepThatDoesNotWaitForItsNorm) {
 TEST(Verify, RejectsAClippingStepWithoutANorm) {
   VerifyContext context = context_of({2, 1, 4});
   context.tasks[0].clips = true;
-  expect_rejected(lower(schedule_of({2, 1, 4}, Order::gpipe)), Rule::step_gate, "clips and there is no ReduceNorm", context);
+  expect_rejected(lower(schedule_of({2, 1, 4}, Order::gpipe)), Rule::step_gate, "clips and there is no ReduceNorm",
+                  context);
 }
 
 TEST(Verify, RejectsUnsyncedReplicas) {
   Program program = lower(schedule_of({1, 1, 2, 1, false, 2}, Order::gpipe));
   for (StageProgram& stage : program.stages) remove(stage, find(stage, Kind::sync_adapter));
-  expect_rejected(program, Rule::step_gate, "has the synced gradients of 0 layers of 1", context_of({1, 1, 2, 1, false, 2}));
+  expect_rejected(program, Rule::step_gate, "has the synced gradients of 0 layers of 1",
+                  context_of({1, 1, 2, 1, false, 2}));
 }
 
 TEST(Verify, RejectsABackwardBeforeItsForward) {
@@ -178,7 +186,8 @@ TEST(Verify, RejectsAMissingSend) {
 TEST(Verify, RejectsMessagesThatOvertakeEachOther) {
   Program program = good_program();
   StageProgram& stage = program.stages[1];
-  std::swap(stage.instructions[find(stage, Kind::recv_activation, 0)].microbatch, stage.instructions[find(stage, Kind::recv_activation, 1)].microbatch);
+  std::swap(stage.instructions[find(stage, Kind::recv_activation, 0)].microbatch,
+            stage.instructions[find(stage, Kind::recv_activation, 1)].microbatch);
   expect_rejected(program, Rule::messages, "microbatch 1 is received where 0 was sent");
 }
 
@@ -203,7 +212,9 @@ TEST(Verify, RejectsCollectivesCrossedBetweenRanks) {
   Instruction& second = stage.instructions[find(stage, Kind::reduce_norm, 1)];
   std::swap(first.task, second.task);
   std::swap(first.global_batch, second.global_batch);
-  expect_rejected(program, Rule::groups, "collectives cross, stage 2 issues ReduceNorm of task 1 batch 0 where stage 0 issues ReduceNorm of task 0 batch 0");
+  expect_rejected(program, Rule::groups,
+                  "collectives cross, stage 2 issues ReduceNorm of task 1 batch 0 where stage 0 issues ReduceNorm of "
+                  "task 0 batch 0");
 }
 
 TEST(Verify, RejectsAMeetingThatSomeMemberMisses) {

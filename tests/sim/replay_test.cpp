@@ -1,10 +1,10 @@
 #include "sim/replay.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <tuple>
+
+#include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "planner/cut.h"
@@ -28,12 +28,16 @@ TEST(Replay, EqualsTheClosedFormsOfGpipeWithAndWithoutSendCost) {
   for (int stages = 1; stages <= 8; ++stages) {
     for (int microbatches = 1; microbatches <= 32; ++microbatches) {
       const StreamShape shape{stages, 1, microbatches};
-      for (const auto& [forward, backward, send] : {std::tuple<Nanoseconds, Nanoseconds, Nanoseconds>{100, 150, 0}, {100, 150, 30}, {100, 150, 120}, {100, 150, 400}}) {
+      for (const auto& [forward, backward, send] : {std::tuple<Nanoseconds, Nanoseconds, Nanoseconds>{100, 150, 0},
+                                                    {100, 150, 30},
+                                                    {100, 150, 120},
+                                                    {100, 150, 400}}) {
         const Nanoseconds hops = stages - 1;
         const auto sweep = [&](Nanoseconds compute) {
           return stages * compute + hops * send + (microbatches - 1) * (stages > 1 ? std::max(compute, send) : compute);
         };
-        EXPECT_EQ(makespan(shape, Order::gpipe, even_costs(stages, forward, backward, send)), sweep(forward) + sweep(backward))
+        EXPECT_EQ(makespan(shape, Order::gpipe, even_costs(stages, forward, backward, send)),
+                  sweep(forward) + sweep(backward))
             << stages << " stages, " << microbatches << " microbatches, send " << send;
       }
     }
@@ -50,17 +54,22 @@ TEST(Replay, EqualsTheClosedFormOf1F1BWithoutSendCost) {
   }
 }
 
-/// The longest path through 1F1B's dependencies, from the definitions alone: no Program, no streams, just who needs whom.
+/// The longest path through 1F1B's dependencies, from the definitions alone: no Program, no streams, just who needs
+/// whom.
 class LongestPath {
  public:
-  LongestPath(int stages, int microbatches, Costs costs) : stages_(stages), microbatches_(microbatches), costs_(std::move(costs)) {
+  LongestPath(int stages, int microbatches, Costs costs)
+      : stages_(stages), microbatches_(microbatches), costs_(std::move(costs)) {
     for (int s = 0; s < stages; ++s) {
       int forwards = 0, backwards = 0;
       std::vector<Work>& work = order_.emplace_back();
       while (backwards < microbatches) {
-        const bool warm = forwards < std::min(microbatches, stages - s) || (forwards < microbatches && forwards - backwards < stages - s);
-        if (warm) work.push_back({true, forwards++});
-        else work.push_back({false, backwards++});
+        const bool warm = forwards < std::min(microbatches, stages - s) ||
+                          (forwards < microbatches && forwards - backwards < stages - s);
+        if (warm)
+          work.push_back({true, forwards++});
+        else
+          work.push_back({false, backwards++});
       }
     }
   }
@@ -68,7 +77,8 @@ class LongestPath {
   Nanoseconds length() {
     Nanoseconds end = 0;
     for (int s = 0; s < stages_; ++s) {
-      for (std::size_t i = 0; i < order_[static_cast<std::size_t>(s)].size(); ++i) end = std::max(end, computed(s, static_cast<int>(i)));
+      for (std::size_t i = 0; i < order_[static_cast<std::size_t>(s)].size(); ++i)
+        end = std::max(end, computed(s, static_cast<int>(i)));
       for (int i = 0; i < sends(s); ++i) end = std::max(end, sent(s, i));
     }
     return end;
@@ -87,7 +97,10 @@ class LongestPath {
   }
   int place(int s, bool forward, int microbatch) const {
     const auto& work = order_[static_cast<std::size_t>(s)];
-    return static_cast<int>(std::find_if(work.begin(), work.end(), [&](const Work& w) { return w.forward == forward && w.microbatch == microbatch; }) - work.begin());
+    return static_cast<int>(
+        std::find_if(work.begin(), work.end(),
+                     [&](const Work& w) { return w.forward == forward && w.microbatch == microbatch; }) -
+        work.begin());
   }
   /// The end of the send of the i-th sending work of the stage.
   Nanoseconds sent(int s, int i) {
@@ -103,7 +116,8 @@ class LongestPath {
   Nanoseconds arrival(int from, bool forward, int microbatch) {
     const int position = place(from, forward, microbatch);
     int ordinal = -1;
-    for (int p = 0; p <= position; ++p) ordinal += sends_on(from, order_[static_cast<std::size_t>(from)][static_cast<std::size_t>(p)]) ? 1 : 0;
+    for (int p = 0; p <= position; ++p)
+      ordinal += sends_on(from, order_[static_cast<std::size_t>(from)][static_cast<std::size_t>(p)]) ? 1 : 0;
     return sent(from, ordinal);
   }
   Nanoseconds computed(int s, int i) {
@@ -135,7 +149,8 @@ TEST(Replay, EqualsTheLongestPathOf1F1BWithSendCostAndUnequalStages) {
       }
       for (const Nanoseconds send : {0, 20, 90, 300}) {
         costs.send = send;
-        EXPECT_EQ(makespan({stages, 1, microbatches}, Order::one_forward_one_backward, costs), LongestPath(stages, microbatches, costs).length())
+        EXPECT_EQ(makespan({stages, 1, microbatches}, Order::one_forward_one_backward, costs),
+                  LongestPath(stages, microbatches, costs).length())
             << stages << " stages, " << microbatches << " microbatches, send " << send;
       }
     }
@@ -182,7 +197,9 @@ TEST(Replay, TwoChainedSlicesOfAnEndlessStreamEqualOneLongOne) {
         std::vector<Event> events = sim::replay(first, durations_of(first, costs), &clocks).events;
         const std::vector<Event> rest = sim::replay(second, durations_of(second, costs), &clocks).events;
         events.insert(events.end(), rest.begin(), rest.end());
-        std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return std::tuple(a.stage, a.instruction) < std::tuple(b.stage, b.instruction); });
+        std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+          return std::tuple(a.stage, a.instruction) < std::tuple(b.stage, b.instruction);
+        });
         EXPECT_EQ(events, expected.events);
         EXPECT_EQ(clocks, at_once);
       }
@@ -204,7 +221,9 @@ TEST(Replay, AClippingTaskDoesNotIdleTheLastStage) {
     for (const Event& event : timeline.events) {
       if (event.stage != stages - 1 || event.stream != Stream::compute) continue;
       // Only the Steps at the stream's end, where no work is left to hide behind, may wait.
-      const bool last_round = event.kind == Kind::step && event.instruction + shape.tasks >= static_cast<InstructionId>(program.stages.back().instructions.size());
+      const bool last_round =
+          event.kind == Kind::step &&
+          event.instruction + shape.tasks >= static_cast<InstructionId>(program.stages.back().instructions.size());
       if (free >= 0 && !last_round) {
         EXPECT_EQ(event.start, free) << stages << " stages, " << name(event.kind);
       }

@@ -6,7 +6,9 @@ namespace {
 class SlPeft final : public Policy {
  public:
   std::string_view name() const override { return "sl-peft"; }
-  std::string_view summary() const override { return "all tasks batched in every microbatch, padded to the longest, 1F1B (SLoRA-style batching)"; }
+  std::string_view summary() const override {
+    return "all tasks batched in every microbatch, padded to the longest, 1F1B (SLoRA-style batching)";
+  }
   std::vector<PolicyOption> options() const override { return {padding_option(Padding::longest)}; }
 
   FixedPlan arrange(std::int32_t task_count, const OptionValues& options) const override {
