@@ -94,12 +94,17 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
     chosen.resize(static_cast<std::size_t>(windows));
     std::iota(chosen.begin(), chosen.end(), 0);
   }
+  // Every window is checked before it runs; planning has checked that the largest fit memory.
+  const planner::VerifyContext rules = planner::verify_context(plan.fixed, input, 0);
   for (const std::int64_t window : chosen) {
     if (result.interrupted) break;
     input.stopped = result.diverged;
     const std::vector<planner::WindowSteps> steps = planner::window_steps(plan.fixed, input, window);
     if (steps.empty()) continue;
     const planner::Program program = planner::window_program(plan.fixed, input, window);
+    const std::vector<planner::Violation> violations = planner::verify(program, rules);
+    BRAID_CHECK(violations.empty(), "window {} breaks the rule '{}': {}", window, name(violations[0].rule),
+                violations[0].message);
     communicator.barrier();
     const RunReport report = runner.run(program);
     WindowExchange exchange(plan.workload.backbone.layers, report, options.stop && options.stop->load());

@@ -52,12 +52,30 @@ std::size_t count_before(const std::vector<std::size_t>& positions, std::size_t 
   return static_cast<std::size_t>(std::lower_bound(positions.begin(), positions.end(), limit) - positions.begin());
 }
 
-/// Moves the cut later until nothing before it waits for anything after it.
+/// The first place from `limit` on where no microbatch is between subgraphs.
+std::size_t end_of_pass(const StageProgram& stage, std::size_t limit) {
+  std::set<std::pair<Kind, MicrobatchId>> open;
+  for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
+    if (i >= limit && open.empty()) return i;
+    const Kind kind = stage.instructions[i].kind;
+    for (const Part& part : stage.parts_of(stage.instructions[i])) {
+      if (!stage.ends(kind, part)) open.insert({kind, part.microbatch});
+      if (stage.ends(kind, part)) open.erase({kind, part.microbatch});
+    }
+  }
+  return stage.instructions.size();
+}
+
+/// Moves the cut later until nothing before it waits for anything after it, and no pass is split.
 void settle(const Program& program, std::vector<std::size_t>& after) {
   const std::vector<ChannelLog> channels = channel_logs(program);
   const auto groups = group_logs(program);
   for (bool moved = true; moved;) {
     moved = false;
+    for (std::size_t s = 0; s < after.size(); ++s) {
+      const std::size_t whole = end_of_pass(program.stages[s], after[s]);
+      if (whole > after[s]) after[s] = whole, moved = true;
+    }
     const auto include = [&](StageIndex stage, std::size_t position) {
       std::size_t& limit = after[static_cast<std::size_t>(stage)];
       if (limit <= position) limit = position + 1, moved = true;
@@ -90,30 +108,49 @@ StageProgram copy_range(const StageProgram& whole, std::size_t first, std::size_
   return part;
 }
 
+/// The keys that live microbatches keep of samples which the stream cuts into chunks.
+std::vector<StoredKeys> stored_keys(const Program& program, const std::set<MicrobatchId>& live) {
+  using SampleKey = std::tuple<TaskIndex, std::int64_t, std::int32_t>;
+  std::set<SampleKey> chunked;
+  for (const Microbatch& microbatch : program.microbatches) {
+    for (const Segment& segment : microbatch.segments) {
+      if (segment.begin > 0) chunked.insert({segment.task, segment.global_batch, segment.index});
+    }
+  }
+  std::map<SampleKey, std::int32_t> tokens;
+  for (const MicrobatchId id : live) {
+    for (const Segment& segment : program.microbatch(id).segments) {
+      const SampleKey key{segment.task, segment.global_batch, segment.index};
+      if (chunked.contains(key)) tokens[key] = std::max(tokens[key], segment.end);
+    }
+  }
+  std::vector<StoredKeys> keys;
+  for (const auto& [key, count] : tokens) keys.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), count});
+  return keys;
+}
+
 /// What is under way on a stage after the instructions before `limit`, told from the boundary before and the list
 /// alone.
 StageBoundary stage_boundary(const Program& program, std::size_t index, std::size_t limit) {
   const StageProgram& stage = program.stages[index];
   const StageBoundary& before = program.before.stages[index];
   StageBoundary boundary;
-  boundary.keys = before.keys;
   boundary.gathered = before.gathered;
   boundary.next_batch = before.next_batch;
   std::set<MicrobatchId> live(before.live.begin(), before.live.end());
-  std::map<std::pair<TaskIndex, std::int64_t>, std::set<std::int32_t>> gradients;
+  std::map<std::pair<TaskIndex, std::int64_t>, std::set<SamplePiece>> gradients;
   for (const PartialGradient& partial : before.gradients) {
-    gradients[{partial.task, partial.global_batch}].insert(partial.indices.begin(), partial.indices.end());
+    gradients[{partial.task, partial.global_batch}].insert(partial.samples.begin(), partial.samples.end());
   }
   for (std::size_t i = 0; i < limit; ++i) {
     const Instruction& instruction = stage.instructions[i];
     for (const Part& part : stage.parts_of(instruction)) {
       if (instruction.kind == Kind::forward) {
         live.insert(part.microbatch);
-      } else {
+      } else if (stage.ends(Kind::backward, part)) {
         live.erase(part.microbatch);
-        for (const Segment& segment : program.microbatch(part.microbatch).segments) {
-          if (segment.begin == 0) gradients[{segment.task, segment.global_batch}].insert(segment.index);
-        }
+        for (const Segment& segment : program.microbatch(part.microbatch).segments)
+          gradients[{segment.task, segment.global_batch}].insert({segment.index, segment.begin, segment.end});
       }
     }
     if (instruction.kind == Kind::step) {
@@ -125,17 +162,26 @@ StageBoundary stage_boundary(const Program& program, std::size_t index, std::siz
   for (const auto& [key, indices] : gradients) {
     boundary.gradients.push_back({key.first, key.second, {indices.begin(), indices.end()}});
   }
+  boundary.keys = stored_keys(program, live);
   const InstructionId first_after = stage.first_id + static_cast<InstructionId>(limit);
   std::set<InstructionId> awaited;
-  for (const InstructionId id : program.after.stages[index].awaited) {
-    if (id < first_after) awaited.insert(id);
+  for (const Awaited& entry : program.after.stages[index].awaited) {
+    if (entry.id < first_after) awaited.insert(entry.id);
   }
   for (std::size_t i = limit; i < stage.instructions.size(); ++i) {
     for (const InstructionId id : stage.waits_of(stage.instructions[i])) {
       if (id < first_after) awaited.insert(id);
     }
   }
-  boundary.awaited.assign(awaited.begin(), awaited.end());
+  for (const InstructionId id : awaited) {
+    if (id >= stage.first_id) {
+      boundary.awaited.push_back(describe_awaited(stage, static_cast<std::size_t>(id - stage.first_id)));
+    } else {
+      const Awaited* known = find_awaited(before, id);
+      BRAID_CHECK(known != nullptr, "instruction {} is awaited and the boundary before does not know it", id);
+      boundary.awaited.push_back(*known);
+    }
+  }
   return boundary;
 }
 
@@ -168,7 +214,10 @@ void keep_named_microbatches(Program& slice) {
     }
   }
   for (const Boundary* boundary : {&slice.before, &slice.after}) {
-    for (const StageBoundary& stage : boundary->stages) named.insert(stage.live.begin(), stage.live.end());
+    for (const StageBoundary& stage : boundary->stages) {
+      named.insert(stage.live.begin(), stage.live.end());
+      for (const Awaited& awaited : stage.awaited) named.insert(awaited.microbatches.begin(), awaited.microbatches.end());
+    }
     for (const std::vector<MicrobatchId>& messages : boundary->messages) named.insert(messages.begin(), messages.end());
   }
   std::erase_if(slice.microbatches, [&](const Microbatch& microbatch) { return !named.contains(microbatch.id); });

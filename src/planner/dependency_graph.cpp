@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/strong_components.hpp>
@@ -145,11 +146,18 @@ std::vector<std::int64_t> most_waiting_messages(const Program& program) {
     // Per message, the ordinal of the compute entry that consumes it; messages nobody consumes here never leave.
     std::vector<std::uint32_t> consumers;
     const StageProgram& stage = program.stages[receiver];
+    std::map<InstructionId, std::uint32_t> received_before;
+    for (const Awaited& awaited : program.before.stages[receiver].awaited) {
+      if (is_recv(awaited.kind) && static_cast<std::size_t>(awaited.channel) == c)
+        received_before[awaited.id] = std::numeric_limits<std::uint32_t>::max();
+    }
     std::vector<std::uint32_t> consumer_of(stage.instructions.size(), std::numeric_limits<std::uint32_t>::max());
     for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
       if (stage.instructions[i].stream != Stream::compute) continue;
       for (const InstructionId id : stage.waits_of(stage.instructions[i])) {
         if (id >= stage.first_id) consumer_of[static_cast<std::size_t>(id - stage.first_id)] = ordinal[receiver][i];
+        if (const auto earlier = received_before.find(id); earlier != received_before.end())
+          earlier->second = std::min(earlier->second, ordinal[receiver][i]);
       }
     }
     for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
@@ -157,7 +165,8 @@ std::vector<std::int64_t> most_waiting_messages(const Program& program) {
       if (is_recv(instruction.kind) && static_cast<std::size_t>(instruction.channel) == c)
         consumers.push_back(consumer_of[i]);
     }
-    auto sent = static_cast<std::int64_t>(program.before.messages[c].size());
+    for (const auto& [id, consumer] : received_before) consumers.push_back(consumer);
+    auto sent = static_cast<std::int64_t>(program.before.messages[c].size() + received_before.size());
     most[c] = sent;
     for (std::size_t i = 0; i < program.stages[sender].instructions.size(); ++i) {
       const Instruction& instruction = program.stages[sender].instructions[i];

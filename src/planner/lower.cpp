@@ -133,6 +133,7 @@ class Lowering {
 
   void lower_stage(StageIndex index) {
     StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
+    last_backward_ = kNone;
     std::map<BatchKey, int> backwards_left;
     for (const Microbatch& microbatch : schedule_.microbatches) {
       if (microbatch.replica != stage.replica) continue;
@@ -178,12 +179,12 @@ class Lowering {
     std::erase_if(pending, earlier);
   }
 
-  static void append_step(StageProgram& stage, const PendingStep& step) {
+  static InstructionId append_step(StageProgram& stage, const PendingStep& step) {
     Instruction instruction;
     instruction.kind = Kind::step;
     instruction.task = step.key.task;
     instruction.global_batch = step.key.global_batch;
-    stage.append(instruction, step.waits);
+    return stage.append(instruction, step.waits);
   }
 
   Bytes message_bytes(const Microbatch& microbatch) const {
@@ -241,7 +242,16 @@ class Lowering {
   void sync(StageIndex index, const BatchKey& key, std::vector<PendingStep>& pending) {
     StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
     std::vector<InstructionId> ready;
-    if (!stage.instructions.empty()) ready.push_back(last_backward_);
+    if (last_backward_ != kNone) ready.push_back(last_backward_);
+    // A replica without samples of this batch may come here before the Step of the one before: that Step still reads the
+    // gradients which this sync overwrites.
+    const auto earlier = [&](const PendingStep& step) {
+      return step.key.task == key.task && step.key.global_batch < key.global_batch;
+    };
+    for (const PendingStep& step : pending) {
+      if (earlier(step)) ready = {append_step(stage, step)};
+    }
+    std::erase_if(pending, earlier);
     std::vector<InstructionId> synced;
     for (const SharedLayers& shared : shared_[static_cast<std::size_t>(index)]) {
       Instruction instruction;
@@ -293,7 +303,7 @@ class Lowering {
   std::vector<ChannelIndex> gradient_to_;          // per receiving stage
   std::vector<std::vector<SharedLayers>> shared_;  // per stage
   std::vector<GroupIndex> norm_group_;             // per replica
-  InstructionId last_backward_ = 0;                // on the stage being lowered
+  InstructionId last_backward_ = kNone;            // on the stage being lowered
 };
 
 }  // namespace

@@ -96,9 +96,12 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
         "global_batch_size, use more ranks, or a policy with one shared backbone",
         input.workload.file.string(), task.name, choice.policy->name(), least_missing, capacity);
   }
-  const std::vector<Violation> violations =
-      verify(window_program(*best, window, 0), verify_context(*best, window, capacity));
-  BRAID_CHECK(violations.empty(), "the plan breaks the rule '{}': {}", name(violations[0].rule), violations[0].message);
+  const VerifyContext rules = verify_context(*best, window, capacity);
+  for (const std::int64_t telling : telling_windows(*best, window)) {
+    const std::vector<Violation> violations = verify(window_program(*best, window, telling), rules);
+    BRAID_CHECK(violations.empty(), "window {} of the plan breaks the rule '{}': {}", telling,
+                name(violations[0].rule), violations[0].message);
+  }
   Plan plan;
   plan.workload = input.workload;
   plan.cluster = input.cluster;

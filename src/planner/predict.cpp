@@ -18,6 +18,18 @@ bool holds_first_step(const FixedPlan& fixed, std::int64_t window) {
   return fixed.turns == Turns::queued ? window % kQueuedTurn == 0 : window == 0;
 }
 
+/// Per rank, the larger of `peaks` and what the Program needs.
+void raise_peaks(const Program& program, const MemoryContext& memory, std::vector<Bytes>& peaks) {
+  const std::vector<StageMemory> memories = walk_memory(program, memory);
+  for (std::size_t s = 0; s < memories.size(); ++s) {
+    for (const std::int32_t rank : program.stages[s].ranks) {
+      peaks.resize(std::max(peaks.size(), static_cast<std::size_t>(rank) + 1));
+      Bytes& peak = peaks[static_cast<std::size_t>(rank)];
+      peak = std::max(peak, memories[s].peak());
+    }
+  }
+}
+
 struct Totals {
   TokenCounts tokens;
   double flops = 0;
@@ -76,19 +88,12 @@ Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costm
     const std::vector<Nanoseconds> busy = compute_busy(program, timeline);
     totals.busy.resize(busy.size());
     for (std::size_t s = 0; s < busy.size(); ++s) totals.busy[s] += busy[s];
-    const std::vector<StageMemory> memories = walk_memory(program, memory);
+    raise_peaks(program, memory, prediction.peak_memory_bytes);
     ranks = 0;
-    prediction.peak_memory_bytes.resize(std::max(prediction.peak_memory_bytes.size(), std::size_t{1}));
-    for (std::size_t s = 0; s < memories.size(); ++s) {
-      for (const std::int32_t rank : program.stages[s].ranks) {
-        prediction.peak_memory_bytes.resize(
-            std::max(prediction.peak_memory_bytes.size(), static_cast<std::size_t>(rank) + 1));
-        Bytes& peak = prediction.peak_memory_bytes[static_cast<std::size_t>(rank)];
-        peak = std::max(peak, memories[s].peak());
-        ++ranks;
-      }
-    }
+    for (const StageProgram& stage : program.stages) ranks += static_cast<double>(stage.ranks.size());
   }
+  for (const std::int64_t window : telling_windows(fixed, input))
+    raise_peaks(window_program(fixed, input, window), memory, prediction.peak_memory_bytes);
   const double span = seconds(totals.span);
   prediction.step_seconds = span / static_cast<double>(kPredictedSteps);
   prediction.first_step_seconds = seconds(totals.first_span);

@@ -53,6 +53,26 @@ std::size_t Program::instruction_count() const {
   return count;
 }
 
+Awaited describe_awaited(const StageProgram& stage, std::size_t position) {
+  const Instruction& instruction = stage.instructions[position];
+  Awaited awaited;
+  awaited.id = stage.first_id + static_cast<InstructionId>(position);
+  awaited.kind = instruction.kind;
+  for (const Part& part : stage.parts_of(instruction)) awaited.microbatches.push_back(part.microbatch);
+  if (instruction.microbatch != kNone) awaited.microbatches.push_back(instruction.microbatch);
+  awaited.channel = instruction.channel;
+  awaited.task = instruction.task;
+  awaited.global_batch = instruction.global_batch;
+  awaited.layers = instruction.layers;
+  return awaited;
+}
+
+const Awaited* find_awaited(const StageBoundary& boundary, InstructionId id) {
+  const auto found = std::lower_bound(boundary.awaited.begin(), boundary.awaited.end(), id,
+                                      [](const Awaited& awaited, InstructionId key) { return awaited.id < key; });
+  return found != boundary.awaited.end() && found->id == id ? &*found : nullptr;
+}
+
 Boundary empty_boundary(const Program& program) {
   Boundary boundary;
   boundary.stages.resize(program.stages.size());

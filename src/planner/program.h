@@ -94,8 +94,8 @@ struct PoolRange {
   std::uint32_t count = 0;
 };
 
-/// What a Forward or Backward computes: one microbatch through a range of the stage's subgraphs. A stage that is not
-/// cut into subgraphs has one.
+/// What a Forward or Backward computes: one microbatch through a range of the stage's subgraphs, a Forward upwards and a
+/// Backward downwards.
 struct Part {
   MicrobatchId microbatch = 0;
   std::int32_t first_subgraph = 0;
@@ -126,6 +126,7 @@ struct StageProgram {
   bool has_embedding = false;
   bool has_head = false;
   std::vector<std::int32_t> ranks;
+  std::int32_t subgraphs = 1;  ///< that its layers are cut into
 
   InstructionId first_id = 0;  ///< the id of instructions[0]; the rest count on
   std::vector<Instruction> instructions;
@@ -138,6 +139,14 @@ struct StageProgram {
   std::span<const Part> parts_of(const Instruction& instruction) const {
     return {parts.data() + instruction.parts.first, instruction.parts.count};
   }
+  /// True for the part that takes a microbatch's input, or gives its result.
+  bool begins(Kind pass, const Part& part) const {
+    return pass == Kind::forward ? part.first_subgraph == 0 : part.last_subgraph == subgraphs;
+  }
+  bool ends(Kind pass, const Part& part) const {
+    return pass == Kind::forward ? part.last_subgraph == subgraphs : part.first_subgraph == 0;
+  }
+
   /// Appends and returns the id. Waits must name earlier instructions, of this slice or of an earlier one.
   InstructionId append(Instruction instruction, std::span<const InstructionId> waited,
                        std::span<const Part> computed = {});
@@ -154,30 +163,50 @@ struct Group {
   std::vector<StageIndex> stages;
 };
 
+/// Tokens [begin, end) of a sample of some global batch.
+struct SamplePiece {
+  std::int32_t index = 0;
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+  auto operator<=>(const SamplePiece&) const = default;
+};
+
 /// A global batch of which some samples have gone backward on a stage and the Step has not yet come.
 struct PartialGradient {
   TaskIndex task = 0;
   std::int64_t global_batch = 0;
-  std::vector<std::int32_t> indices;  ///< the samples that are in, ascending
+  std::vector<SamplePiece> samples;  ///< what is in, ascending
   bool operator==(const PartialGradient&) const = default;
 };
 
-/// Keys and values that later chunks of a sample still read.
+/// An instruction before a cut that instructions after it wait for, and what it did.
+struct Awaited {
+  InstructionId id = 0;
+  Kind kind = Kind::noop;
+  std::vector<MicrobatchId> microbatches;  ///< that it computed, or the one it carried
+  ChannelIndex channel = kNone;
+  TaskIndex task = kNone;
+  std::int64_t global_batch = kNone;
+  LayerRange layers;
+  bool operator==(const Awaited&) const = default;
+};
+
+/// Keys and values that later chunks of a sample, or chunks on their way back, still read.
 struct StoredKeys {
   TaskIndex task = 0;
   std::int64_t global_batch = 0;
   std::int32_t index = 0;
   std::int32_t tokens = 0;
-  bool operator==(const StoredKeys&) const = default;
+  auto operator<=>(const StoredKeys&) const = default;
 };
 
 /// What is under way on one stage where a stream of Programs is cut.
 struct StageBoundary {
   std::vector<MicrobatchId> live;          ///< forward begun here, backward not ended; ascending
   std::vector<PartialGradient> gradients;  ///< ascending by task, then global batch
-  std::vector<StoredKeys> keys;
+  std::vector<StoredKeys> keys;            ///< of samples cut into chunks; ascending
   std::vector<LayerRange> gathered;      ///< FSDP shards that stay gathered
-  std::vector<InstructionId> awaited;    ///< ids before the cut that instructions after it wait for; ascending
+  std::vector<Awaited> awaited;          ///< ascending by id
   std::vector<std::int64_t> next_batch;  ///< per task: the global batch whose Step comes next
   bool operator==(const StageBoundary&) const = default;
 };
@@ -203,6 +232,11 @@ struct Program {
   const Microbatch& microbatch(MicrobatchId id) const;
   std::size_t instruction_count() const;
 };
+
+/// What an instruction does, as a boundary after it says.
+Awaited describe_awaited(const StageProgram& stage, std::size_t position);
+/// The entry of that id; null when there is none.
+const Awaited* find_awaited(const StageBoundary& boundary, InstructionId id);
 
 /// A boundary with nothing under way, every task about to take its first step.
 Boundary empty_boundary(const Program& program);

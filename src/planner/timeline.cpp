@@ -19,9 +19,12 @@ Nanoseconds Timeline::end() const {
 void append_window(const Program& program, const Timeline& ran, Program& joined, Timeline& timeline) {
   if (joined.stages.empty()) {
     joined = program;
-    for (StageProgram& stage : joined.stages)
-      stage = StageProgram{
-          stage.replica, stage.stage, stage.layers, stage.has_embedding, stage.has_head, stage.ranks, 0, {}, {}, {}};
+    for (StageProgram& stage : joined.stages) {
+      stage.first_id = 0;
+      stage.instructions.clear();
+      stage.waits.clear();
+      stage.parts.clear();
+    }
     joined.microbatches.clear();
   }
   const Nanoseconds offset = timeline.end();

@@ -1,10 +1,11 @@
-// The rules about how stages meet: ids, messages, groups.
+// The rules about how stages meet: messages and groups.
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "base/error.h"
+#include "planner/known_ended.h"
 #include "planner/verify.h"
 
 namespace braid::planner::detail {
@@ -16,163 +17,194 @@ std::string place(const Program& program, std::size_t stage, std::size_t positio
                      list.first_id + static_cast<InstructionId>(position));
 }
 
-bool in_range(std::int64_t index, std::size_t size) {
-  return index >= 0 && static_cast<std::size_t>(index) < size;
-}
+/// What goes over one channel: microbatch and bytes, in order.
+struct Message {
+  MicrobatchId microbatch = 0;
+  Bytes bytes = kNone;  ///< not known of messages under way
+};
 
-bool has_microbatch(const Program& program, MicrobatchId id) {
-  const auto found =
-      std::lower_bound(program.microbatches.begin(), program.microbatches.end(), id,
-                       [](const Microbatch& microbatch, MicrobatchId key) { return microbatch.id < key; });
-  return found != program.microbatches.end() && found->id == id;
-}
-
-/// The first instruction, of the slice, that waits for `id`; the count of instructions when none does.
-std::size_t first_waiter(const StageProgram& stage, InstructionId id, bool (*wanted)(Kind)) {
-  for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
-    if (!wanted(stage.instructions[i].kind)) continue;
-    for (const InstructionId waited : stage.waits_of(stage.instructions[i])) {
-      if (waited == id) return i;
-    }
+void verify_channels(const Program& program, std::vector<Violation>& violations) {
+  const auto bad = [&](std::string message) { violations.push_back({Rule::messages, std::move(message)}); };
+  std::vector<std::vector<Message>> sent(program.channels.size()), received(program.channels.size());
+  for (std::size_t c = 0; c < sent.size(); ++c) {
+    for (const MicrobatchId id : program.before.messages[c]) sent[c].push_back({id});
   }
-  return stage.instructions.size();
-}
-
-/// What a member says about a meeting; all members must say the same.
-using Meeting = std::tuple<Kind, Collective, TaskIndex, std::int64_t, std::int32_t, std::int32_t>;
-
-Meeting meeting_of(const Instruction& instruction) {
-  return {instruction.kind,         instruction.collective,   instruction.task,
-          instruction.global_batch, instruction.layers.first, instruction.layers.last};
-}
-
-std::string describe(const Meeting& meeting) {
-  return fmt::format("{} of task {} batch {}", name(std::get<0>(meeting)), std::get<2>(meeting), std::get<3>(meeting));
-}
-
-}  // namespace
-
-void verify_ids(const Program& program, std::vector<Violation>& violations) {
-  const auto bad = [&](std::size_t stage, std::size_t i, const std::string& what) {
-    violations.push_back({Rule::ids, place(program, stage, i) + " " + what});
-  };
+  // Every message has the same bytes a token.
+  Bytes known_bytes = 0;
+  std::int64_t known_tokens = 0;
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
     for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
       const Instruction& instruction = stage.instructions[i];
-      const InstructionId id = stage.first_id + static_cast<InstructionId>(i);
-      const std::vector<InstructionId>& awaited = program.before.stages[s].awaited;
-      for (const InstructionId waited : stage.waits_of(instruction)) {
-        if (waited >= id) bad(s, i, fmt::format("waits for {}, which comes later", waited));
-        if (waited < stage.first_id && !std::binary_search(awaited.begin(), awaited.end(), waited)) {
-          bad(s, i, fmt::format("waits for {}, which the boundary does not keep", waited));
-        }
-      }
-      for (const Part& part : stage.parts_of(instruction)) {
-        if (!has_microbatch(program, part.microbatch))
-          bad(s, i, fmt::format("names microbatch {}, which does not exist", part.microbatch));
-      }
-      const bool computes = instruction.kind == Kind::forward || instruction.kind == Kind::backward;
-      if (computes && instruction.parts.count == 0) bad(s, i, "computes nothing");
-      if (is_send(instruction.kind) || is_recv(instruction.kind)) {
-        if (!in_range(instruction.channel, program.channels.size())) {
-          bad(s, i, "names no channel");
-        } else if (const Channel& channel = program.channels[static_cast<std::size_t>(instruction.channel)];
-                   static_cast<std::size_t>(is_send(instruction.kind) ? channel.from : channel.to) != s) {
-          bad(s, i, "uses a channel of other stages");
-        }
-        if (!has_microbatch(program, instruction.microbatch)) bad(s, i, "carries no microbatch");
-      }
-      if (is_grouped(instruction.kind) && !in_range(instruction.group, program.groups.size()))
-        bad(s, i, "names no group");
-      const bool of_task = instruction.kind == Kind::step || instruction.kind == Kind::sync_adapter ||
-                           instruction.kind == Kind::reduce_norm;
-      if (of_task && !in_range(instruction.task, static_cast<std::size_t>(program.task_count)))
-        bad(s, i, "names no task");
-    }
-  }
-}
-
-void verify_messages(const Program& program, std::vector<Violation>& violations) {
-  std::vector<std::vector<MicrobatchId>> sent = program.before.messages;
-  std::vector<std::vector<MicrobatchId>> received(program.channels.size());
-  for (const StageProgram& stage : program.stages) {
-    for (const Instruction& instruction : stage.instructions) {
-      if (is_send(instruction.kind))
-        sent[static_cast<std::size_t>(instruction.channel)].push_back(instruction.microbatch);
-      if (is_recv(instruction.kind))
-        received[static_cast<std::size_t>(instruction.channel)].push_back(instruction.microbatch);
+      if (!is_send(instruction.kind) && !is_recv(instruction.kind)) continue;
+      auto& log = is_send(instruction.kind) ? sent : received;
+      log[static_cast<std::size_t>(instruction.channel)].push_back({instruction.microbatch, instruction.bytes});
+      const std::int64_t tokens = program.microbatch(instruction.microbatch).computed_tokens();
+      if (known_tokens == 0) known_bytes = instruction.bytes, known_tokens = tokens;
+      if (instruction.bytes <= 0 || instruction.bytes * known_tokens != known_bytes * tokens)
+        bad(place(program, s, i) + fmt::format(" carries {} bytes for {} tokens", instruction.bytes, tokens));
     }
   }
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
     const auto ends =
         fmt::format("channel {} from stage {} to stage {}", c, program.channels[c].from, program.channels[c].to);
     for (std::size_t i = 0; i < received[c].size(); ++i) {
+      const MicrobatchId id = received[c][i].microbatch;
       if (i >= sent[c].size()) {
-        violations.push_back(
-            {Rule::messages, fmt::format("{}: the receive of microbatch {} has no send", ends, received[c][i])});
-      } else if (sent[c][i] != received[c][i]) {
-        violations.push_back({Rule::messages, fmt::format("{}: microbatch {} is received where {} was sent", ends,
-                                                          received[c][i], sent[c][i])});
+        bad(fmt::format("{}: the receive of microbatch {} has no send", ends, id));
+      } else if (sent[c][i].microbatch != id) {
+        bad(fmt::format("{}: microbatch {} is received where {} was sent", ends, id, sent[c][i].microbatch));
       }
     }
-    const std::vector<MicrobatchId> left(
-        sent[c].begin() + static_cast<std::ptrdiff_t>(std::min(received[c].size(), sent[c].size())), sent[c].end());
-    if (left != program.after.messages[c] && received[c].size() <= sent[c].size()) {
-      violations.push_back(
-          {Rule::messages, fmt::format("{}: {} messages are sent and never received, the boundary has {}", ends,
-                                       left.size(), program.after.messages[c].size())});
+    if (received[c].size() > sent[c].size()) continue;
+    std::vector<MicrobatchId> left;
+    for (std::size_t i = received[c].size(); i < sent[c].size(); ++i) left.push_back(sent[c][i].microbatch);
+    if (left != program.after.messages[c])
+      bad(fmt::format("{}: {} messages are sent and never received, the boundary has {}", ends, left.size(),
+                      program.after.messages[c].size()));
+  }
+}
+
+/// That a stage's passes wait for their inputs, and its sends for what they send.
+class StageMessages {
+ public:
+  StageMessages(const Program& program, std::size_t index, std::vector<Violation>& violations)
+      : program_(program), index_(index), stage_(program.stages[index]), violations_(violations), known_(stage_) {
+    for (std::size_t i = 0; i < stage_.instructions.size(); ++i) {
+      const Instruction& instruction = stage_.instructions[i];
+      if (is_send(instruction.kind) || is_recv(instruction.kind)) {
+        if (!places_.emplace(std::pair(instruction.kind, instruction.microbatch), i).second)
+          bad(i, fmt::format(" is the second of microbatch {}", instruction.microbatch));
+      }
+      for (const Part& part : stage_.parts_of(instruction)) {
+        if (stage_.ends(instruction.kind, part)) places_[{instruction.kind, part.microbatch}] = i;
+      }
     }
   }
-  if (!violations.empty()) return;
+
+  void run() {
+    for (std::size_t i = 0; i < stage_.instructions.size(); ++i) {
+      const Instruction& instruction = stage_.instructions[i];
+      if (instruction.kind == Kind::forward || instruction.kind == Kind::backward) check_pass(i, instruction);
+      if (is_send(instruction.kind)) {
+        const Kind pass = instruction.kind == Kind::send_activation ? Kind::forward : Kind::backward;
+        if (!waits_for(i, pass, instruction.microbatch))
+          bad(i, fmt::format(" does not wait for the {} of microbatch {}", name(pass), instruction.microbatch));
+      }
+    }
+  }
+
+ private:
+  void bad(std::size_t i, const std::string& what) {
+    violations_.push_back({Rule::messages, place(program_, index_, i) + what});
+  }
+
+  void check_pass(std::size_t i, const Instruction& instruction) {
+    const bool forward = instruction.kind == Kind::forward;
+    const Kind recv = forward ? Kind::recv_activation : Kind::recv_gradient;
+    const Kind send = forward ? Kind::send_activation : Kind::send_gradient;
+    const bool needs_input = forward ? !stage_.has_embedding : !stage_.has_head;
+    const bool gives_output = forward ? !stage_.has_head : !stage_.has_embedding;
+    for (const Part& part : stage_.parts_of(instruction)) {
+      if (needs_input && stage_.begins(instruction.kind, part) && !waits_for(i, recv, part.microbatch))
+        bad(i, fmt::format(" does not wait for {} of microbatch {}", name(recv), part.microbatch));
+      const bool sent = places_.contains({send, part.microbatch}) ||
+                        find_awaited(program_.after.stages[index_], stage_.first_id + static_cast<InstructionId>(i));
+      if (gives_output && stage_.ends(instruction.kind, part) && !sent)
+        bad(i, fmt::format(" has a result of microbatch {} that is never sent on", part.microbatch));
+    }
+  }
+
+  /// True when the instruction of that kind and microbatch, in this slice or awaited from an earlier one, has ended.
+  bool waits_for(std::size_t i, Kind kind, MicrobatchId microbatch) const {
+    if (const auto here = places_.find({kind, microbatch}); here != places_.end())
+      return here->second < i && known_.ended(here->second, i);
+    for (const InstructionId id : stage_.waits_of(stage_.instructions[i])) {
+      if (id >= stage_.first_id) continue;
+      const Awaited* awaited = find_awaited(program_.before.stages[index_], id);
+      if (awaited->kind == kind && std::find(awaited->microbatches.begin(), awaited->microbatches.end(), microbatch) !=
+                                       awaited->microbatches.end())
+        return true;
+    }
+    return false;
+  }
+
+  const Program& program_;
+  std::size_t index_;
+  const StageProgram& stage_;
+  std::vector<Violation>& violations_;
+  KnownEnded known_;
+  std::map<std::pair<Kind, MicrobatchId>, std::size_t> places_;
+};
+
+/// What a member says about a meeting; all members must say the same. A ReduceNorm's bytes are each member's own.
+using Meeting = std::tuple<Kind, Collective, TaskIndex, std::int64_t, std::int32_t, std::int32_t, Bytes>;
+
+Meeting meeting_of(const Instruction& instruction) {
+  return {instruction.kind,
+          instruction.collective,
+          instruction.task,
+          instruction.global_batch,
+          instruction.layers.first,
+          instruction.layers.last,
+          instruction.kind == Kind::reduce_norm ? 0 : instruction.bytes};
+}
+
+std::string describe(const Meeting& meeting) {
+  return fmt::format("{} of task {} batch {}", name(std::get<0>(meeting)), std::get<2>(meeting), std::get<3>(meeting));
+}
+
+/// The stages that must meet: for a SyncAdapter all that hold its layers, for a ReduceNorm all of the replica.
+std::vector<StageIndex> members_of(const Program& program, const StageProgram& stage, const Instruction& instruction) {
+  std::vector<StageIndex> members;
+  for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    const StageProgram& other = program.stages[s];
+    const bool holds =
+        other.layers.first < instruction.layers.last && instruction.layers.first < other.layers.last;
+    const bool meets = instruction.kind == Kind::sync_adapter ? holds : other.replica == stage.replica;
+    if (meets) members.push_back(static_cast<StageIndex>(s));
+  }
+  return members;
+}
+
+void verify_membership(const Program& program, std::vector<Violation>& violations) {
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
     for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
       const Instruction& instruction = stage.instructions[i];
-      const InstructionId id = stage.first_id + static_cast<InstructionId>(i);
-      const bool forward = instruction.kind == Kind::forward;
-      if (!forward && instruction.kind != Kind::backward) continue;
-      const bool needs_input = forward ? !stage.has_embedding : !stage.has_head;
-      const bool gives_output = forward ? !stage.has_head : !stage.has_embedding;
-      const Kind recv = forward ? Kind::recv_activation : Kind::recv_gradient;
-      for (const Part& part : stage.parts_of(instruction)) {
-        bool waits = !needs_input || part.first_subgraph > 0;
-        for (const InstructionId waited : stage.waits_of(instruction)) {
-          if (waited < stage.first_id) {
-            waits = true;  // of the slice before; its place there was checked with it
-            continue;
-          }
-          const Instruction& source = stage.instructions[static_cast<std::size_t>(waited - stage.first_id)];
-          waits |= source.kind == recv && source.microbatch == part.microbatch;
-        }
-        if (!waits)
-          violations.push_back(
-              {Rule::messages, place(program, s, i) +
-                                   fmt::format(" does not wait for {} of microbatch {}", name(recv), part.microbatch)});
-      }
-      const bool awaited_later =
-          std::binary_search(program.after.stages[s].awaited.begin(), program.after.stages[s].awaited.end(), id);
-      if (gives_output && !awaited_later && first_waiter(stage, id, &is_send) == stage.instructions.size()) {
-        violations.push_back({Rule::messages, place(program, s, i) + " has a result that is never sent on"});
-      }
+      if (!is_grouped(instruction.kind)) continue;
+      std::vector<StageIndex> members = program.groups[static_cast<std::size_t>(instruction.group)].stages;
+      std::sort(members.begin(), members.end());
+      const auto bad = [&](const std::string& what) {
+        violations.push_back({Rule::groups, place(program, s, i) + what});
+      };
+      if (!std::binary_search(members.begin(), members.end(), static_cast<StageIndex>(s)))
+        bad(fmt::format(" meets in group {}, which it is not in", instruction.group));
+      if (instruction.kind == Kind::collective) continue;
+      if (members != members_of(program, stage, instruction))
+        bad(fmt::format(" meets in group {}, which is not all that must meet", instruction.group));
     }
   }
 }
 
+}  // namespace
+
+void verify_messages(const Program& program, std::vector<Violation>& violations) {
+  verify_channels(program, violations);
+  if (!violations.empty()) return;
+  for (std::size_t s = 0; s < program.stages.size(); ++s) StageMessages(program, s, violations).run();
+}
+
 void verify_groups(const Program& program, std::vector<Violation>& violations) {
+  verify_membership(program, violations);
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
     std::vector<Meeting> first;
-    Stream stream = Stream::compute;
     for (std::size_t m = 0; m < program.groups[g].stages.size(); ++m) {
       const StageIndex member = program.groups[g].stages[m];
       std::vector<Meeting> meetings;
       for (const Instruction& instruction : program.stages[static_cast<std::size_t>(member)].instructions) {
-        if (!is_grouped(instruction.kind) || static_cast<std::size_t>(instruction.group) != g) continue;
-        if (stream != Stream::compute && stream != instruction.stream) {
-          violations.push_back({Rule::groups, fmt::format("group {} meets on two streams", g)});
-        }
-        stream = instruction.stream;
-        meetings.push_back(meeting_of(instruction));
+        if (is_grouped(instruction.kind) && static_cast<std::size_t>(instruction.group) == g)
+          meetings.push_back(meeting_of(instruction));
       }
       if (m == 0) first = meetings;
       for (std::size_t i = 0; i < std::min(first.size(), meetings.size()); ++i) {
@@ -187,18 +219,6 @@ void verify_groups(const Program& program, std::vector<Violation>& violations) {
         violations.push_back(
             {Rule::groups, fmt::format("group {}: stage {} comes to {} meetings, stage {} to {}", g, member,
                                        meetings.size(), program.groups[g].stages[0], first.size())});
-      }
-    }
-  }
-  // A stage that is no member must not issue the group's collectives.
-  for (std::size_t s = 0; s < program.stages.size(); ++s) {
-    for (std::size_t i = 0; i < program.stages[s].instructions.size(); ++i) {
-      const Instruction& instruction = program.stages[s].instructions[i];
-      if (!is_grouped(instruction.kind)) continue;
-      const std::vector<StageIndex>& members = program.groups[static_cast<std::size_t>(instruction.group)].stages;
-      if (std::find(members.begin(), members.end(), static_cast<StageIndex>(s)) == members.end()) {
-        violations.push_back({Rule::groups, place(program, s, i) + fmt::format(" meets in group {}, which it is not in",
-                                                                               instruction.group)});
       }
     }
   }

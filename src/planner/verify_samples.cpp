@@ -1,42 +1,20 @@
-// The rules about what is computed: every sample once, in order, and Steps where the gate allows them.
+// The rules about what is computed: every sample once, and in order.
 
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "planner/verify.h"
+#include "planner/verify_keys.h"
 
 namespace braid::planner::detail {
 namespace {
 
-struct BatchKey {
-  TaskIndex task = 0;
-  std::int64_t global_batch = 0;
-  auto operator<=>(const BatchKey&) const = default;
-};
+using Pieces = std::vector<std::pair<std::int32_t, std::int32_t>>;
 
-std::string describe(const BatchKey& key) {
-  return fmt::format("task {} batch {}", key.task, key.global_batch);
-}
-
-std::string describe(const StageProgram& stage) {
-  return fmt::format("replica {} stage {}", stage.replica, stage.stage);
-}
-
-/// Calls `visit(position, instruction, microbatch, last_subgraph_of_that_entry)` along the compute order.
-template <typename Visit>
-void along_compute(const Program& program, std::size_t s, const Visit& visit) {
-  const StageProgram& stage = program.stages[s];
-  for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
-    for (const Part& part : stage.parts_of(stage.instructions[i])) visit(i, stage.instructions[i], part);
-  }
-}
-
-/// Per sample of a batch, the tokens that went through, as pieces [begin, end).
-using Pieces = std::map<std::int32_t, std::vector<std::pair<std::int32_t, std::int32_t>>>;
-
-bool tiles(std::vector<std::pair<std::int32_t, std::int32_t>> pieces, std::int32_t tokens) {
+bool tiles(Pieces pieces, std::int32_t tokens) {
   std::sort(pieces.begin(), pieces.end());
   std::int32_t reached = 0;
   for (const auto& [begin, end] : pieces) {
@@ -46,238 +24,259 @@ bool tiles(std::vector<std::pair<std::int32_t, std::int32_t>> pieces, std::int32
   return reached == tokens;
 }
 
-}  // namespace
+using SampleKey = std::tuple<TaskIndex, std::int64_t, std::int32_t>;
 
-void verify_order(const Program& program, std::vector<Violation>& violations) {
-  for (std::size_t s = 0; s < program.stages.size(); ++s) {
-    const StageProgram& stage = program.stages[s];
-    std::set<MicrobatchId> live(program.before.stages[s].live.begin(), program.before.stages[s].live.end());
-    std::set<MicrobatchId> seen = live;
-    // Tokens of each sample that have gone forward and not yet backward: chunks stack up and come off the top.
-    std::map<std::tuple<TaskIndex, std::int64_t, std::int32_t>, std::int32_t> reached;
+SampleKey sample_of(const Segment& segment) {
+  return {segment.task, segment.global_batch, segment.index};
+}
+
+/// Which microbatches are chunks of the same samples: each microbatch's chunk group, named by its least member.
+std::map<MicrobatchId, MicrobatchId> chunk_groups(const Program& program) {
+  std::map<MicrobatchId, MicrobatchId> group;
+  std::map<SampleKey, MicrobatchId> first_with;
+  const auto root = [&](MicrobatchId id) {
+    while (group[id] != id) id = group[id];
+    return id;
+  };
+  for (const Microbatch& microbatch : program.microbatches) {
+    group[microbatch.id] = microbatch.id;
+    for (const Segment& segment : microbatch.segments) {
+      const auto [other, fresh] = first_with.emplace(sample_of(segment), microbatch.id);
+      if (fresh) continue;
+      const MicrobatchId a = root(other->second), b = root(microbatch.id);
+      group[std::max(a, b)] = std::min(a, b);
+    }
+  }
+  for (auto& [id, least] : group) least = root(id);
+  return group;
+}
+
+/// Follows one stage's compute order.
+class OrderRules {
+ public:
+  OrderRules(const Program& program, std::size_t index, const std::map<MicrobatchId, MicrobatchId>& groups,
+             std::vector<Violation>& violations)
+      : program_(program), index_(index), stage_(program.stages[index]), groups_(groups), violations_(violations) {
+    const std::vector<MicrobatchId>& live = program.before.stages[index].live;
+    live_.insert(live.begin(), live.end());
+    forward_ = live_;
     for (const MicrobatchId id : live) {
       for (const Segment& segment : program.microbatch(id).segments) {
-        std::int32_t& tokens = reached[{segment.task, segment.global_batch, segment.index}];
+        std::int32_t& tokens = reached_[sample_of(segment)];
         tokens = std::max(tokens, segment.end);
       }
     }
-    along_compute(program, s, [&](std::size_t, const Instruction& instruction, const Part& part) {
-      const MicrobatchId id = part.microbatch;
-      const Microbatch& microbatch = program.microbatch(id);
-      const bool forward = instruction.kind == Kind::forward;
-      if (microbatch.replica != stage.replica) {
-        violations.push_back({Rule::order, fmt::format("{} computes microbatch {} of replica {}", describe(stage), id,
-                                                       microbatch.replica)});
-      }
-      if (part.first_subgraph > 0) return;
-      if (forward && !seen.insert(id).second)
-        violations.push_back({Rule::samples, fmt::format("{}: microbatch {} goes forward twice", describe(stage), id)});
-      if (forward) live.insert(id);
-      if (!forward && live.erase(id) == 0)
-        violations.push_back(
-            {Rule::order, fmt::format("{}: microbatch {} goes backward before it went forward", describe(stage), id)});
-      for (const Segment& segment : microbatch.segments) {
-        std::int32_t& tokens = reached[{segment.task, segment.global_batch, segment.index}];
-        const std::int32_t expected = forward ? segment.begin : segment.end;
-        if (tokens != expected && (segment.begin > 0 || tokens > 0)) {
-          violations.push_back(
-              {Rule::order, fmt::format("{}: chunk [{}, {}) of task {} batch {} sample {} goes {} out of turn",
-                                        describe(stage), segment.begin, segment.end, segment.task, segment.global_batch,
-                                        segment.index, forward ? "forward" : "backward")});
-        }
-        tokens = forward ? segment.end : segment.begin;
-      }
-    });
-    const std::vector<MicrobatchId> left(live.begin(), live.end());
-    if (left != program.after.stages[s].live) {
-      violations.push_back(
-          {Rule::boundary, fmt::format("{}: {} microbatches are under way at the end, the boundary has {}",
-                                       describe(stage), left.size(), program.after.stages[s].live.size())});
-    }
   }
-}
 
-void verify_samples(const Program& program, const VerifyContext& context, std::vector<Violation>& violations) {
-  // A global batch is complete in this slice when its Step is here; then its samples, over all replicas, must be just
-  // the expected ones, on every stage of the replica that has them.
-  std::map<std::int32_t, std::vector<std::size_t>> stages_of_replica;
-  for (std::size_t s = 0; s < program.stages.size(); ++s) stages_of_replica[program.stages[s].replica].push_back(s);
-  std::map<BatchKey, std::map<std::int32_t, std::set<std::int32_t>>> by_replica;  // which samples each replica computed
-  std::set<BatchKey> stepped;
-  for (const auto& [replica, stages] : stages_of_replica) {
-    for (const std::size_t s : stages) {
-      std::map<BatchKey, Pieces> backward;
-      std::map<BatchKey, std::set<std::int32_t>> earlier;
-      for (const PartialGradient& partial : program.before.stages[s].gradients) {
-        earlier[{partial.task, partial.global_batch}].insert(partial.indices.begin(), partial.indices.end());
+  void run() {
+    for (const Instruction& instruction : stage_.instructions) {
+      for (const Part& part : stage_.parts_of(instruction)) check_part(instruction.kind, part);
+    }
+    for (const auto& [pass, next] : open_)
+      bad(Rule::order, fmt::format("{} of microbatch {} stops at subgraph {} of {}", name(pass.first), pass.second,
+                                   next, stage_.subgraphs));
+    if (std::vector<MicrobatchId>(live_.begin(), live_.end()) != program_.after.stages[index_].live)
+      bad(Rule::boundary, fmt::format("{} microbatches are under way at the end, the boundary has {}", live_.size(),
+                                      program_.after.stages[index_].live.size()));
+    check_keys();
+  }
+
+ private:
+  void bad(Rule rule, const std::string& what) { violations_.push_back({rule, describe(stage_) + ": " + what}); }
+
+  void check_part(Kind pass, const Part& part) {
+    const MicrobatchId id = part.microbatch;
+    const Microbatch& microbatch = program_.microbatch(id);
+    const bool forward = pass == Kind::forward;
+    if (microbatch.replica != stage_.replica)
+      bad(Rule::order, fmt::format("computes microbatch {} of replica {}", id, microbatch.replica));
+    // Parts of a pass follow one another through all subgraphs, without a gap.
+    const auto open = open_.find({pass, id});
+    const std::int32_t expected = open != open_.end() ? open->second : forward ? 0 : stage_.subgraphs;
+    const std::int32_t start = forward ? part.first_subgraph : part.last_subgraph;
+    if (start != expected)
+      bad(Rule::order, fmt::format("{} of microbatch {} goes on at subgraph {} in place of {}", name(pass), id, start,
+                                   expected));
+    if (stage_.ends(pass, part)) {
+      open_.erase({pass, id});
+    } else {
+      open_[{pass, id}] = forward ? part.last_subgraph : part.first_subgraph;
+    }
+    if (!stage_.begins(pass, part)) return;
+    check_group(pass, id);
+    if (forward) {
+      if (!forward_.insert(id).second) bad(Rule::samples, fmt::format("microbatch {} goes forward twice", id));
+      live_.insert(id);
+    } else if (live_.erase(id) == 0) {
+      bad(Rule::order, fmt::format("microbatch {} goes backward before it went forward", id));
+    }
+    // Chunks stack up and come off the top.
+    for (const Segment& segment : microbatch.segments) {
+      std::int32_t& tokens = reached_[sample_of(segment)];
+      if (tokens != (forward ? segment.begin : segment.end)) {
+        bad(Rule::order,
+            fmt::format("chunk [{}, {}) of {} sample {} goes {} out of turn", segment.begin, segment.end,
+                        describe(BatchKey{segment.task, segment.global_batch}), segment.index,
+                        forward ? "forward" : "backward"));
       }
-      along_compute(program, s, [&](std::size_t, const Instruction& instruction, const Part& part) {
-        if (instruction.kind != Kind::backward || part.first_subgraph > 0) return;
-        for (const Segment& segment : program.microbatch(part.microbatch).segments) {
-          backward[{segment.task, segment.global_batch}][segment.index].emplace_back(segment.begin, segment.end);
+      tokens = forward ? segment.end : segment.begin;
+    }
+  }
+
+  /// A chunk group goes forward without another microbatch in between, and backward likewise.
+  void check_group(Kind pass, MicrobatchId id) {
+    const MicrobatchId group = groups_.at(id);
+    const std::pair<Kind, MicrobatchId> now{pass, group};
+    if (now != last_group_ && !entered_.insert(now).second)
+      bad(Rule::order, fmt::format("microbatch {} goes {} apart from the other chunks of its samples", id,
+                                   pass == Kind::forward ? "forward" : "backward"));
+    last_group_ = now;
+  }
+
+  void check_keys() {
+    const std::vector<StoredKeys>& stored = program_.after.stages[index_].keys;
+    std::map<SampleKey, std::int32_t> kept;
+    std::set<SampleKey> needed;
+    for (const MicrobatchId id : live_) {
+      for (const Segment& segment : program_.microbatch(id).segments) {
+        std::int32_t& tokens = kept[sample_of(segment)];
+        tokens = std::max(tokens, segment.end);
+        if (segment.begin > 0) needed.insert(sample_of(segment));
+      }
+    }
+    for (const StoredKeys& keys : stored) {
+      const SampleKey sample{keys.task, keys.global_batch, keys.index};
+      const auto here = kept.find(sample);
+      if (here == kept.end() || here->second != keys.tokens)
+        bad(Rule::boundary, fmt::format("the boundary keeps keys of {} tokens of sample {}, which are not there",
+                                        keys.tokens, keys.index));
+      needed.erase(sample);
+    }
+    if (!needed.empty())
+      bad(Rule::boundary, fmt::format("the boundary forgets the keys of {} samples", needed.size()));
+  }
+
+  const Program& program_;
+  std::size_t index_;
+  const StageProgram& stage_;
+  const std::map<MicrobatchId, MicrobatchId>& groups_;
+  std::vector<Violation>& violations_;
+  std::set<MicrobatchId> live_, forward_;
+  std::map<SampleKey, std::int32_t> reached_;  // tokens gone forward and not yet backward
+  std::map<std::pair<Kind, MicrobatchId>, std::int32_t> open_;  // passes between subgraphs, and the next one
+  std::set<std::pair<Kind, MicrobatchId>> entered_;
+  std::pair<Kind, MicrobatchId> last_group_{Kind::noop, kNone};
+};
+
+/// Holds what stages have taken backward, when they Step, against what the global batch is.
+class SampleRules {
+ public:
+  SampleRules(const Program& program, const VerifyContext& context, std::vector<Violation>& violations)
+      : program_(program), context_(context), violations_(violations) {}
+
+  void run() {
+    for (std::size_t s = 0; s < program_.stages.size(); ++s) check_stage(s);
+    for (const auto& [key, replicas] : by_replica_) check_whole(key, replicas);
+    check_dataset_samples();
+  }
+
+ private:
+  void bad(std::string message) { violations_.push_back({Rule::samples, std::move(message)}); }
+
+  void check_stage(std::size_t s) {
+    const StageProgram& stage = program_.stages[s];
+    std::map<BatchKey, std::map<std::int32_t, Pieces>> backward;
+    for (const PartialGradient& partial : program_.before.stages[s].gradients) {
+      for (const SamplePiece& piece : partial.samples)
+        backward[{partial.task, partial.global_batch}][piece.index].emplace_back(piece.begin, piece.end);
+    }
+    for (const Instruction& instruction : stage.instructions) {
+      if (instruction.kind == Kind::backward) {
+        for (const Part& part : stage.parts_of(instruction)) {
+          if (!stage.ends(Kind::backward, part)) continue;
+          for (const Segment& segment : program_.microbatch(part.microbatch).segments)
+            backward[{segment.task, segment.global_batch}][segment.index].emplace_back(segment.begin, segment.end);
         }
-      });
-      for (const Instruction& instruction : program.stages[s].instructions) {
-        if (instruction.kind != Kind::step) continue;
+      }
+      if (instruction.kind == Kind::step) {
         const BatchKey key{instruction.task, instruction.global_batch};
-        stepped.insert(key);
-        const std::vector<ExpectedSample> expected = context.expected(key.task, key.global_batch);
-        std::set<std::int32_t>& mine = by_replica[key][replica];
-        std::set<std::int32_t> here = earlier[key];
-        for (const auto& [index, pieces] : backward[key]) {
-          const auto place = static_cast<std::size_t>(index);
-          const bool twice = here.contains(index) && !earlier[key].empty() && earlier[key].contains(index);
-          if (index < 0 || place >= expected.size()) {
-            violations.push_back({Rule::samples, fmt::format("{}: sample {} of {} does not exist",
-                                                             describe(program.stages[s]), index, describe(key))});
-          } else if (twice || !tiles(pieces, expected[place].tokens)) {
-            violations.push_back({Rule::samples, fmt::format("{}: sample {} of {} is not computed exactly once",
-                                                             describe(program.stages[s]), index, describe(key))});
-          }
-          here.insert(index);
-        }
-        if (s == stages.front()) mine = here;
-        if (mine != here)
-          violations.push_back({Rule::samples, fmt::format("{}: {} has other samples than on the stages before",
-                                                           describe(program.stages[s]), describe(key))});
+        check_step(stage, key, backward[key]);
+        backward.erase(key);
       }
     }
   }
-  for (const BatchKey& key : stepped) {
-    const std::vector<ExpectedSample> expected = context.expected(key.task, key.global_batch);
+
+  void check_step(const StageProgram& stage, const BatchKey& key, const std::map<std::int32_t, Pieces>& samples) {
+    const std::vector<ExpectedSample> expected = context_.expected(key.task, key.global_batch);
+    std::set<std::int32_t> here;
+    for (const auto& [index, pieces] : samples) {
+      const auto place = static_cast<std::size_t>(index);
+      if (index < 0 || place >= expected.size()) {
+        bad(fmt::format("{}: sample {} of {} does not exist", describe(stage), index, describe(key)));
+      } else if (!tiles(pieces, expected[place].tokens)) {
+        bad(fmt::format("{}: sample {} of {} is not computed exactly once", describe(stage), index, describe(key)));
+      }
+      here.insert(index);
+    }
+    // Stages may step a batch in unlike slices; those that do so here must agree.
+    const auto [other, fresh] = by_replica_[key].emplace(stage.replica, here);
+    if (!fresh && other->second != here)
+      bad(fmt::format("{}: {} has other samples than on the stages before", describe(stage), describe(key)));
+  }
+
+  /// All replicas together hold the batch, where all of them step it in this slice.
+  void check_whole(const BatchKey& key, const std::map<std::int32_t, std::set<std::int32_t>>& replicas) {
+    std::set<std::int32_t> all;
+    for (const StageProgram& stage : program_.stages) all.insert(stage.replica);
+    if (replicas.size() < all.size()) return;
+    const std::vector<ExpectedSample> expected = context_.expected(key.task, key.global_batch);
     std::vector<int> times(expected.size(), 0);
-    for (const auto& [replica, indices] : by_replica[key]) {
+    for (const auto& [replica, indices] : replicas) {
       for (const std::int32_t index : indices) {
         if (index >= 0 && static_cast<std::size_t>(index) < times.size()) ++times[static_cast<std::size_t>(index)];
       }
     }
     for (std::size_t i = 0; i < times.size(); ++i) {
-      if (times[i] == 1) continue;
-      violations.push_back({Rule::samples, fmt::format("sample {} of {} is {}", i, describe(key),
-                                                       times[i] == 0 ? "dropped" : "doubled")});
+      if (times[i] != 1)
+        bad(fmt::format("sample {} of {} is {}", i, describe(key), times[i] == 0 ? "dropped" : "doubled"));
     }
   }
-  for (const Microbatch& microbatch : program.microbatches) {
-    for (const Segment& segment : microbatch.segments) {
-      const std::vector<ExpectedSample> expected = context.expected(segment.task, segment.global_batch);
-      if (static_cast<std::size_t>(segment.index) < expected.size() &&
-          expected[static_cast<std::size_t>(segment.index)].sample != segment.sample) {
-        violations.push_back(
-            {Rule::samples, fmt::format("microbatch {}: sample {} of task {} batch {} is dataset sample {}, not {}",
-                                        microbatch.id, segment.index, segment.task, segment.global_batch,
-                                        expected[static_cast<std::size_t>(segment.index)].sample, segment.sample)});
+
+  void check_dataset_samples() {
+    for (const Microbatch& microbatch : program_.microbatches) {
+      for (const Segment& segment : microbatch.segments) {
+        const std::vector<ExpectedSample>& expected = expected_of({segment.task, segment.global_batch});
+        const auto place = static_cast<std::size_t>(segment.index);
+        if (place >= expected.size() || expected[place].sample == segment.sample) continue;
+        bad(fmt::format("microbatch {}: sample {} of {} is dataset sample {}, not {}", microbatch.id, segment.index,
+                        describe(BatchKey{segment.task, segment.global_batch}), expected[place].sample,
+                        segment.sample));
       }
     }
   }
+
+  const std::vector<ExpectedSample>& expected_of(const BatchKey& key) {
+    const auto known = expected_.find(key);
+    if (known != expected_.end()) return known->second;
+    return expected_[key] = context_.expected(key.task, key.global_batch);
+  }
+
+  const Program& program_;
+  const VerifyContext& context_;
+  std::vector<Violation>& violations_;
+  std::map<BatchKey, std::map<std::int32_t, std::set<std::int32_t>>> by_replica_;  // samples that each has stepped
+  std::map<BatchKey, std::vector<ExpectedSample>> expected_;
+};
+
+}  // namespace
+
+void verify_order(const Program& program, std::vector<Violation>& violations) {
+  const std::map<MicrobatchId, MicrobatchId> groups = chunk_groups(program);
+  for (std::size_t s = 0; s < program.stages.size(); ++s) OrderRules(program, s, groups, violations).run();
 }
 
-void verify_steps(const Program& program, const VerifyContext& context, std::vector<Violation>& violations) {
-  for (std::size_t s = 0; s < program.stages.size(); ++s) {
-    const StageProgram& stage = program.stages[s];
-    const bool shared =
-        stage.ranks.size() > 1 || std::any_of(program.stages.begin(), program.stages.end(),
-                                              [](const StageProgram& other) { return other.replica > 0; });
-    std::vector<std::int64_t> next = program.before.stages[s].next_batch;
-    std::map<BatchKey, int> backwards_left;
-    std::map<BatchKey, std::set<InstructionId>> syncs, norms;
-    for (const MicrobatchId id : program.before.stages[s].live) {
-      std::set<BatchKey> keys;
-      for (const Segment& segment : program.microbatch(id).segments) keys.insert({segment.task, segment.global_batch});
-      for (const BatchKey& key : keys) ++backwards_left[key];
-    }
-    const auto gate = [&](const BatchKey& key, std::string_view what) {
-      const std::int64_t open = next[static_cast<std::size_t>(key.task)];
-      if (key.global_batch == open) return;
-      violations.push_back(
-          {Rule::step_gate, fmt::format("{}: {} of {} comes {} the Step of batch {}", describe(stage), what,
-                                        describe(key), key.global_batch > open ? "before" : "after",
-                                        key.global_batch > open ? open : key.global_batch)});
-    };
-    for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
-      const Instruction& instruction = stage.instructions[i];
-      const InstructionId id = stage.first_id + static_cast<InstructionId>(i);
-      const BatchKey own{instruction.task, instruction.global_batch};
-      for (const Part& part : stage.parts_of(instruction)) {
-        if (part.first_subgraph > 0) continue;
-        std::set<BatchKey> keys;
-        for (const Segment& segment : program.microbatch(part.microbatch).segments)
-          keys.insert({segment.task, segment.global_batch});
-        for (const BatchKey& key : keys) {
-          if (instruction.kind == Kind::forward) gate(key, "Forward"), ++backwards_left[key];
-          if (instruction.kind == Kind::backward) gate(key, "Backward"), --backwards_left[key];
-        }
-      }
-      if (instruction.kind == Kind::sync_adapter) syncs[own].insert(id);
-      if (instruction.kind == Kind::reduce_norm) norms[own].insert(id);
-      if ((instruction.kind == Kind::sync_adapter || instruction.kind == Kind::reduce_norm) &&
-          backwards_left[own] != 0) {
-        violations.push_back({Rule::step_gate, fmt::format("{}: {} of {} comes before its last Backward",
-                                                           describe(stage), name(instruction.kind), describe(own))});
-      }
-      if (instruction.kind != Kind::step) continue;
-      gate(own, "Step");
-      next[static_cast<std::size_t>(own.task)] = own.global_batch + 1;
-      if (backwards_left[own] != 0)
-        violations.push_back({Rule::step_gate, fmt::format("{}: Step of {} comes before its last Backward",
-                                                           describe(stage), describe(own))});
-      const auto waits = stage.waits_of(instruction);
-      for (const auto* needed : {&syncs[own], &norms[own]}) {
-        for (const InstructionId sync : *needed) {
-          const bool waited = std::find(waits.begin(), waits.end(), sync) != waits.end();
-          const bool through_norm = needed == &syncs[own] && !norms[own].empty();
-          if (!waited && !through_norm)
-            violations.push_back(
-                {Rule::step_gate,
-                 fmt::format("{}: Step of {} does not wait for {}", describe(stage), describe(own),
-                             name(stage.instructions[static_cast<std::size_t>(sync - stage.first_id)].kind))});
-        }
-      }
-      std::int32_t synced = 0;
-      for (const InstructionId sync : syncs[own])
-        synced += stage.instructions[static_cast<std::size_t>(sync - stage.first_id)].layers.count();
-      const bool synced_before =
-          std::any_of(waits.begin(), waits.end(), [&](InstructionId waited) { return waited < stage.first_id; });
-      if (shared && !synced_before && synced != stage.layers.count()) {
-        violations.push_back(
-            {Rule::step_gate, fmt::format("{}: Step of {} has the synced gradients of {} layers of {}", describe(stage),
-                                          describe(own), synced, stage.layers.count())});
-      }
-      if (context.tasks[static_cast<std::size_t>(own.task)].clips && norms[own].empty() && !synced_before) {
-        violations.push_back({Rule::step_gate, fmt::format("{}: Step of {} clips and there is no ReduceNorm",
-                                                           describe(stage), describe(own))});
-      }
-    }
-    if (next != program.after.stages[s].next_batch)
-      violations.push_back(
-          {Rule::boundary, fmt::format("{}: the Steps done are not those the boundary says", describe(stage))});
-  }
-}
-
-void verify_boundary(const Program& program, std::vector<Violation>& violations) {
-  for (std::size_t s = 0; s < program.stages.size(); ++s) {
-    std::map<BatchKey, std::set<std::int32_t>> gradients;
-    for (const PartialGradient& partial : program.before.stages[s].gradients) {
-      gradients[{partial.task, partial.global_batch}].insert(partial.indices.begin(), partial.indices.end());
-    }
-    const StageProgram& stage = program.stages[s];
-    for (const Instruction& instruction : stage.instructions) {
-      if (instruction.kind == Kind::step) gradients.erase({instruction.task, instruction.global_batch});
-      if (instruction.kind != Kind::backward) continue;
-      for (const Part& part : stage.parts_of(instruction)) {
-        for (const Segment& segment : program.microbatch(part.microbatch).segments) {
-          if (segment.begin == 0) gradients[{segment.task, segment.global_batch}].insert(segment.index);
-        }
-      }
-    }
-    std::vector<PartialGradient> left;
-    for (const auto& [key, indices] : gradients)
-      left.push_back({key.task, key.global_batch, {indices.begin(), indices.end()}});
-    if (left != program.after.stages[s].gradients) {
-      violations.push_back(
-          {Rule::boundary, fmt::format("{}: partly accumulated gradients at the end are not those the boundary says",
-                                       describe(stage))});
-    }
-  }
+void verify_samples(const Program& program, const VerifyContext& context, std::vector<Violation>& violations) {
+  SampleRules(program, context, violations).run();
 }
 
 }  // namespace braid::planner::detail

@@ -142,6 +142,33 @@ std::vector<WindowSteps> window_steps(const FixedPlan& fixed, const WindowInput&
   return steps;
 }
 
+namespace {
+
+/// Per task, how many steps it has taken when a window begins.
+std::vector<std::int64_t> steps_before(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
+  std::vector<std::int64_t> taken(input.workload.tasks.size(), 0);
+  for (std::size_t h = 0; h < fixed.htasks.size(); ++h) {
+    std::int64_t turns = window;
+    if (fixed.turns == Turns::queued) {
+      const auto [now, step] = queued_turn(fixed, input, window);
+      const auto mine = static_cast<std::int32_t>(h);
+      if (now == mine) {
+        turns = step;
+      } else if (input.endless) {
+        // In rounds of kQueuedTurn steps each: those before the one that has its turn are a round ahead.
+        turns = (step / kQueuedTurn + (mine < now ? 1 : 0)) * kQueuedTurn;
+      } else {
+        turns = now == kNone || mine < now ? steps_of_htask(fixed.htasks[h], input) : 0;
+      }
+    }
+    for (const TaskIndex task : fixed.htasks[h])
+      taken[static_cast<std::size_t>(task)] = input.endless ? turns : std::min(turns, input.samples.steps(task));
+  }
+  return taken;
+}
+
+}  // namespace
+
 Program window_program(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
   Schedule schedule;
   schedule.replicas = fixed.deployment;
@@ -149,7 +176,7 @@ Program window_program(const FixedPlan& fixed, const WindowInput& input, std::in
   for (const workload::Task& task : input.workload.tasks) schedule.tasks.push_back({task.optimizer.max_grad_norm > 0});
   for (const ReplicaShape& replica : fixed.deployment)
     schedule.orders.emplace_back(static_cast<std::size_t>(replica.stages()));
-  schedule.next_batch.assign(input.workload.tasks.size(), 0);
+  schedule.next_batch = steps_before(fixed, input, window);
   schedule.first_id = window << kInstructionIdBits;
   schedule.bytes_per_token = costmodel::message_bytes_per_token(backbone);
   schedule.gradient_bytes = [&](TaskIndex task, LayerRange layers) {
@@ -157,7 +184,6 @@ Program window_program(const FixedPlan& fixed, const WindowInput& input, std::in
            input.workload.tasks[static_cast<std::size_t>(task)].adapter.layer_parameters(backbone);
   };
   const std::vector<WindowSteps> steps = window_steps(fixed, input, window);
-  for (const WindowSteps& step : steps) schedule.next_batch[static_cast<std::size_t>(step.task)] = step.global_batch;
   MicrobatchId next_id = window << kMicrobatchIdBits;
   for (std::size_t h = 0; h < fixed.htasks.size(); ++h) {
     std::vector<WindowSteps> mine;
@@ -171,6 +197,41 @@ Program window_program(const FixedPlan& fixed, const WindowInput& input, std::in
     schedule.microbatches.insert(schedule.microbatches.end(), microbatches.begin(), microbatches.end());
   }
   return lower(schedule);
+}
+
+std::vector<std::int64_t> telling_windows(const FixedPlan& fixed, const WindowInput& input) {
+  std::set<std::int64_t> windows;
+  const auto replicas = static_cast<std::int32_t>(fixed.deployment.size());
+  const auto largest_microbatch = [&](std::int64_t window) {
+    std::int64_t largest = 0;
+    for (const Microbatch& microbatch :
+         microbatches_of(fixed, input, window_steps(fixed, input, window), replicas, MicrobatchId{0}))
+      largest = std::max(largest, microbatch.computed_tokens());
+    return largest;
+  };
+  const auto scan = [&](std::int64_t first, std::int64_t count) {
+    if (count <= 0) return;
+    std::int64_t heaviest = first, most = 0;
+    const std::int64_t looks = std::min(count, kScannedWindows);
+    for (std::int64_t look = 0; look < looks; ++look) {
+      const std::int64_t window = first + static_cast<std::int64_t>(static_cast<double>(look) /
+                                                                    static_cast<double>(looks) *
+                                                                    static_cast<double>(count));
+      const std::int64_t tokens = largest_microbatch(window);
+      if (tokens > most) heaviest = window, most = tokens;
+    }
+    windows.insert({first, heaviest});
+  };
+  if (fixed.turns != Turns::queued) {
+    scan(0, window_count(fixed, input));
+    return {windows.begin(), windows.end()};
+  }
+  std::int64_t first = 0;
+  for (const std::vector<TaskIndex>& htask : fixed.htasks) {
+    scan(first, steps_of_htask(htask, input));
+    first += steps_of_htask(htask, input);
+  }
+  return {windows.begin(), windows.end()};
 }
 
 VerifyContext verify_context(const FixedPlan& fixed, const WindowInput& input, Bytes capacity) {

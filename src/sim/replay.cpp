@@ -72,7 +72,8 @@ class Replay {
     for (std::size_t s = 0; s < states_.size(); ++s) {
       clocks.streams.emplace_back(states_[s].free.begin(), states_[s].free.end());
       std::vector<Clocks::Ended>& awaited = clocks.awaited.emplace_back();
-      for (const planner::InstructionId id : program_.after.stages[s].awaited) awaited.push_back({id, end_of(s, id)});
+      for (const planner::Awaited& entry : program_.after.stages[s].awaited)
+        awaited.push_back({entry.id, end_of(s, entry.id)});
     }
     for (const ChannelState& channel : channels_) {
       clocks.messages.emplace_back(channel.arrivals.begin() + static_cast<std::ptrdiff_t>(channel.received),
@@ -103,7 +104,9 @@ class Replay {
       if (!fresh) std::copy(clocks_->streams[s].begin(), clocks_->streams[s].end(), state.free.begin());
     }
     channels_.resize(program_.channels.size());
-    for (std::size_t c = 0; c < channels_.size() && !fresh; ++c) channels_[c].arrivals = clocks_->messages[c];
+    for (std::size_t c = 0; c < channels_.size(); ++c) {
+      channels_[c].arrivals = fresh ? std::vector<Nanoseconds>(program_.before.messages[c].size(), 0) : clocks_->messages[c];
+    }
     groups_.resize(program_.groups.size());
   }
 

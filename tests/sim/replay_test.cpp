@@ -232,5 +232,14 @@ TEST(Replay, AClippingTaskDoesNotIdleTheLastStage) {
   }
 }
 
+TEST(Replay, ASliceWithoutClocksStartsAtZeroWithItsMessagesThere) {
+  const Program whole = lower(schedule_of({2, 1, 2}, Template::gpipe));
+  const auto [first, second] = cut(whole, {4, 0});
+  ASSERT_FALSE(second.before.messages[0].empty());
+  const Timeline timeline = sim::replay(second, durations_of(second, even_costs(2, 10, 20, 3)));
+  EXPECT_EQ(timeline.begin(), 0);
+  EXPECT_GT(timeline.end(), 0);
+}
+
 }  // namespace
 }  // namespace braid
