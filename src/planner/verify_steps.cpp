@@ -61,6 +61,7 @@ class StepRules {
           break;
       }
     }
+    for (const auto& [key, batch] : batches_) check_backwards_waited(key, batch);
     if (next_ != after_.next_batch) bad(Rule::boundary, "the Steps done are not those the boundary says");
   }
 
@@ -109,8 +110,6 @@ class StepRules {
     const bool first_of_all = kind == Kind::sync_adapter || batch.syncs.empty();
     if (backwards_left_[own] != 0)
       bad(Rule::step_gate, fmt::format("{} of {} comes before its last Backward", name(kind), describe(own)));
-    if (first_of_all && batch.any_backward && !known_.ended(batch.last_backward, i))
-      bad(Rule::step_gate, fmt::format("{} of {} does not wait for its last Backward", name(kind), describe(own)));
     if (first_of_all && !batch.any_backward && has_gradients_before(own) && !waits_for_earlier_compute(i))
       bad(Rule::step_gate, fmt::format("{} of {} does not wait for its last Backward, of an earlier slice", name(kind),
                                        describe(own)));
@@ -127,6 +126,20 @@ class StepRules {
       }
     }
     (kind == Kind::sync_adapter ? batch.syncs : batch.norms).push_back(i);
+  }
+
+  /// Asked when all of the batch's Backwards in this slice are known.
+  void check_backwards_waited(const BatchKey& key, const Batch& batch) {
+    if (!batch.any_backward) return;
+    for (const auto* places : {&batch.syncs, &batch.norms}) {
+      // A ReduceNorm behind SyncAdapters waits for those.
+      if (places == &batch.norms && !batch.syncs.empty()) continue;
+      for (const std::size_t place : *places) {
+        if (!known_.ended(batch.last_backward, place))
+          bad(Rule::step_gate, fmt::format("{} of {} does not wait for its last Backward",
+                                           name(stage_.instructions[place].kind), describe(key)));
+      }
+    }
   }
 
   bool has_gradients_before(const BatchKey& key) const {
@@ -151,6 +164,7 @@ class StepRules {
     if (backwards_left_[own] != 0)
       bad(Rule::step_gate, fmt::format("Step of {} comes before its last Backward", describe(own)));
     const Batch batch = batches_[own];
+    check_backwards_waited(own, batch);
     std::vector<LayerRange> synced;
     std::size_t norms = batch.norms.size();
     for (const std::size_t sync : batch.syncs) {
