@@ -102,8 +102,9 @@ void TrainingLog::print_summary() const {
   const double peak = plan_.profile.peak_flops * plan_.ranks();
   fmt::print("{} computed tokens/s", grouped(static_cast<double>(computed_tokens_) / seconds_));
   if (peak > 0) fmt::print(", {:.0f} % of the f32 GEMM peak in the profile", 100 * flops_ / seconds_ / peak);
-  fmt::print("\na step of every task took {}, predicted {}\n", duration(measured_step()),
-             duration(plan_.predicted.step_seconds));
+  fmt::print("\n");
+  if (const double step = measured_step(); step > 0)
+    fmt::print("a step of every task took {}, predicted {}\n", duration(step), duration(plan_.predicted.step_seconds));
 }
 
 std::string TrainingLog::summary_json() const {
@@ -128,7 +129,8 @@ std::string TrainingLog::summary_json() const {
 double TrainingLog::measured_step() const {
   double step = 0;
   for (const TaskLine& line : lines_) {
-    if (line.steps > 0) step += line.seconds / static_cast<double>(line.steps);
+    if (line.steps == 0) return 0;
+    step += line.seconds / static_cast<double>(line.steps);
   }
   return step;
 }

@@ -29,7 +29,8 @@ class TrainingLog {
     double seconds = 0;       ///< of its windows, each shared evenly among the tasks in it
   };
 
-  /// Seconds in which every task advances one step: what a plan's step_seconds predicts.
+  /// Seconds in which every task advances one step: what a plan's step_seconds predicts. 0
+  /// when some task has taken none.
   double measured_step() const;
   void write_metrics(const exec::WindowReport& report);
   void print_progress(const exec::WindowReport& report);

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::int64_t kLeastTokens = 2;
 constexpr std::int64_t kMostSamples = 100'000'000;
+constexpr std::int64_t kMostSteps = 1'000'000'000;
+constexpr std::int64_t kMostBatch = 1'000'000;
 
 /// In (0, ∞).
 double positive(const Node& node, std::string_view key, double value) {
@@ -154,8 +156,8 @@ void read_duration(const Node& node, Task& task) {
   const Node* epochs = node.find("epochs");
   if (steps && epochs) throw epochs->error("both steps and epochs are given", "keep one");
   if (!steps && !epochs) throw node.error("neither steps nor epochs is given", "add steps or epochs");
-  if (steps) task.steps = steps->as_integer("steps", 1);
-  if (epochs) task.epochs = epochs->as_integer("epochs", 1);
+  if (steps) task.steps = steps->as_integer("steps", 1, kMostSteps);
+  if (epochs) task.epochs = epochs->as_integer("epochs", 1, kMostSteps);
 }
 
 std::int64_t read_max_length(const Node& node, const TaskContext& context) {
@@ -184,7 +186,7 @@ Task read_task(const Node& node, const TaskContext& context) {
   if (const Node* choice = node.find("on_too_long")) task.on_too_long = value_of(*choice, "on_too_long", kOnTooLong);
   read_dataset(node.at("dataset"), context, task);
   read_adapter(node.at("adapter"), context, task);
-  task.global_batch_size = node.integer_at("global_batch_size", 1);
+  task.global_batch_size = node.integer_at("global_batch_size", 1, kMostBatch);
   read_duration(node, task);
   if (const Node* optimizer = node.find("optimizer")) task.optimizer = read_optimizer(*optimizer);
   task.seed = static_cast<std::uint64_t>(node.integer_or("seed", 0, 0));
