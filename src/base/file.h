@@ -12,8 +12,8 @@ namespace braid {
 /// The whole file as bytes. Throws Error when it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
-/// Throws Error when a file could not be written there, its folders made first: to ask before work whose result would be
-/// lost. Makes nothing.
+/// Throws Error when a file could not be written there, its folders made first: to ask before work whose result would
+/// be lost. Makes nothing.
 void check_writable(const std::filesystem::path& path);
 
 /// Writes under a temporary name beside `path`, then renames, so that nothing half-written is ever seen at `path`.

@@ -102,7 +102,8 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
   }
   if (given("plan")) {
     for (const char* name : {"workload", "cluster", "profile", "policy", "tp", "pp", "microbatches", "ranks"}) {
-      if (given(name)) throw error("--plan and --{} are both given; a plan has fixed that, plan anew to change it", name);
+      if (given(name))
+        throw error("--plan and --{} are both given; a plan has fixed that, plan anew to change it", name);
     }
   }
   if (given("timeline-out") && !flags_.overwrite && std::filesystem::exists(flags_.timeline_out) &&

@@ -35,8 +35,9 @@ void check_config(const std::filesystem::path& file, const costmodel::AdapterSha
         .error(fmt::format("the adapter has alpha {}, the task {}", alpha, shape.alpha), "make them the same");
   }
   if (const bool stabilized = config.bool_or("use_rslora", false); stabilized != shape.rank_stabilized) {
-    throw config.error(fmt::format("the adapter has use_rslora {}, the task rslora {}", stabilized, shape.rank_stabilized),
-                       "make them the same");
+    throw config.error(
+        fmt::format("the adapter has use_rslora {}, the task rslora {}", stabilized, shape.rank_stabilized),
+        "make them the same");
   }
   std::set<std::string> theirs;
   for (const Node& module : config.at("target_modules").sequence("target_modules"))

@@ -22,8 +22,8 @@ struct RunReport {
   std::vector<double> losses;                 ///< per task, on ranks of the last stage; 0 elsewhere
   std::vector<std::vector<double>> squared_norms;  ///< per task, per layer of the backbone: of the gradient at its
                                                    ///< Step; 0 for other ranks' layers
-  std::vector<double> global_norms;  ///< per task that clips: of the whole gradient; else 0
-  std::vector<bool> diverged;        ///< per task: its gradient was not finite, and no step was taken
+  std::vector<double> global_norms;                ///< per task that clips: of the whole gradient; else 0
+  std::vector<bool> diverged;                      ///< per task: its gradient was not finite, and no step was taken
 };
 
 /// Executes Programs on this rank: kernels for compute, messages and collectives that go on while it computes.

@@ -216,7 +216,8 @@ void keep_named_microbatches(Program& slice) {
   for (const Boundary* boundary : {&slice.before, &slice.after}) {
     for (const StageBoundary& stage : boundary->stages) {
       named.insert(stage.live.begin(), stage.live.end());
-      for (const Awaited& awaited : stage.awaited) named.insert(awaited.microbatches.begin(), awaited.microbatches.end());
+      for (const Awaited& awaited : stage.awaited)
+        named.insert(awaited.microbatches.begin(), awaited.microbatches.end());
     }
     for (const std::vector<MicrobatchId>& messages : boundary->messages) named.insert(messages.begin(), messages.end());
   }

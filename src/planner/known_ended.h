@@ -7,8 +7,8 @@
 
 namespace braid::planner {
 
-/// For each instruction of a stage, how many entries of each stream of that stage have surely ended when it starts: told
-/// by stream order and waits alone, so that it holds whatever the durations. Waits must name earlier instructions.
+/// For each instruction of a stage, how many entries of each stream of that stage have surely ended when it starts:
+/// told by stream order and waits alone, so that it holds whatever the durations. Waits must name earlier instructions.
 class KnownEnded {
  public:
   explicit KnownEnded(const StageProgram& stage);

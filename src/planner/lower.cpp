@@ -243,8 +243,8 @@ class Lowering {
     StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
     std::vector<InstructionId> ready;
     if (last_backward_ != kNone) ready.push_back(last_backward_);
-    // A replica without samples of this batch may come here before the Step of the one before: that Step still reads the
-    // gradients which this sync overwrites.
+    // A replica without samples of this batch may come here before the Step of the one before: that Step still reads
+    // the gradients which this sync overwrites.
     const auto earlier = [&](const PendingStep& step) {
       return step.key.task == key.task && step.key.global_batch < key.global_batch;
     };

@@ -99,8 +99,8 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   const VerifyContext rules = verify_context(*best, window, capacity);
   for (const std::int64_t telling : telling_windows(*best, window)) {
     const std::vector<Violation> violations = verify(window_program(*best, window, telling), rules);
-    BRAID_CHECK(violations.empty(), "window {} of the plan breaks the rule '{}': {}", telling,
-                name(violations[0].rule), violations[0].message);
+    BRAID_CHECK(violations.empty(), "window {} of the plan breaks the rule '{}': {}", telling, name(violations[0].rule),
+                violations[0].message);
   }
   Plan plan;
   plan.workload = input.workload;

@@ -76,8 +76,8 @@ struct Plan {
   std::int32_t ranks() const;
 };
 
-/// Throws Error when a file is not a plan, or a part of it does not match its hash; the hashes of data files are checked
-/// by `check_data_hashes`.
+/// Throws Error when a file is not a plan, or a part of it does not match its hash; the hashes of data files are
+/// checked by `check_data_hashes`.
 Plan read_plan(const std::filesystem::path& path);
 std::string to_json(const Plan& plan);
 

@@ -205,9 +205,9 @@ namespace {
 /// A plan's parts belong together: one edited by hand would be run with the others' predictions.
 void check_embedded_hashes(const Node& node, const Plan& plan) {
   const Node& hashes = node.at("hashes");
-  for (const auto& [what, text] : {std::pair("workload", workload::to_json(plan.workload)),
-                                   std::pair("cluster", workload::to_json(plan.cluster)),
-                                   std::pair("profile", costmodel::to_json(plan.profile))}) {
+  for (const auto& [what, text] :
+       {std::pair("workload", workload::to_json(plan.workload)), std::pair("cluster", workload::to_json(plan.cluster)),
+        std::pair("profile", costmodel::to_json(plan.profile))}) {
     if (hashes.string_at(what) != hash_bytes(text)) {
       throw node.at(what).error(fmt::format("the {} in this plan was changed after planning", what),
                                 "change its own file and plan again with `braid plan`");

@@ -94,8 +94,8 @@ struct PoolRange {
   std::uint32_t count = 0;
 };
 
-/// What a Forward or Backward computes: one microbatch through a range of the stage's subgraphs, a Forward upwards and a
-/// Backward downwards.
+/// What a Forward or Backward computes: one microbatch through a range of the stage's subgraphs, a Forward upwards and
+/// a Backward downwards.
 struct Part {
   MicrobatchId microbatch = 0;
   std::int32_t first_subgraph = 0;
@@ -205,9 +205,9 @@ struct StageBoundary {
   std::vector<MicrobatchId> live;          ///< forward begun here, backward not ended; ascending
   std::vector<PartialGradient> gradients;  ///< ascending by task, then global batch
   std::vector<StoredKeys> keys;            ///< of samples cut into chunks; ascending
-  std::vector<LayerRange> gathered;      ///< FSDP shards that stay gathered
-  std::vector<Awaited> awaited;          ///< ascending by id
-  std::vector<std::int64_t> next_batch;  ///< per task: the global batch whose Step comes next
+  std::vector<LayerRange> gathered;        ///< FSDP shards that stay gathered
+  std::vector<Awaited> awaited;            ///< ascending by id
+  std::vector<std::int64_t> next_batch;    ///< per task: the global batch whose Step comes next
   bool operator==(const StageBoundary&) const = default;
 };
 

@@ -127,8 +127,8 @@ class IdRules {
       if (!microbatches_.contains(part.microbatch))
         wrong(fmt::format("names microbatch {}, which does not exist", part.microbatch));
       if (part.first_subgraph < 0 || part.last_subgraph <= part.first_subgraph || part.last_subgraph > stage.subgraphs)
-        wrong(fmt::format("computes subgraphs [{}, {}) of {}", part.first_subgraph, part.last_subgraph,
-                          stage.subgraphs));
+        wrong(
+            fmt::format("computes subgraphs [{}, {}) of {}", part.first_subgraph, part.last_subgraph, stage.subgraphs));
     }
     const bool computes = instruction.kind == Kind::forward || instruction.kind == Kind::backward;
     if (computes != (instruction.parts.count > 0)) wrong(computes ? "computes nothing" : "has parts to compute");

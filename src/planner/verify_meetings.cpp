@@ -159,8 +159,7 @@ std::vector<StageIndex> members_of(const Program& program, const StageProgram& s
   std::vector<StageIndex> members;
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& other = program.stages[s];
-    const bool holds =
-        other.layers.first < instruction.layers.last && instruction.layers.first < other.layers.last;
+    const bool holds = other.layers.first < instruction.layers.last && instruction.layers.first < other.layers.last;
     const bool meets = instruction.kind == Kind::sync_adapter ? holds : other.replica == stage.replica;
     if (meets) members.push_back(static_cast<StageIndex>(s));
   }

@@ -95,8 +95,8 @@ class OrderRules {
     const std::int32_t expected = open != open_.end() ? open->second : forward ? 0 : stage_.subgraphs;
     const std::int32_t start = forward ? part.first_subgraph : part.last_subgraph;
     if (start != expected)
-      bad(Rule::order, fmt::format("{} of microbatch {} goes on at subgraph {} in place of {}", name(pass), id, start,
-                                   expected));
+      bad(Rule::order,
+          fmt::format("{} of microbatch {} goes on at subgraph {} in place of {}", name(pass), id, start, expected));
     if (stage_.ends(pass, part)) {
       open_.erase({pass, id});
     } else {
@@ -114,10 +114,9 @@ class OrderRules {
     for (const Segment& segment : microbatch.segments) {
       std::int32_t& tokens = reached_[sample_of(segment)];
       if (tokens != (forward ? segment.begin : segment.end)) {
-        bad(Rule::order,
-            fmt::format("chunk [{}, {}) of {} sample {} goes {} out of turn", segment.begin, segment.end,
-                        describe(BatchKey{segment.task, segment.global_batch}), segment.index,
-                        forward ? "forward" : "backward"));
+        bad(Rule::order, fmt::format("chunk [{}, {}) of {} sample {} goes {} out of turn", segment.begin, segment.end,
+                                     describe(BatchKey{segment.task, segment.global_batch}), segment.index,
+                                     forward ? "forward" : "backward"));
       }
       tokens = forward ? segment.end : segment.begin;
     }
@@ -152,8 +151,7 @@ class OrderRules {
                                         keys.tokens, keys.index));
       needed.erase(sample);
     }
-    if (!needed.empty())
-      bad(Rule::boundary, fmt::format("the boundary forgets the keys of {} samples", needed.size()));
+    if (!needed.empty()) bad(Rule::boundary, fmt::format("the boundary forgets the keys of {} samples", needed.size()));
   }
 
   const Program& program_;
@@ -162,7 +160,7 @@ class OrderRules {
   const std::map<MicrobatchId, MicrobatchId>& groups_;
   std::vector<Violation>& violations_;
   std::set<MicrobatchId> live_, forward_;
-  std::map<SampleKey, std::int32_t> reached_;  // tokens gone forward and not yet backward
+  std::map<SampleKey, std::int32_t> reached_;                   // tokens gone forward and not yet backward
   std::map<std::pair<Kind, MicrobatchId>, std::int32_t> open_;  // passes between subgraphs, and the next one
   std::set<std::pair<Kind, MicrobatchId>> entered_;
   std::pair<Kind, MicrobatchId> last_group_{Kind::noop, kNone};

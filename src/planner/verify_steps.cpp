@@ -111,8 +111,8 @@ class StepRules {
     if (backwards_left_[own] != 0)
       bad(Rule::step_gate, fmt::format("{} of {} comes before its last Backward", name(kind), describe(own)));
     if (first_of_all && !batch.any_backward && has_gradients_before(own) && !waits_for_earlier_compute(i))
-      bad(Rule::step_gate, fmt::format("{} of {} does not wait for its last Backward, of an earlier slice", name(kind),
-                                       describe(own)));
+      bad(Rule::step_gate,
+          fmt::format("{} of {} does not wait for its last Backward, of an earlier slice", name(kind), describe(own)));
     if (const auto stepped = last_step_.find(own.task);
         first_of_all && stepped != last_step_.end() && !known_.ended(stepped->second, i))
       bad(Rule::step_gate, fmt::format("{} of {} does not wait for the Step of batch {}", name(kind), describe(own),
@@ -244,7 +244,8 @@ void verify_boundary(const Program& program, std::vector<Violation>& violations)
       bad("partly accumulated gradients at the end are not those the boundary says");
     const InstructionId end = stage.first_id + static_cast<InstructionId>(stage.instructions.size());
     for (const Awaited& awaited : program.after.stages[s].awaited) {
-      const Awaited* earlier = awaited.id < stage.first_id ? find_awaited(program.before.stages[s], awaited.id) : nullptr;
+      const Awaited* earlier =
+          awaited.id < stage.first_id ? find_awaited(program.before.stages[s], awaited.id) : nullptr;
       const bool known = awaited.id >= stage.first_id && awaited.id < end
                              ? describe_awaited(stage, static_cast<std::size_t>(awaited.id - stage.first_id)) == awaited
                              : earlier && *earlier == awaited;

@@ -214,9 +214,9 @@ std::vector<std::int64_t> telling_windows(const FixedPlan& fixed, const WindowIn
     std::int64_t heaviest = first, most = 0;
     const std::int64_t looks = std::min(count, kScannedWindows);
     for (std::int64_t look = 0; look < looks; ++look) {
-      const std::int64_t window = first + static_cast<std::int64_t>(static_cast<double>(look) /
-                                                                    static_cast<double>(looks) *
-                                                                    static_cast<double>(count));
+      const std::int64_t window =
+          first + static_cast<std::int64_t>(static_cast<double>(look) / static_cast<double>(looks) *
+                                            static_cast<double>(count));
       const std::int64_t tokens = largest_microbatch(window);
       if (tokens > most) heaviest = window, most = tokens;
     }

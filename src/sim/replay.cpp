@@ -105,7 +105,8 @@ class Replay {
     }
     channels_.resize(program_.channels.size());
     for (std::size_t c = 0; c < channels_.size(); ++c) {
-      channels_[c].arrivals = fresh ? std::vector<Nanoseconds>(program_.before.messages[c].size(), 0) : clocks_->messages[c];
+      channels_[c].arrivals =
+          fresh ? std::vector<Nanoseconds>(program_.before.messages[c].size(), 0) : clocks_->messages[c];
     }
     groups_.resize(program_.groups.size());
   }

@@ -192,7 +192,8 @@ TEST_F(BadInput, WhatExistsIsNotWrittenOver) {
                    "trace.json: exists; give another file or --overwrite");
   EXPECT_EQ(testing::read_text(folder / "trace.json"), "mine");
   expect_bad_input("plan " + planning() + " --ranks 1 --overwrite --out /dev/null", "/dev/null: is not a plain file");
-  expect_bad_input("train " + planning() + " --ranks 2 --out " + path("trace.json") + "/out", "trace.json: is not a folder");
+  expect_bad_input("train " + planning() + " --ranks 2 --out " + path("trace.json") + "/out",
+                   "trace.json: is not a folder");
 }
 
 TEST_F(BadInput, APlanForAnotherMachineIsNotTrainedHere) {

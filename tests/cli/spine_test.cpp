@@ -47,7 +47,8 @@ TEST_F(Spine, SimulatingAPlanGivesWhatThePlanPredicted) {
     const std::string plan = path("plan.json");
     ASSERT_EQ(run_braid("plan " + planning() + " --ranks 2 --overwrite --policy " + policy + " --out " + plan).status,
               0);
-    const Outcome simulated = run_braid("simulate --json --plan " + plan + " --timeline-out " + path("trace.json") + " --overwrite");
+    const Outcome simulated =
+        run_braid("simulate --json --plan " + plan + " --timeline-out " + path("trace.json") + " --overwrite");
     ASSERT_EQ(simulated.status, 0) << simulated.text;
     const Node predicted = parse_json(simulated.text, "stdout"), promised = read_json(plan).at("predicted");
     EXPECT_EQ(predicted.string_at("step_seconds"), promised.string_at("step_seconds"));

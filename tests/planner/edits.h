@@ -14,8 +14,7 @@
 namespace braid::planner::testing {
 
 /// Checks that the Program breaks `rule` with a message that holds `words`.
-inline void expect_rejected(const Program& program, Rule rule, const std::string& words,
-                            const VerifyContext& context) {
+inline void expect_rejected(const Program& program, Rule rule, const std::string& words, const VerifyContext& context) {
   const std::vector<Violation> violations = verify(program, context);
   const bool found = std::any_of(violations.begin(), violations.end(), [&](const Violation& violation) {
     return violation.rule == rule && violation.message.find(words) != std::string::npos;

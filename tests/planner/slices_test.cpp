@@ -60,7 +60,8 @@ TEST(Slices, ACutAnywhereGivesTwoGoodSlices) {
       RandomStream random(clipping + 10 * static_cast<unsigned>(stages));
       for (int trial = 0; trial < 60; ++trial) {
         std::vector<std::size_t> places;
-        for (const StageProgram& stage : whole.stages) places.push_back(random.next_below(stage.instructions.size() + 1));
+        for (const StageProgram& stage : whole.stages)
+          places.push_back(random.next_below(stage.instructions.size() + 1));
         if (trial < 3) places = end_of_window(whole, trial);
         const auto [before, after] = cut(whole, places);
         EXPECT_EQ(messages_of(verify(before, context)), "") << stages << " stages, clipping " << clipping;

@@ -146,14 +146,14 @@ TEST(Faults, ChunksOfASampleGoTogether) {
   EXPECT_EQ(messages_of(verify(lower(schedule), context_of({1, 1, 2}))), "");
   std::swap(schedule.orders[0][0][1], schedule.orders[0][0][2]);
   expect_rejected(lower(schedule), Rule::order, "apart from the other chunks of its samples", context_of({1, 1, 2}));
-  schedule.orders[0][0] = {{Kind::forward, 0},  {Kind::forward, 1},  {Kind::backward, 0},
+  schedule.orders[0][0] = {{Kind::forward, 0},  {Kind::forward, 1}, {Kind::backward, 0},
                            {Kind::backward, 1}, {Kind::forward, 2}, {Kind::backward, 2}};
   expect_rejected(lower(schedule), Rule::order, "goes backward out of turn", context_of({1, 1, 2}));
 }
 
 TEST(Faults, ACutBetweenChunksKeepsTheirKeysAndGradients) {
   Schedule schedule = chunked();
-  schedule.orders[0][0] = {{Kind::forward, 0},  {Kind::forward, 1},  {Kind::backward, 1},
+  schedule.orders[0][0] = {{Kind::forward, 0},  {Kind::forward, 1}, {Kind::backward, 1},
                            {Kind::backward, 0}, {Kind::forward, 2}, {Kind::backward, 2}};
   const Program whole = lower(schedule);
   const VerifyContext context = context_of({1, 1, 2});
