@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/statistics.h"
 #include "cli/command.h"
+#include "cli/crossvalidate.h"
 #include "cli/profiles.h"
 #include "cli/session.h"
 
@@ -62,9 +63,17 @@ int run_profile(const std::vector<std::string>& words) {
                            "whose backbone and adapters to measure");
   line.add().add_options()("ranks", boost::program_options::value(&flags.ranks),
                            "ranks at work at once; left out: one a core");
+  std::string reference;
+  line.add().add_options()("crossvalidate", boost::program_options::value(&reference),
+                           "a table of layer times measured elsewhere (gpu,model,tp,tokens,op,median_ms): fit the "
+                           "analytic model on one backbone, predict the other");
   line.add_out("profile file; left out: where plans look for it");
   line.add_threads();
   if (!line.parse(words)) return kSuccess;
+  if (!reference.empty()) {
+    crossvalidate(reference);
+    return kSuccess;
+  }
   if (flags.workload.empty()) throw error("--workload is missing; give a workload file, such as `braid init` writes");
   const workload::Workload workload = workload::read_workload(flags.workload);
   if (workload.backbone_folder.empty())

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "costmodel/device.h"
+
+namespace braid::costmodel {
+
+/// Y [rows, out] = X [rows, in] · W [in, out].
+struct GemmShape {
+  std::int64_t rows = 0;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+
+  double flops() const { return 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out); }
+  /// X and W read and Y written once.
+  double bytes(DataType type) const {
+    const auto numbers = static_cast<double>(rows * in + in * out + rows * out);
+    return numbers * static_cast<double>(bytes_of(type));
+  }
+};
+
+/// Rows and columns of Y that one thread block makes.
+struct GemmTile {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+inline constexpr std::array<GemmTile, 10> kGemmTiles = {
+    {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 256}, {256, 64}, {32, 64}, {32, 128}}};
+
+/// How a generation of GPUs departs from its datasheet at matrix products.
+struct GemmCoefficients {
+  double launch_seconds = 0;        ///< of any kernel
+  double block_seconds = 0;         ///< a thread block's start and end
+  double bandwidth_efficiency = 1;  ///< of the memory's bandwidth
+  double wave_rounding = 1;         ///< 1: a wave that is not full costs a whole one; 0: its share
+  double split_cost = 1;       ///< writes and reads of partial results when K is split, over the memory's time for them
+  double cache_bandwidth = 1;  ///< what tiles read again, over the memory's bandwidth
+  std::array<double, kGemmTiles.size()> tile_efficiency{};  ///< of the peak rate, tile by tile
+};
+
+/// Time of one product on an otherwise idle GPU, the best over tiles and splits of K: waves of thread blocks over the
+/// multiprocessors, memory and cache traffic that overlap with them, and a launch.
+///
+/// Never falls with more rows, columns or depth, never lies below the roofline max(FLOPs / peak, bytes / bandwidth) of
+/// the datasheet, and a product cut into n along `in` or `out` never costs less than an n-th.
+double gemm_seconds(const Device& device, DataType type, const GemmCoefficients& coefficients, const GemmShape& shape);
+
+/// Fitted on the linear layers of Llama-2-7B in Vidur's published profiles of A40, A100 and H100 (braid profile
+/// --crossvalidate prints the fit and what it does to 70B); other GPUs have those of the nearest generation.
+const GemmCoefficients& gemm_coefficients(Generation generation);
+
+}  // namespace braid::costmodel
