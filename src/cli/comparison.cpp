@@ -116,7 +116,7 @@ void print_line(const Compared& compared, const std::string& predicted, const st
 Comparison compare(const planner::Plan& plan, const workload::SampleIndex& samples, const Execution& execution) {
   const costmodel::CostModel cost(plan.profile);
   const std::vector<costmodel::AdapterShape> adapters = planner::adapters_of(plan.workload);
-  const planner::MemoryContext memory{plan.workload.backbone, adapters, plan.fixed.backbone_copies};
+  const planner::MemoryContext memory{plan.workload.backbone, adapters, plan.fixed.storage, plan.fixed.backbone_copies};
   std::map<std::int64_t, std::vector<std::size_t>> runs;  // of each window, as places in the result
   for (std::size_t i = 0; i < execution.result.recorded.size(); ++i) {
     std::vector<std::size_t>& places = runs[execution.result.recorded[i]];

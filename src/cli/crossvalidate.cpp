@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/core.h>
@@ -15,35 +16,42 @@
 namespace braid::cli {
 namespace {
 
-using costmodel::GemmPoint;
-using costmodel::ReferenceLinear;
+using costmodel::ReferencePoint;
 
 /// Fewer tokens than this are decoding's, which fine-tuning never does.
 constexpr std::int64_t kFewestTokens = 64;
 constexpr std::string_view kFitted = "llama2-7b";
 
-/// |predicted − measured| / measured.
-std::vector<double> errors_of(const std::vector<ReferenceLinear>& linears, const costmodel::Device& device,
-                              const costmodel::GemmCoefficients& coefficients) {
-  std::vector<double> errors;
-  for (const ReferenceLinear& linear : linears) {
-    const double predicted =
-        costmodel::gemm_seconds(device, costmodel::DataType::bf16, coefficients, linear.point.shape);
-    errors.push_back(std::abs(predicted / linear.point.seconds - 1));
-  }
-  return errors;
-}
-
 void print_errors(const std::string& what, const std::vector<double>& errors) {
+  if (errors.empty()) return;
   fmt::print("  {:24} {:>7} {:>8.1f} % {:>8.1f} %\n", what, errors.size(), 100 * median(errors),
              100 * quantile(errors, 0.95));
 }
 
 template <typename Keep>
-std::vector<ReferenceLinear> those(const std::vector<ReferenceLinear>& linears, const Keep& keep) {
-  std::vector<ReferenceLinear> kept;
-  std::copy_if(linears.begin(), linears.end(), std::back_inserter(kept), keep);
+std::vector<ReferencePoint> those(const std::vector<ReferencePoint>& points, const Keep& keep) {
+  std::vector<ReferencePoint> kept;
+  std::copy_if(points.begin(), points.end(), std::back_inserter(kept), keep);
   return kept;
+}
+
+/// |predicted − measured| / measured of the points for which `predict` says something.
+template <typename Predict>
+std::vector<double> errors_of(const std::vector<ReferencePoint>& points, const Predict& predict) {
+  std::vector<double> errors;
+  for (const ReferencePoint& point : points) {
+    if (const std::optional<double> predicted = predict(point))
+      errors.push_back(std::abs(*predicted / point.seconds - 1));
+  }
+  return errors;
+}
+
+template <typename Key, typename Predict>
+void print_by(const char* what, const std::vector<ReferencePoint>& points, const Key& key, const Predict& predict) {
+  std::map<std::int64_t, std::vector<ReferencePoint>> groups;
+  for (const ReferencePoint& point : points) groups[key(point)].push_back(point);
+  for (const auto& [value, group] : groups)
+    print_errors(fmt::format("predicted, {} {}", value, what), errors_of(group, predict));
 }
 
 void print_coefficients(const costmodel::GemmCoefficients& coefficients) {
@@ -59,36 +67,70 @@ void print_coefficients(const costmodel::GemmCoefficients& coefficients) {
 
 }  // namespace
 
+namespace {
+
+void crossvalidate_products(const costmodel::Device& device, const std::vector<ReferencePoint>& fitted,
+                            const std::vector<ReferencePoint>& held_out) {
+  std::vector<costmodel::GemmPoint> points;
+  for (const ReferencePoint& point : fitted) {
+    if (const auto gemm = costmodel::gemm_of(point)) points.push_back(*gemm);
+  }
+  const costmodel::GemmCoefficients coefficients = costmodel::fit_gemm(points, device, costmodel::DataType::bf16);
+  fmt::print("{}: linear layers fitted on {}, predicted on the other backbone\n", device.name, kFitted);
+  print_coefficients(coefficients);
+  const auto predict = [&](const ReferencePoint& point) -> std::optional<double> {
+    const auto gemm = costmodel::gemm_of(point);
+    if (!gemm) return std::nullopt;
+    return costmodel::gemm_seconds(device, costmodel::DataType::bf16, coefficients, gemm->shape);
+  };
+  fmt::print("  {:24} {:>7} {:>10} {:>10}\n", "", "points", "median", "95 %");
+  print_errors("fitted", errors_of(fitted, predict));
+  print_errors("predicted", errors_of(held_out, predict));
+  print_by(
+      "shards", held_out, [](const ReferencePoint& point) { return point.tp; }, predict);
+  print_by(
+      "tokens", held_out, [](const ReferencePoint& point) { return point.tokens; }, predict);
+}
+
+void crossvalidate_streams(const costmodel::Device& device, const std::vector<ReferencePoint>& fitted,
+                           const std::vector<ReferencePoint>& held_out) {
+  fmt::print("{}: kernels that move numbers, likewise\n", device.name);
+  for (int k = 0; k < costmodel::kStreamKindCount; ++k) {
+    const auto kind = static_cast<costmodel::StreamKind>(k);
+    std::vector<costmodel::StreamPoint> points;
+    for (const ReferencePoint& point : fitted) {
+      if (const auto stream = costmodel::stream_of(point); stream && stream->first == kind)
+        points.push_back(stream->second);
+    }
+    const costmodel::StreamCoefficients coefficients = costmodel::fit_stream(points, device);
+    const auto predict = [&](const ReferencePoint& point) -> std::optional<double> {
+      const auto stream = costmodel::stream_of(point);
+      if (!stream || stream->first != kind) return std::nullopt;
+      return costmodel::stream_seconds(device, coefficients, stream->second.bytes);
+    };
+    fmt::print("  {}: launch {:.3g} s, in cache {:.2f}, beyond {:.2f}\n", name(kind), coefficients.launch_seconds,
+               coefficients.cached, coefficients.beyond_cache);
+    print_errors("fitted", errors_of(fitted, predict));
+    print_errors("predicted", errors_of(held_out, predict));
+  }
+}
+
+}  // namespace
+
 void crossvalidate(const std::filesystem::path& csv) {
-  const std::vector<ReferenceLinear> all =
-      those(costmodel::read_reference_linears(csv),
-            [](const ReferenceLinear& linear) { return linear.point.shape.rows >= kFewestTokens; });
+  const std::vector<ReferencePoint> all = those(
+      costmodel::read_reference_points(csv), [](const ReferencePoint& point) { return point.tokens >= kFewestTokens; });
   std::set<std::string> gpus;
-  for (const ReferenceLinear& linear : all) gpus.insert(linear.gpu);
+  for (const ReferencePoint& point : all) gpus.insert(point.gpu);
   for (const std::string& gpu : gpus) {
     const costmodel::Device& device = costmodel::device_of(gpu);
-    const auto here = those(all, [&](const ReferenceLinear& linear) { return linear.gpu == gpu; });
-    const auto fitted = those(here, [](const ReferenceLinear& linear) { return linear.backbone == kFitted; });
-    const auto held_out = those(here, [](const ReferenceLinear& linear) { return linear.backbone != kFitted; });
+    const auto here = those(all, [&](const ReferencePoint& point) { return point.gpu == gpu; });
+    const auto fitted = those(here, [](const ReferencePoint& point) { return point.backbone == kFitted; });
+    const auto held_out = those(here, [](const ReferencePoint& point) { return point.backbone != kFitted; });
     if (fitted.empty() || held_out.empty())
       throw error("{}: {} has layers of one backbone only; give a table with llama2-7b and another", csv.string(), gpu);
-    std::vector<GemmPoint> points;
-    for (const ReferenceLinear& linear : fitted) points.push_back(linear.point);
-    const costmodel::GemmCoefficients coefficients = costmodel::fit_gemm(points, device, costmodel::DataType::bf16);
-    fmt::print("{}: linear layers fitted on {}, predicted on the other backbone\n", device.name, kFitted);
-    print_coefficients(coefficients);
-    fmt::print("  {:24} {:>7} {:>10} {:>10}\n", "", "points", "median", "95 %");
-    print_errors("fitted", errors_of(fitted, device, coefficients));
-    print_errors("predicted", errors_of(held_out, device, coefficients));
-    std::map<std::int64_t, std::vector<ReferenceLinear>> by_tp, by_tokens;
-    for (const ReferenceLinear& linear : held_out) {
-      by_tp[linear.tp].push_back(linear);
-      by_tokens[linear.point.shape.rows].push_back(linear);
-    }
-    for (const auto& [tp, linears] : by_tp)
-      print_errors(fmt::format("predicted, tp {}", tp), errors_of(linears, device, coefficients));
-    for (const auto& [tokens, linears] : by_tokens)
-      print_errors(fmt::format("predicted, {} tokens", tokens), errors_of(linears, device, coefficients));
+    crossvalidate_products(device, fitted, held_out);
+    crossvalidate_streams(device, fitted, held_out);
   }
 }
 

@@ -89,8 +89,14 @@ costmodel::Profile profile_for(const CommonFlags& flags, const workload::Workloa
                                const workload::Cluster& cluster) {
   if (!flags.profile.empty()) return costmodel::read_profile(flags.profile);
   if (!cluster.profile.empty()) return costmodel::read_profile(cluster.profile);
-  if (cluster.gpu != "cpu")
-    throw error("no profile of gpu '{}' is known to this build; give --profile FILE, or gpu: cpu", cluster.gpu);
+  if (cluster.gpu != "cpu") {
+    costmodel::Profile profile = costmodel::analytic_profile(cluster.gpu, costmodel::DataType::bf16);
+    // Stages that follow one another lie within a node as long as they can; the slower link bounds them all.
+    const workload::Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
+    profile.link_bytes_per_second = link.bandwidth_bytes_per_second;
+    profile.link_latency_seconds = link.latency_seconds;
+    return profile;
+  }
   const std::int64_t stages = flags.pp > 0 ? flags.pp : std::min(cluster.gpus(), workload.backbone.layers);
   const int threads = threads_of_rank(flags, stages);
   const std::filesystem::path file = cached_profile(workload, threads, stages);

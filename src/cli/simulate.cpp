@@ -55,8 +55,10 @@ int run_simulate(const std::vector<std::string>& words) {
     const auto predicted =
         planner::predict_durations(program, plan.workload.backbone, planner::adapters_of(plan.workload), cost);
     planner::Timeline timeline = sim::replay(program, predicted.durations);
-    add_memory(program, {plan.workload.backbone, planner::adapters_of(plan.workload), plan.fixed.backbone_copies},
-               timeline);
+    add_memory(
+        program,
+        {plan.workload.backbone, planner::adapters_of(plan.workload), plan.fixed.storage, plan.fixed.backbone_copies},
+        timeline);
     const std::vector<std::string> names = task_names(plan.workload);
     write_file(flags.timeline_out, [&](std::ostream& out) { planner::write_trace(program, timeline, names, out); });
   }

@@ -32,6 +32,7 @@ CostModel::CostModel(Profile profile) : profile_(std::move(profile)) {
     const double work = static_cast<double>(attends ? entry.context : entry.tokens);
     curves_[{entry.op, entry.pass, entry.shape}].push_back({work, entry.seconds / std::max(sequences, 1.0)});
   }
+  if (!profile_.device.empty()) roofline_.emplace(device_of(profile_.device), profile_.dtype);
   for (auto& [key, points] : curves_) {
     std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.work < b.work; });
   }
@@ -74,11 +75,29 @@ Estimate times(Estimate once, double count) {
 }  // namespace
 
 Estimate CostModel::estimate(const OperatorCall& call) const {
+  if (roofline_ && !curves_.contains({call.op, call.pass, call.shape})) {
+    const double seconds = derived_seconds(call);
+    return times({seconds, seconds}, call.count);
+  }
   if (call.op == Operator::attention) return times(attention(call), call.count);
   if (is_adapter(call.op) && !curves_.contains({call.op, call.pass, call.shape})) {
     return times(adapter_between_ranks(call), call.count);
   }
   return times(on_curve(curve(call), static_cast<double>(call.tokens), 1), call.count);
+}
+
+double CostModel::derived_seconds(const OperatorCall& call) const {
+  const auto bytes = static_cast<double>(call.tokens);
+  if (call.op == Operator::send_recv || call.op == Operator::all_reduce) {
+    if (profile_.link_bytes_per_second <= 0)
+      throw error("the profile of {} knows no link between GPUs; give a cluster with intra_node", profile_.device);
+    // A ring: every rank sends its share to the next 2 (n - 1) times.
+    const auto ranks = static_cast<double>(std::max<std::int64_t>(call.shape[0], 2));
+    const double hops = call.op == Operator::send_recv ? 1 : 2 * (ranks - 1);
+    const double share = call.op == Operator::send_recv ? bytes : bytes / ranks;
+    return hops * (profile_.link_latency_seconds + share / profile_.link_bytes_per_second);
+  }
+  return roofline_->seconds(call);
 }
 
 /// A chunk with a prefix costs what its share of the causal triangle costs: t(context) − t(prefix).

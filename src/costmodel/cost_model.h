@@ -1,12 +1,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "costmodel/profile.h"
+#include "costmodel/roofline.h"
 
 namespace braid::costmodel {
 
@@ -26,7 +28,8 @@ struct Estimate {
 ///
 /// Between measured points time is linear in tokens (attention: in the context length); adapters are linear in rank
 /// too. Beyond the last point it goes on in proportion to the work, before the first it stays level; both count as
-/// extrapolated. Asking for an operator or a shape that was never measured is an Error that lists what is there.
+/// extrapolated. What has no entry is answered by the roofline of the profile's device, where it names one, and counts
+/// as extrapolated too; else it is an Error that lists what is there.
 class CostModel {
  public:
   explicit CostModel(Profile profile);
@@ -44,12 +47,14 @@ class CostModel {
   using Key = std::tuple<Operator, Pass, OperatorShape>;
 
   const Curve& curve(const OperatorCall& call) const;
+  double derived_seconds(const OperatorCall& call) const;
   Estimate adapter_between_ranks(const OperatorCall& call) const;
   Estimate attention(const OperatorCall& call) const;
   std::string known_shapes(Operator op) const;
 
   Profile profile_;
   std::map<Key, Curve> curves_;
+  std::optional<Roofline> roofline_;
 };
 
 }  // namespace braid::costmodel

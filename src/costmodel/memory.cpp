@@ -21,30 +21,42 @@ std::int64_t low_rank_numbers(const BackboneShape& backbone, const MicrobatchLoa
 
 }  // namespace
 
-Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage) {
+Storage gpu_storage(DataType type) {
+  constexpr Bytes kContext = 400'000'000;
+  return {type, type == DataType::int8 ? DataType::bf16 : type, false, true, kContext};
+}
+
+Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, const Storage& storage) {
   const std::int64_t hidden = backbone.hidden;
   const std::int64_t qkv = hidden * backbone.qkv_width();
   const std::int64_t linears = qkv + backbone.query_width() * hidden + 3 * hidden * backbone.intermediate;
-  std::int64_t numbers = stage.layers * (2 * linears + 2 * hidden + (backbone.qkv_bias ? backbone.qkv_width() : 0));
-  if (stage.has_embedding) numbers += backbone.embedding_parameters() - (stage.layers > 0 ? qkv : 0);
-  if (stage.has_head) numbers += 2 * backbone.vocabulary * hidden + hidden;
-  return numbers * kFloat;
+  const std::int64_t copies = storage.packed_twice ? 2 : 1;
+  std::int64_t numbers =
+      stage.layers * (copies * linears + 2 * hidden + (backbone.qkv_bias ? backbone.qkv_width() : 0));
+  if (stage.has_embedding) numbers += backbone.embedding_parameters();
+  if (stage.has_embedding && stage.layers > 0 && storage.packed_twice) numbers -= qkv;
+  if (stage.has_head) numbers += copies * backbone.vocabulary * hidden + hidden;
+  return numbers * bytes_of(storage.weights);
 }
 
 Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, std::int64_t layers) {
   return 4 * kFloat * layers * adapter.layer_parameters(backbone);
 }
 
-Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load) {
+Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                  const Storage& storage) {
   // Two residual inputs with their norm scales, q k v after rotation, attention output and log sums, gate and up.
-  const std::int64_t token = 2 * backbone.hidden + 2 + backbone.qkv_width() + backbone.query_width() + backbone.heads +
-                             2 * backbone.intermediate;
+  std::int64_t token = 2 * backbone.hidden + 2 + backbone.qkv_width() + backbone.query_width() + backbone.heads +
+                       2 * backbone.intermediate;
+  // The norms' results, which adapters read, and the activation's.
+  if (storage.keeps_operator_inputs) token += 2 * backbone.hidden + backbone.intermediate;
   std::int64_t numbers = stage.layers * (load.tokens * token + low_rank_numbers(backbone, load));
   if (stage.has_head) numbers += load.tokens * backbone.hidden;  // the gradient that the loss sends down
-  return numbers * kFloat;
+  return numbers * bytes_of(storage.activations);
 }
 
-Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load) {
+Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                      const Storage& storage) {
   // Forward: hidden state, normed input, activation. Backward: three hidden-sized gradients, d_activation, d_gate_up
   // (over gate_up itself), dqkv, and the activation again. The larger of the two, and the head's logits.
   const std::int64_t forward = 2 * backbone.hidden + backbone.intermediate;
@@ -55,11 +67,11 @@ Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, co
     const std::int64_t rows = std::min(kHeadRows, load.scored);
     numbers = std::max(numbers, load.tokens * backbone.hidden + rows * (backbone.vocabulary + 3 * backbone.hidden));
   }
-  return numbers * kFloat;
+  return numbers * bytes_of(storage.activations);
 }
 
-Bytes message_bytes_per_token(const BackboneShape& backbone) {
-  return kFloat * backbone.hidden;
+Bytes message_bytes_per_token(const BackboneShape& backbone, const Storage& storage) {
+  return bytes_of(storage.activations) * backbone.hidden;
 }
 
 }  // namespace braid::costmodel

@@ -1,28 +1,48 @@
 #pragma once
 
+#include "costmodel/data_type.h"
 #include "costmodel/operators.h"
 
 namespace braid::costmodel {
 
-/// What a rank holds, item by item, in f32 as the CPU executor keeps it. MuxTune Eq. 5 sums these for the whole model
-/// and leaves adapters and optimizer out; here each is per stage, so that a walk over a Program can add what lives
-/// together.
+/// How an executor stores what a rank holds.
+struct Storage {
+  DataType weights = DataType::f32;      ///< of the backbone
+  DataType activations = DataType::f32;  ///< and messages
+  /// A copy of each linear layer packed for either direction, as oneDNN wants them; else one.
+  bool packed_twice = true;
+  /// What adapters and the activation's gradient read is kept, as PyTorch's autograd does; else computed again.
+  bool keeps_operator_inputs = false;
+  Bytes context = 0;  ///< runtime and libraries
+
+  bool operator==(const Storage&) const = default;
+};
+
+/// PyTorch on a GPU, FlashAttention, no recomputation: 16-bit weights and activations; 0.4 GB beside them (MuxTune §2.2
+/// gives the items and the sum of LLaMA-7B, batch 8 × 128: 13.4, 4.3 and 18.1 GB).
+Storage gpu_storage(DataType type);
+
+/// What a rank holds, item by item. MuxTune Eq. 5 sums these for the whole model, once a task, without tensor
+/// parallelism, adapters or optimizer state, and bounds live microbatches by the stages; here each is per stage, so
+/// that a walk over a Program can add what lives together.
 
 /// Frozen weights: a packed copy of each linear layer for either direction, the embedding table, norms. The bottom
 /// layer's fused q, k, v projection has no backward copy, as nothing below it needs a gradient.
-Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage);
+Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, const Storage& storage = {});
 
 /// One task's adapter on `layers` layers with gradient and both AdamW moments.
 Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, std::int64_t layers);
 
 /// What a microbatch leaves behind between its Forward and its Backward on a stage.
-Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load);
+Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                  const Storage& storage = {});
 
 /// Scratch that a Forward or Backward of a microbatch needs beside its stash, freed when it ends.
-Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load);
+Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                      const Storage& storage = {});
 
 /// Hidden state or gradient of one token between stages.
-Bytes message_bytes_per_token(const BackboneShape& backbone);
+Bytes message_bytes_per_token(const BackboneShape& backbone, const Storage& storage = {});
 
 /// Rows that the head's logits are computed for at a time.
 inline constexpr std::int64_t kHeadRows = 256;

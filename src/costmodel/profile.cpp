@@ -1,5 +1,6 @@
 #include "costmodel/profile.h"
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 namespace braid::costmodel {
@@ -55,8 +56,30 @@ Profile profile_from(const Node& node) {
   profile.corunning_ranks = static_cast<int>(node.integer_at("corunning_ranks", 1, 1000000));
   profile.peak_flops = node.number_or("peak_flops", 0.0, 0.0);
   profile.memory_bytes = node.integer_or("memory_bytes", 0, 0);
+  if (const Node* device = node.find("device")) {
+    profile.device = device->as_string("device");
+    try {
+      device_of(profile.device);
+      profile.dtype = data_type_of(node.string_at("dtype"));
+    } catch (const Error& unknown) {
+      throw device->error(unknown.what(), "derive the profile again with `braid profile --analytic`");
+    }
+    profile.link_bytes_per_second = node.number_or("link_bytes_per_second", 0.0, 0.0);
+    profile.link_latency_seconds = node.number_or("link_latency_seconds", 0.0, 0.0);
+  }
   for (const Node& entry : node.at("entries").sequence("entries")) profile.entries.push_back(entry_from(entry));
   if (const Node* meta = node.find("meta")) profile.measured_at = meta->string_or("measured_at", "");
+  return profile;
+}
+
+Profile analytic_profile(const std::string& gpu, DataType dtype) {
+  const Device& device = device_of(gpu);
+  Profile profile;
+  profile.machine = fmt::format("{}, by its datasheet", device.name);
+  profile.device = device.name;
+  profile.dtype = dtype;
+  profile.peak_flops = device.peak_flops(dtype);
+  profile.memory_bytes = device.memory_bytes;
   return profile;
 }
 
@@ -76,6 +99,12 @@ std::string to_json(const Profile& profile) {
   field("corunning_ranks", profile.corunning_ranks);
   field("peak_flops", profile.peak_flops);
   field("memory_bytes", profile.memory_bytes);
+  if (!profile.device.empty()) {
+    field("device", profile.device);
+    field("dtype", name(profile.dtype));
+    field("link_bytes_per_second", profile.link_bytes_per_second);
+    field("link_latency_seconds", profile.link_latency_seconds);
+  }
   text += "  \"entries\": [";
   for (std::size_t i = 0; i < profile.entries.size(); ++i) {
     text += (i == 0 ? "\n    " : ",\n    ") + entry_json(profile.entries[i]).dump();

@@ -5,6 +5,9 @@
 #include <vector>
 
 #include "base/node.h"
+#include "costmodel/data_type.h"
+#include "costmodel/device.h"
+#include "costmodel/memory.h"
 #include "costmodel/operators.h"
 
 namespace braid::costmodel {
@@ -33,8 +36,18 @@ struct Profile {
   double peak_flops = 0;   ///< of one rank: the best rate of a large f32 matrix product
   Bytes memory_bytes = 0;  ///< that one rank may use
   std::vector<ProfileEntry> entries;
+  /// A GPU whose datasheet stands in for whatever has no entry; empty: only what was measured is known.
+  std::string device;
+  DataType dtype = DataType::f32;    ///< of weights and activations
+  double link_bytes_per_second = 0;  ///< between neighbouring stages, where messages have no entries
+  double link_latency_seconds = 0;
+  Storage storage() const { return device.empty() ? Storage{} : gpu_storage(dtype); }
+
   std::string measured_at;  ///< date and time; under `meta` in the file
 };
+
+/// The profile of a GPU nobody holds: its datasheet's figures, no entries. Throws Error that lists the known GPUs.
+Profile analytic_profile(const std::string& gpu, DataType dtype);
 
 /// Throws Error for a file that is not a profile.
 Profile read_profile(const std::filesystem::path& path);

@@ -20,15 +20,6 @@ std::vector<std::string> fields_of(const std::string& line) {
   return fields;
 }
 
-/// in and out of one shard; nothing for an operator that is no linear layer. Heads and FFN columns are split over tp.
-std::optional<GemmShape> sharded(const BackboneShape& backbone, const std::string& op, std::int64_t tp) {
-  if (op == "attn_pre_proj") return GemmShape{0, backbone.hidden, backbone.qkv_width() / tp};
-  if (op == "attn_post_proj") return GemmShape{0, backbone.query_width() / tp, backbone.hidden};
-  if (op == "mlp_up_proj") return GemmShape{0, backbone.hidden, 2 * backbone.intermediate / tp};
-  if (op == "mlp_down_proj") return GemmShape{0, backbone.intermediate / tp, backbone.hidden};
-  return std::nullopt;
-}
-
 std::string builtin_name(const std::string& model) {
   if (model == "Llama-2-7b-hf") return "llama2-7b";
   if (model == "Llama-2-70b-hf") return "llama2-70b";
@@ -43,35 +34,66 @@ bool read_number(const std::string& text, Number& number) {
 
 }  // namespace
 
-std::vector<ReferenceLinear> read_reference_linears(const std::filesystem::path& csv) {
+std::vector<ReferencePoint> read_reference_points(const std::filesystem::path& csv) {
   std::istringstream text(read_file(csv));
   std::string line;
   std::getline(text, line);
   if (line != kHeader)
     throw error_at(csv.string(), 1, "this is no table of layer times",
                    fmt::format("give one with the columns {}", kHeader));
-  std::vector<ReferenceLinear> linears;
+  std::vector<ReferencePoint> points;
   for (int number = 2; std::getline(text, line); ++number) {
     if (line.empty()) continue;
     const std::vector<std::string> fields = fields_of(line);
-    ReferenceLinear linear;
-    std::int64_t tokens = 0;
+    ReferencePoint point;
     double milliseconds = 0;
-    if (fields.size() != 6 || !read_number(fields[2], linear.tp) || !read_number(fields[3], tokens) ||
+    if (fields.size() != 6 || !read_number(fields[2], point.tp) || !read_number(fields[3], point.tokens) ||
         !read_number(fields[5], milliseconds))
       throw error_at(csv.string(), number, fmt::format("'{}' is not a row", line), fmt::format("give {}", kHeader));
-    linear.gpu = fields[0];
-    linear.backbone = builtin_name(fields[1]);
-    if (linear.backbone.empty())
+    point.gpu = fields[0];
+    point.backbone = builtin_name(fields[1]);
+    if (point.backbone.empty())
       throw error_at(csv.string(), number, fmt::format("unknown model '{}'", fields[1]),
                      "give Llama-2-7b-hf or Llama-2-70b-hf");
-    const std::optional<GemmShape> shape = sharded(builtin_backbone(linear.backbone), fields[4], linear.tp);
-    if (!shape) continue;
-    linear.point = {*shape, milliseconds * 1e-3};
-    linear.point.shape.rows = tokens;
-    linears.push_back(linear);
+    point.op = fields[4];
+    point.seconds = milliseconds * 1e-3;
+    points.push_back(point);
   }
-  return linears;
+  return points;
+}
+
+std::optional<GemmPoint> gemm_of(const ReferencePoint& point) {
+  const BackboneShape backbone = builtin_backbone(point.backbone);
+  // Heads and FFN columns are split over tp.
+  GemmShape shape{point.tokens, 0, 0};
+  if (point.op == "attn_pre_proj") {
+    shape.in = backbone.hidden, shape.out = backbone.qkv_width() / point.tp;
+  } else if (point.op == "attn_post_proj") {
+    shape.in = backbone.query_width() / point.tp, shape.out = backbone.hidden;
+  } else if (point.op == "mlp_up_proj") {
+    shape.in = backbone.hidden, shape.out = 2 * backbone.intermediate / point.tp;
+  } else if (point.op == "mlp_down_proj") {
+    shape.in = backbone.intermediate / point.tp, shape.out = backbone.hidden;
+  } else {
+    return std::nullopt;
+  }
+  return GemmPoint{shape, point.seconds};
+}
+
+std::optional<std::pair<StreamKind, StreamPoint>> stream_of(const ReferencePoint& point) {
+  const BackboneShape backbone = builtin_backbone(point.backbone);
+  const std::int64_t heads = backbone.heads + backbone.kv_heads;
+  const auto traffic = [&](StreamKind kind, std::int64_t numbers_a_token) {
+    const double bytes = 2.0 * static_cast<double>(point.tokens * numbers_a_token);
+    return std::pair(kind, StreamPoint{bytes, point.seconds});
+  };
+  if (point.op == "add") return traffic(StreamKind::add, 3 * backbone.hidden);
+  if (point.op == "input_layernorm" || point.op == "post_attention_layernorm")
+    return traffic(StreamKind::norm, 2 * backbone.hidden);
+  if (point.op == "mlp_act") return traffic(StreamKind::activation, 3 * backbone.intermediate / point.tp);
+  if (point.op == "attn_rope") return traffic(StreamKind::rope, 2 * heads * backbone.head_dim / point.tp);
+  if (point.op == "emb") return traffic(StreamKind::gather, 2 * backbone.hidden);
+  return std::nullopt;
 }
 
 }  // namespace braid::costmodel

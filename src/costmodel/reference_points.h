@@ -1,23 +1,31 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "costmodel/gemm_fit.h"
+#include "costmodel/stream_model.h"
 
 namespace braid::costmodel {
 
-/// A linear layer of a Llama-2 backbone, measured elsewhere (Vidur's layer profiles), forward, in 16 bits.
-struct ReferenceLinear {
+/// An operator of a Llama-2 layer, measured elsewhere (Vidur's layer profiles): forward, in 16 bits, one shard.
+struct ReferencePoint {
   std::string gpu;       ///< as in the file: a40, a100, h100
   std::string backbone;  ///< a built-in shape's name
   std::int64_t tp = 1;
-  GemmPoint point;
+  std::int64_t tokens = 0;
+  std::string op;
+  double seconds = 0;
 };
 
-/// Reads a table gpu,model,tp,tokens,op,median_ms and keeps its linear layers, whose sharded shapes follow from the
-/// model. Throws Error "FILE:LINE: ..." for a row that is not so.
-std::vector<ReferenceLinear> read_reference_linears(const std::filesystem::path& csv);
+/// Reads a table gpu,model,tp,tokens,op,median_ms. Throws Error "FILE:LINE: ..." for a row that is not so.
+std::vector<ReferencePoint> read_reference_points(const std::filesystem::path& csv);
+
+/// The product that a point measured; nothing for other operators.
+std::optional<GemmPoint> gemm_of(const ReferencePoint& point);
+/// The kind of kernel and the traffic that a point measured; nothing for products.
+std::optional<std::pair<StreamKind, StreamPoint>> stream_of(const ReferencePoint& point);
 
 }  // namespace braid::costmodel

@@ -70,6 +70,7 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
     throw error("{}: 'reproducible: true' is not supported by this build; set it to false",
                 input.workload.file.string());
   FixedPlan fixed = choice.policy->arrange(static_cast<std::int32_t>(input.workload.tasks.size()), choice.options);
+  fixed.storage = input.cost.profile().storage();
   fixed.deployment = place_layers(input.workload, input.cluster, input.overrides);
   const Bytes capacity = input.cost.profile().memory_bytes;
   const WindowInput window{input.workload, input.samples};

@@ -9,7 +9,7 @@
 namespace braid::planner {
 namespace {
 
-Bytes largest_message(const Program& program, std::size_t channel, const costmodel::BackboneShape& backbone) {
+Bytes largest_message(const Program& program, std::size_t channel, const MemoryContext& context) {
   Bytes largest = 0;
   const StageProgram& sender = program.stages[static_cast<std::size_t>(program.channels[channel].from)];
   for (const Instruction& instruction : sender.instructions) {
@@ -17,8 +17,8 @@ Bytes largest_message(const Program& program, std::size_t channel, const costmod
       largest = std::max(largest, instruction.bytes);
   }
   for (const MicrobatchId id : program.before.messages[channel]) {
-    largest =
-        std::max(largest, program.microbatch(id).computed_tokens() * costmodel::message_bytes_per_token(backbone));
+    largest = std::max(largest, program.microbatch(id).computed_tokens() *
+                                    costmodel::message_bytes_per_token(context.backbone, context.storage));
   }
   return largest;
 }
@@ -49,10 +49,12 @@ class StageWalk {
 
  private:
   Bytes stash(MicrobatchId id) {
-    return costmodel::stash_bytes(context_.backbone, shape_, load_of(program_.microbatch(id), context_.adapters));
+    return costmodel::stash_bytes(context_.backbone, shape_, load_of(program_.microbatch(id), context_.adapters),
+                                  context_.storage);
   }
   Bytes workspace(MicrobatchId id) {
-    return costmodel::workspace_bytes(context_.backbone, shape_, load_of(program_.microbatch(id), context_.adapters));
+    return costmodel::workspace_bytes(context_.backbone, shape_, load_of(program_.microbatch(id), context_.adapters),
+                                      context_.storage);
   }
 
   const Program& program_;
@@ -68,14 +70,16 @@ std::vector<StageMemory> walk_memory(const Program& program, const MemoryContext
   std::vector<StageMemory> memories(program.stages.size());
   for (std::size_t s = 0; s < memories.size(); ++s) {
     const costmodel::StageShape shape = shape_of(program.stages[s]);
-    memories[s].backbone = context.backbone_copies * costmodel::backbone_bytes(context.backbone, shape);
+    memories[s].backbone =
+        context.backbone_copies * costmodel::backbone_bytes(context.backbone, shape, context.storage) +
+        context.storage.context;
     for (const costmodel::AdapterShape& adapter : context.adapters) {
       memories[s].adapters += costmodel::adapter_bytes(context.backbone, adapter, shape.layers);
     }
   }
   const std::vector<std::int64_t> waiting = most_waiting_messages(program);
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
-    const Bytes message = largest_message(program, c, context.backbone);
+    const Bytes message = largest_message(program, c, context);
     memories[static_cast<std::size_t>(program.channels[c].to)].messages += waiting[c] * message;
     memories[static_cast<std::size_t>(program.channels[c].from)].messages += message;
   }

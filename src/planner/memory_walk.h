@@ -12,7 +12,8 @@ namespace braid::planner {
 struct MemoryContext {
   costmodel::BackboneShape backbone;
   std::vector<costmodel::AdapterShape> adapters;  ///< per task
-  std::int64_t backbone_copies = 1;               ///< resident on every rank: policies without sharing keep one a task
+  costmodel::Storage storage = {};
+  std::int64_t backbone_copies = 1;  ///< resident on every rank: policies without sharing keep one a task
 };
 
 /// The memory of one rank of a stage.

@@ -39,6 +39,7 @@ struct FixedPlan {
   Turns turns = Turns::together;
   std::int64_t microbatches = 1;  ///< that each global batch is split into
   std::int64_t backbone_copies = 1;
+  costmodel::Storage storage;  ///< how what is planned for stores things
 };
 
 struct Prediction {

@@ -233,6 +233,7 @@ Plan read_plan(const std::filesystem::path& path) {
     plan.fixed.deployment.push_back(replica_from(replica, plan.workload.backbone.layers));
   plan.fixed.htasks = htasks_from(node, plan.workload);
   plan.fixed.buckets = index_lists<std::int32_t>(node, "buckets", static_cast<std::int64_t>(plan.fixed.htasks.size()));
+  plan.fixed.storage = plan.profile.storage();
   plan.fixed.chunk_size = node.integer_at("chunk_size", 0);
   const Node& schedule = node.at("schedule");
   plan.fixed.pipeline = named(schedule, "template", kPipelines);

@@ -68,7 +68,7 @@ Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costm
   WindowInput endless = input;
   endless.endless = true;
   const std::vector<costmodel::AdapterShape> adapters = adapters_of(input.workload);
-  const MemoryContext memory{input.workload.backbone, adapters, fixed.backbone_copies};
+  const MemoryContext memory{input.workload.backbone, adapters, fixed.storage, fixed.backbone_copies};
   Prediction prediction;
   Totals totals;
   double ranks = 0;

@@ -178,7 +178,7 @@ Program window_program(const FixedPlan& fixed, const WindowInput& input, std::in
     schedule.orders.emplace_back(static_cast<std::size_t>(replica.stages()));
   schedule.next_batch = steps_before(fixed, input, window);
   schedule.first_id = window << kInstructionIdBits;
-  schedule.bytes_per_token = costmodel::message_bytes_per_token(backbone);
+  schedule.bytes_per_token = costmodel::message_bytes_per_token(backbone, fixed.storage);
   schedule.gradient_bytes = [&](TaskIndex task, LayerRange layers) {
     return static_cast<Bytes>(sizeof(float)) * layers.count() *
            input.workload.tasks[static_cast<std::size_t>(task)].adapter.layer_parameters(backbone);
@@ -243,7 +243,7 @@ VerifyContext verify_context(const FixedPlan& fixed, const WindowInput& input, B
     return expected;
   };
   for (const workload::Task& task : input.workload.tasks) context.tasks.push_back({task.optimizer.max_grad_norm > 0});
-  context.memory = {input.workload.backbone, adapters_of(input.workload), fixed.backbone_copies};
+  context.memory = {input.workload.backbone, adapters_of(input.workload), fixed.storage, fixed.backbone_copies};
   context.capacity = capacity;
   return context;
 }

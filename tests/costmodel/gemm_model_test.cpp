@@ -116,13 +116,13 @@ TEST(GemmModel, PredictsLayersOfABackboneThatItWasNotFittedOn) {
   const std::filesystem::path csv = std::filesystem::path(BRAID_SOURCE_DIR) / "../shared/reference/vidur_layer_ops.csv";
   if (!std::filesystem::exists(csv)) GTEST_SKIP() << csv << " is not here";
   std::map<std::string, std::vector<double>> errors;
-  for (const ReferenceLinear& linear : read_reference_linears(csv)) {
-    if (linear.backbone == "llama2-7b" || linear.point.shape.rows < 64) continue;
-    errors[linear.gpu].push_back(
-        std::abs(seconds(device_of(linear.gpu), linear.point.shape) / linear.point.seconds - 1));
+  for (const ReferencePoint& point : read_reference_points(csv)) {
+    const auto gemm = gemm_of(point);
+    if (!gemm || point.backbone == "llama2-7b" || point.tokens < 64) continue;
+    errors[point.gpu].push_back(std::abs(seconds(device_of(point.gpu), gemm->shape) / point.seconds - 1));
   }
   ASSERT_EQ(errors.size(), 3U);
-  // What results/costmodel/linears.txt says of each, and a little.
+  // What results/costmodel/operators.txt says of each, and a little.
   EXPECT_LT(median(errors["a100"]), 0.055);
   EXPECT_LT(median(errors["a40"]), 0.06);
   EXPECT_LT(median(errors["h100"]), 0.07);
@@ -134,11 +134,11 @@ TEST(ReferencePoints, ABrokenRowIsNamedWithItsLine) {
   folder.write(
       "a.csv",
       "gpu,model,tp,tokens,op,median_ms\na40,Llama-2-7b-hf,1,64,mlp_up_proj,0.4\na40,Llama-2-7b-hf,x,1,add,1\n");
-  expect_error([&] { read_reference_linears(folder / "a.csv"); }, "a.csv:3: ");
+  expect_error([&] { read_reference_points(folder / "a.csv"); }, "a.csv:3: ");
   folder.write("b.csv", "gpu,model\n");
-  expect_error([&] { read_reference_linears(folder / "b.csv"); }, "b.csv:1: this is no table of layer times");
+  expect_error([&] { read_reference_points(folder / "b.csv"); }, "b.csv:1: this is no table of layer times");
   folder.write("c.csv", "gpu,model,tp,tokens,op,median_ms\na40,GPT-9,1,64,mlp_up_proj,0.4\n");
-  expect_error([&] { read_reference_linears(folder / "c.csv"); }, "c.csv:2: unknown model 'GPT-9'");
+  expect_error([&] { read_reference_points(folder / "c.csv"); }, "c.csv:2: unknown model 'GPT-9'");
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ TEST(Windows, ThoseThatTellHoldTheMostMemory) {
   const Study all = study();
   const WindowInput input{all.workload, all.samples};
   for (const FixedPlan& fixed : plans()) {
-    const MemoryContext memory{all.workload.backbone, adapters_of(all.workload), 1};
+    const MemoryContext memory{all.workload.backbone, adapters_of(all.workload), {}, 1};
     const auto peak = [&](std::int64_t window) {
       Bytes most = 0;
       for (const StageMemory& stage : walk_memory(window_program(fixed, input, window), memory))
