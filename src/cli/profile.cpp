@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -6,6 +7,7 @@
 
 #include <boost/program_options/value_semantic.hpp>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -14,6 +16,7 @@
 #include "cli/crossvalidate.h"
 #include "cli/profiles.h"
 #include "cli/session.h"
+#include "costmodel/derive.h"
 
 namespace braid::cli {
 namespace {
@@ -54,6 +57,54 @@ void print_summary(const costmodel::Profile& profile, const std::string& file) {
                100 * median(spreads));
 }
 
+/// A profile of a GPU nobody holds; with a workload also what its operators come to.
+void derive(const std::string& gpu, const std::string& dtype, const CommonFlags& flags) {
+  if (flags.out.empty()) throw error("--out is missing; give a file for the profile of {}", gpu);
+  if (std::filesystem::exists(flags.out) && !flags.overwrite)
+    throw error("{}: exists; give another file or --overwrite", flags.out);
+  costmodel::Profile profile = costmodel::analytic_profile(gpu, costmodel::data_type_of(dtype));
+  if (!flags.workload.empty()) {
+    const workload::Workload workload = workload::read_workload(flags.workload);
+    const exec::MeasureRequest request = measure_request(workload);
+    constexpr std::int64_t kMostTokens = 16384;
+    profile.entries =
+        costmodel::derived_entries(profile, workload.backbone, request.adapters, kMostTokens, request.longest_context);
+  }
+  write_file(flags.out, costmodel::to_json(profile));
+  fmt::print("{}: {:.1f} TFLOP/s in {}, {} entries, written to {}\n", profile.machine, profile.peak_flops / 1e12, dtype,
+             profile.entries.size(), flags.out);
+}
+
+/// Prints, operator by operator, how the second profile's answers compare with the first's entries.
+void check(const std::vector<std::string>& files) {
+  if (files.size() != 2) throw error("--check takes two profiles, not {}; give --check A.json B.json", files.size());
+  std::int64_t unanswered = 0;
+  const std::vector<costmodel::Disagreement> all =
+      costmodel::compare_profiles(costmodel::read_profile(files[0]), costmodel::read_profile(files[1]), unanswered);
+  if (all.empty()) throw error("{}: answers none of the {} entries of {}", files[1], unanswered, files[0]);
+  std::map<std::pair<costmodel::Operator, costmodel::Pass>, std::vector<double>> ratios;
+  for (const costmodel::Disagreement& one : all) ratios[{one.entry.op, one.entry.pass}].push_back(one.ratio());
+  fmt::print("{} over {}\n{:14} {:10} {:>7} {:>8} {:>8} {:>8}\n", files[1], files[0], "operator", "pass", "points",
+             "least", "median", "most");
+  for (const auto& [key, list] : ratios) {
+    fmt::print("{:14} {:10} {:>7} {:>8.2f} {:>8.2f} {:>8.2f}\n", name(key.first), name(key.second), list.size(),
+               quantile(list, 0), median(list), quantile(list, 1));
+  }
+  std::vector<costmodel::Disagreement> worst = all;
+  const auto distance = [](const costmodel::Disagreement& one) {
+    return std::abs(std::log(std::max(one.ratio(), 1e-9)));
+  };
+  std::sort(worst.begin(), worst.end(), [&](const auto& a, const auto& b) { return distance(a) > distance(b); });
+  constexpr std::size_t kShown = 5;
+  fmt::print("furthest apart\n");
+  for (std::size_t i = 0; i < std::min(kShown, worst.size()); ++i) {
+    const costmodel::ProfileEntry& entry = worst[i].entry;
+    fmt::print("  {} {} of {} tokens, shape {}: {:.1f} us, {:.1f} us\n", name(entry.op), name(entry.pass), entry.tokens,
+               fmt::join(entry.shape, "x"), entry.seconds * 1e6, worst[i].other_seconds * 1e6);
+  }
+  if (unanswered > 0) fmt::print("{} entries of {} have no answer in {}\n", unanswered, files[0], files[1]);
+}
+
 }  // namespace
 
 int run_profile(const std::vector<std::string>& words) {
@@ -63,13 +114,28 @@ int run_profile(const std::vector<std::string>& words) {
                            "whose backbone and adapters to measure");
   line.add().add_options()("ranks", boost::program_options::value(&flags.ranks),
                            "ranks at work at once; left out: one a core");
-  std::string reference;
+  std::string reference, gpu, dtype;
+  std::vector<std::string> checked;
+  line.add().add_options()("analytic", boost::program_options::value(&gpu),
+                           "derive the profile of a GPU from its datasheet, such as h100; an unknown name lists them");
+  line.add().add_options()("dtype", boost::program_options::value(&dtype)->default_value("bf16"),
+                           "of a derived profile: f32, bf16, f16 or int8");
+  line.add().add_options()("check", boost::program_options::value(&checked)->multitoken(),
+                           "two profiles: print where they disagree");
   line.add().add_options()("crossvalidate", boost::program_options::value(&reference),
                            "a table of layer times measured elsewhere (gpu,model,tp,tokens,op,median_ms): fit the "
                            "analytic model on one backbone, predict the other");
   line.add_out("profile file; left out: where plans look for it");
   line.add_threads();
   if (!line.parse(words)) return kSuccess;
+  if (!checked.empty()) {
+    check(checked);
+    return kSuccess;
+  }
+  if (!gpu.empty()) {
+    derive(gpu, dtype, flags);
+    return kSuccess;
+  }
   if (!reference.empty()) {
     crossvalidate(reference);
     return kSuccess;

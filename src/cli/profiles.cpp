@@ -87,10 +87,12 @@ void measure_into(const std::filesystem::path& file, const CommonFlags& flags,
 
 costmodel::Profile profile_for(const CommonFlags& flags, const workload::Workload& workload,
                                const workload::Cluster& cluster) {
-  if (!flags.profile.empty()) return costmodel::read_profile(flags.profile);
-  if (!cluster.profile.empty()) return costmodel::read_profile(cluster.profile);
-  if (cluster.gpu != "cpu") {
-    costmodel::Profile profile = costmodel::analytic_profile(cluster.gpu, costmodel::DataType::bf16);
+  const std::string file_given = !flags.profile.empty() ? flags.profile : cluster.profile.string();
+  if (!file_given.empty() || cluster.gpu != "cpu") {
+    costmodel::Profile profile = file_given.empty()
+                                     ? costmodel::analytic_profile(cluster.gpu, costmodel::DataType::bf16)
+                                     : costmodel::read_profile(file_given);
+    if (profile.device.empty() || profile.link_bytes_per_second > 0) return profile;
     // Stages that follow one another lie within a node as long as they can; the slower link bounds them all.
     const workload::Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
     profile.link_bytes_per_second = link.bandwidth_bytes_per_second;

@@ -34,6 +34,10 @@ std::unique_ptr<exec::Communicator> communicator_for(const planner::Plan& plan) 
 bool must_launch(const planner::Plan& plan) {
   if (plan.cluster.gpu != "cpu" && plan.cluster.profile.empty())
     throw error("the plan is for gpu '{}', which this build cannot execute; plan for gpu: cpu", plan.cluster.gpu);
+  if (!plan.profile.device.empty())
+    throw error(
+        "the plan's profile is that of {}, which this build cannot execute; plan with a profile of this machine",
+        plan.profile.device);
   if (plan.cluster.nodes > 1 && exec::launched_ranks() == 0)
     throw error("the plan is for {} nodes; start it on them with mpirun -n {}", plan.cluster.nodes, plan.ranks());
   return plan.ranks() > 1 && exec::launched_ranks() == 0;

@@ -200,6 +200,21 @@ TEST_F(BadInput, APlanForAnotherMachineIsNotTrainedHere) {
   write_text(folder / "cluster.yaml", "gpu: a40\nnodes: 1\ngpus_per_node: 1\nintra_node: nvlink\n");
   expect_bad_input("train " + planning() + " --cluster " + path("cluster.yaml") + " --out " + path("out"),
                    "the plan is for gpu 'a40', which this build cannot execute");
+  ASSERT_EQ(testing::run_braid("profile --analytic a40 --out " + path("a40.json")).status, 0);
+  expect_bad_input("train --workload " + path("workload.yaml") + " --profile " + path("a40.json") +
+                       " --ranks 1 --out " + path("out"),
+                   "the plan's profile is that of a40, which this build cannot execute");
+}
+
+TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
+  write_text(folder / "cluster.yaml", "gpu: b300\nnodes: 1\ngpus_per_node: 2\nintra_node: pcie5\n");
+  expect_bad_input("plan --workload " + path("workload.yaml") + " --cluster " + path("cluster.yaml"),
+                   "unknown GPU 'b300'; known: v100-sxm2, rtx3090, a40");
+  expect_bad_input("profile --analytic b300 --out " + path("p.json"), "unknown GPU 'b300'", "p.json");
+  expect_bad_input("profile --analytic h100 --dtype f12 --out " + path("p.json"), "unknown data type 'f12'", "p.json");
+  expect_bad_input("profile --analytic h100", "--out is missing");
+  expect_bad_input("profile --check " + path("profile.json"), "--check takes two profiles, not 1");
+  expect_bad_input("profile --crossvalidate " + path("data0.jsonl"), "data0.jsonl:1: this is no table of layer times");
 }
 
 }  // namespace

@@ -41,6 +41,28 @@ TEST_F(Spine, TwoPlansOfTheSameInputAreTheSameBytesSaveForMeta) {
   EXPECT_EQ(without_meta("plan1"), without_meta("plan2"));
 }
 
+TEST_F(Spine, GpusThatNobodyHoldsArePlannedFor) {
+  testing::write_text(folder / "cluster.yaml", "gpu: a40\nnodes: 1\ngpus_per_node: 2\nintra_node: nvlink\n");
+  const std::string plan = path("gpu.json");
+  const Outcome planned = run_braid("plan --workload " + path("workload.yaml") + " --cluster " + path("cluster.yaml") +
+                                    " --policy megatron-pp --out " + plan);
+  ASSERT_EQ(planned.status, 0) << planned.text;
+  const Node predicted = read_json(plan).at("predicted");
+  EXPECT_GT(predicted.number_at("step_seconds"), 0);
+  EXPECT_NEAR(predicted.number_at("extrapolated_share"), 1, 1e-9) << "nothing of it was measured";
+  EXPECT_GT(predicted.at("peak_memory_bytes").items[0].as_number("bytes"), 4e8) << "the runtime's own";
+  EXPECT_EQ(run_braid("simulate --plan " + plan).status, 0);
+  for (const std::string gpu : {"a40", "h100"}) {
+    ASSERT_EQ(run_braid("profile --analytic " + gpu + " --workload " + path("workload.yaml") + " --out " +
+                        path(gpu + ".json"))
+                  .status,
+              0);
+  }
+  const Outcome checked = run_braid("profile --check " + path("a40.json") + " " + path("h100.json"));
+  EXPECT_EQ(checked.status, 0);
+  EXPECT_NE(checked.text.find("furthest apart"), std::string::npos) << checked.text;
+}
+
 TEST_F(Spine, SimulatingAPlanGivesWhatThePlanPredicted) {
   for (const std::string policy :
        {"hf-peft", "hf-peft:resident=false", "megatron-pp", "gpipe:pad_to=none", "sl-peft"}) {

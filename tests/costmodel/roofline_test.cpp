@@ -1,0 +1,129 @@
+#include "costmodel/roofline.h"
+
+#include <gtest/gtest.h>
+
+#include "costmodel/cost_model.h"
+#include "costmodel/derive.h"
+#include "costmodel/shapes.h"
+#include "support.h"
+
+namespace braid::costmodel {
+namespace {
+
+/// What a layer of Llama-2-7B does for one task of `tokens` tokens in sequences of `length`.
+std::vector<OperatorCall> layer_calls(std::int64_t tokens, std::int64_t length, Pass pass, double dropout = 0) {
+  AdapterShape shape = adapter(16, {Module::q, Module::k, Module::v, Module::o});
+  shape.dropout = dropout;
+  MicrobatchLoad load;
+  load.tokens = load.scored = tokens;
+  load.tasks = {{shape, tokens}};
+  for (std::int64_t first = 0; first < tokens; first += length)
+    load.sequences.push_back({0, std::min(length, tokens - first)});
+  return stage_operators(builtin_backbone("llama2-7b"), {1, true, true}, load, pass);
+}
+
+double sum(const Roofline& roofline, const std::vector<OperatorCall>& calls) {
+  double seconds = 0;
+  for (const OperatorCall& call : calls) seconds += call.count * roofline.seconds(call);
+  return seconds;
+}
+
+TEST(Roofline, NeverFallsWithMoreTokens) {
+  for (const std::string& name : device_names()) {
+    for (const DataType type : {DataType::bf16, DataType::f32}) {
+      const Roofline roofline(device_of(name), type);
+      for (const Pass pass : {Pass::forward, Pass::backward}) {
+        double last = 0;
+        for (std::int64_t tokens = 64; tokens <= 8192; tokens += 64) {
+          const double now = sum(roofline, layer_calls(tokens, 64, pass, 0.05));
+          EXPECT_GE(now, last) << name << " " << tokens;
+          last = now;
+        }
+      }
+    }
+  }
+}
+
+TEST(Roofline, NeverLiesBelowFlopsAtPeak) {
+  for (const std::string& name : device_names()) {
+    const Device& device = device_of(name);
+    const Roofline roofline(device, DataType::bf16);
+    for (const std::int64_t tokens : {64, 1000, 8192}) {
+      for (const Pass pass : {Pass::forward, Pass::backward}) {
+        const std::vector<OperatorCall> calls = layer_calls(tokens, 500, pass);
+        EXPECT_GE(sum(roofline, calls), backbone_flops(calls) / device.peak_flops(DataType::bf16)) << name;
+      }
+    }
+  }
+}
+
+TEST(Roofline, ForwardAndBackwardOfAFrozenLayerCostAboutTheSame) {
+  // Frozen layers have no weight gradient: the published ratio in LoRA fine-tuning is 0.99 to 1.28.
+  const Roofline roofline(device_of("a100-80"), DataType::bf16);
+  AdapterShape none = adapter(1, {});
+  MicrobatchLoad load;
+  load.tokens = load.scored = 4096;
+  load.tasks = {{none, 4096}};
+  load.sequences.assign(8, {0, 512});
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  const double ratio = sum(roofline, stage_operators(backbone, {4, false, false}, load, Pass::backward)) /
+                       sum(roofline, stage_operators(backbone, {4, false, false}, load, Pass::forward));
+  EXPECT_GT(ratio, 0.95);
+  EXPECT_LT(ratio, 1.3);
+}
+
+TEST(Roofline, MessagesNeedALink) {
+  expect_error(
+      [] {
+        Roofline(device_of("a40"), DataType::bf16).seconds({Operator::send_recv, Pass::forward, {}, 64});
+      },
+      "'send_recv' needs a link between GPUs");
+}
+
+TEST(CostModel, WithADeviceAnswersEverythingAndCountsItAsExtrapolated) {
+  Profile profile = analytic_profile("h100", DataType::bf16);
+  const Estimate estimate = CostModel(profile).estimate(layer_calls(1024, 128, Pass::forward));
+  EXPECT_GT(estimate.seconds, 0);
+  EXPECT_EQ(estimate.extrapolated_seconds, estimate.seconds);
+  const OperatorCall message{Operator::send_recv, Pass::forward, {}, 1 << 20};
+  expect_error([&] { CostModel(profile).estimate(message); }, "knows no link between GPUs");
+  profile.link_bytes_per_second = 1e9;
+  profile.link_latency_seconds = 1e-5;
+  EXPECT_DOUBLE_EQ(CostModel(profile).estimate(message).seconds, 1e-5 + (1 << 20) / 1e9);
+  const OperatorCall reduction{Operator::all_reduce, Pass::forward, {4}, 1 << 20};
+  EXPECT_DOUBLE_EQ(CostModel(profile).estimate(reduction).seconds, 6 * (1e-5 + (1 << 18) / 1e9));
+}
+
+TEST(Profile, OfADeviceSurvivesItsFileAndAnswersAsItsEntriesDo) {
+  Profile profile = analytic_profile("a40", DataType::f16);
+  const std::vector<AdapterShape> adapters = {adapter(8, {Module::q}), adapter(16, {Module::q, Module::down})};
+  profile.entries = derived_entries(profile, builtin_backbone("tinyllama-1.1b"), adapters, 4096, 256);
+  ASSERT_GT(profile.entries.size(), 100U);
+  const TestFolder folder;
+  const Profile read = read_profile(folder.write("a40.json", to_json(profile)));
+  EXPECT_EQ(to_json(read), to_json(profile));
+  std::int64_t unanswered = 0;
+  for (const Disagreement& one : compare_profiles(profile, read, unanswered)) EXPECT_NEAR(one.ratio(), 1, 1e-9);
+  EXPECT_EQ(unanswered, 0);
+  std::string text = to_json(profile);
+  text.replace(text.find("\"a40\","), 6, "\"a41\",");
+  expect_error([&] { read_profile(folder.write("b.json", text)); }, "unknown GPU 'a41'");
+}
+
+TEST(Memory, OfLlama7BOnAGpuIsWhatMuxTuneReports) {
+  // §2.2: batch 8 of 128 tokens, LoRA: backbone 13.4 GB, activations 4.3 GB, 18.1 GB in all.
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  const StageShape whole{backbone.layers, true, true};
+  const Storage storage = gpu_storage(DataType::f16);
+  const AdapterShape lora = adapter(16, {Module::q, Module::k, Module::v, Module::o});
+  MicrobatchLoad load = load_of(lora, {128, 128, 128, 128, 128, 128, 128, 128});
+  const auto gigabytes = [](Bytes bytes) { return static_cast<double>(bytes) / 1e9; };
+  EXPECT_NEAR(gigabytes(backbone_bytes(backbone, whole, storage)), 13.4, 0.05 * 13.4);
+  EXPECT_NEAR(gigabytes(stash_bytes(backbone, whole, load, storage)), 4.3, 0.05 * 4.3);
+  const Bytes all = backbone_bytes(backbone, whole, storage) + stash_bytes(backbone, whole, load, storage) +
+                    adapter_bytes(backbone, lora, backbone.layers) + storage.context;
+  EXPECT_NEAR(gigabytes(all), 18.1, 0.05 * 18.1);
+}
+
+}  // namespace
+}  // namespace braid::costmodel
