@@ -21,10 +21,29 @@ std::string describe(const OperatorShape& shape) {
   return fmt::format("[{}]", fmt::join(numbers, ", "));
 }
 
+/// Points with the same work become their mean. `points` are sorted.
+template <typename Curve>
+Curve one_a_place(const Curve& points) {
+  Curve merged;
+  int alike = 0;
+  for (const auto& point : points) {
+    if (merged.empty() || merged.back().work != point.work) {
+      merged.push_back(point);
+      alike = 1;
+    } else {
+      ++alike;
+      merged.back().seconds += (point.seconds - merged.back().seconds) / alike;
+    }
+  }
+  return merged;
+}
+
 }  // namespace
 
 CostModel::CostModel(Profile profile) : profile_(std::move(profile)) {
   for (const ProfileEntry& entry : profile_.entries) {
+    // Shapes are those of one shard, so that its tp says nothing more; other data types are other machines.
+    if (entry.dtype != name(profile_.dtype)) continue;
     const bool attends = entry.op == Operator::attention;
     // Attention was measured on whole sequences of one length; its curve is the time of one of them.
     const double sequences =
@@ -35,6 +54,7 @@ CostModel::CostModel(Profile profile) : profile_(std::move(profile)) {
   if (!profile_.device.empty()) roofline_.emplace(device_of(profile_.device), profile_.dtype);
   for (auto& [key, points] : curves_) {
     std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.work < b.work; });
+    points = one_a_place(points);
   }
 }
 

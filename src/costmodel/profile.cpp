@@ -35,7 +35,7 @@ ProfileEntry entry_from(const Node& node) {
   if (shape.size() > entry.shape.size())
     throw node.at("shape").error("the shape has too many numbers", "give at most 4");
   for (std::size_t i = 0; i < shape.size(); ++i) entry.shape[i] = shape[i].as_integer("shape", 1);
-  entry.tokens = node.integer_at("tokens", 0);
+  entry.tokens = node.integer_at("tokens", 1);
   entry.context = node.integer_or("context", 0, 0);
   entry.seconds = node.number_at("seconds", 0.0);
   entry.spread = node.number_or("spread", 0.0, 0.0);

@@ -210,5 +210,15 @@ TEST(CostModel, AStageCostsWhatItsOperatorsCost) {
   EXPECT_EQ(estimate.extrapolated_seconds, 0.0);
 }
 
+TEST(CostModel, PointsOfOnePlaceAreTheirMeanAndOtherDataTypesAreNotMixedIn) {
+  ProfileEntry other = entry(Operator::linear, kLinear, 128, 100.0);
+  other.dtype = "bf16";
+  const CostModel cost =
+      model_of({entry(Operator::linear, kLinear, 64, 1.0), entry(Operator::linear, kLinear, 128, 2.0),
+                entry(Operator::linear, kLinear, 128, 4.0), other});
+  EXPECT_DOUBLE_EQ(cost.estimate(call(Operator::linear, kLinear, 128)).seconds, 3.0);
+  EXPECT_DOUBLE_EQ(cost.estimate(call(Operator::linear, kLinear, 96)).seconds, 2.0);
+}
+
 }  // namespace
 }  // namespace braid::costmodel

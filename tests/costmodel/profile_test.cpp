@@ -29,7 +29,7 @@ Profile full_profile() {
       entry.dtype = op % 2 == 0 ? "f32" : "bf16";
       entry.tp = 1 + op % 3;
       for (int i = 0; i < op % 5; ++i) entry.shape[static_cast<std::size_t>(i)] = 100 + i;
-      entry.tokens = 64 * op;
+      entry.tokens = 64 * op + 1;
       entry.context = op;
       entry.seconds = awkward[static_cast<std::size_t>(op) % awkward.size()];
       entry.spread = entry.seconds / 7;

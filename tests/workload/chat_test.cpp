@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "temporary_folder.h"
+#include "texts.h"
 
 namespace braid::workload {
 namespace {
@@ -90,7 +90,7 @@ TEST(ChatFormat, TheTaskMayChooseAnother) {
 
 TEST(ChatFormat, AnUnknownOneListsTheKnownAndTheScript) {
   for (const char* shown : {"[INST]", ""}) {
-    const std::string message = message_of([&] { chat_format(FakeTokenizer({}, shown), {}); });
+    const std::string message = error_of([&] { chat_format(FakeTokenizer({}, shown), {}); });
     for (const char* part : {"chatml", "llama3", "scripts/pretokenize.py"}) {
       EXPECT_TRUE(contains(message, part)) << message;
     }
@@ -100,7 +100,7 @@ TEST(ChatFormat, AnUnknownOneListsTheKnownAndTheScript) {
 TEST(ChatFormat, ALayoutNeedsItsTokens) {
   const auto tokenizer = byte_tokenizer();
   const std::string message =
-      message_of([&] { encode_chat(kConversation, chat_format(*tokenizer, ChatLayout::llama3), *tokenizer); });
+      error_of([&] { encode_chat(kConversation, chat_format(*tokenizer, ChatLayout::llama3), *tokenizer); });
   EXPECT_TRUE(contains(message, "the tokenizer has no <|start_header_id|>, which the llama3 layout needs")) << message;
 }
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "temporary_folder.h"
+#include "texts.h"
 
 namespace braid::workload {
 namespace {
@@ -12,12 +12,12 @@ class ClusterFile : public testing::Test {
   Cluster read(const std::string& text) { return read_cluster(folder.write("cluster.yaml", text)); }
 
   std::string complaint(const std::string& text) {
-    const std::string message = message_of([&] { read(text); });
+    const std::string message = error_of([&] { read(text); });
     const std::string prefix = folder.path().string() + "/";
     return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
   }
 
-  TemporaryFolder folder;
+  TestFolder folder;
 };
 
 TEST_F(ClusterFile, NamedLinksHaveTheirDatasheetSpeeds) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "temporary_folder.h"
+#include "texts.h"
 
 namespace braid::workload {
 namespace {
@@ -22,12 +22,12 @@ class DatasetFile : public testing::Test {
   }
 
   std::string complaint(const std::string& text) {
-    const std::string message = message_of([&] { load(text); });
+    const std::string message = error_of([&] { load(text); });
     const std::string prefix = folder.path().string() + "/";
     return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
   }
 
-  TemporaryFolder folder;
+  TestFolder folder;
   Task task;
   std::unique_ptr<Tokenizer> tokenizer;
   costmodel::BackboneShape backbone;
@@ -183,7 +183,7 @@ TEST_F(DatasetFile, ATokenizerPastTheBackbonesVocabularyIsRefused) {
 }
 
 TEST_F(DatasetFile, AMissingFileIsNamed) {
-  const std::string message = message_of([&] { load_dataset(folder / "none.jsonl", task, *tokenizer, backbone); });
+  const std::string message = error_of([&] { load_dataset(folder / "none.jsonl", task, *tokenizer, backbone); });
   EXPECT_TRUE(contains(message, "none.jsonl: cannot be read")) << message;
 }
 

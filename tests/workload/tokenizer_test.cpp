@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/node.h"
-#include "temporary_folder.h"
+#include "texts.h"
 
 namespace braid::workload {
 namespace {
@@ -23,7 +23,7 @@ class SentencePiece : public testing::Test {
     std::filesystem::copy_file(kGolden / "tokenizer.model", folder / "tokenizer.model");
   }
 
-  TemporaryFolder folder;
+  TestFolder folder;
 };
 
 TEST(ByteTokenizer, IdsAreTheBytes) {
@@ -46,7 +46,7 @@ TEST(ByteTokenizer, SpecialTokensAreLookedUpAndNeverMadeFromText) {
 }
 
 TEST(ByteTokenizer, ItsFileMayLeaveTokensOut) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto bare = make_byte_tokenizer(folder.write("t.json", R"({"type": "byte"})"));
   EXPECT_EQ(bare->facts().bos, std::nullopt);
   EXPECT_EQ(bare->facts().eos, std::nullopt);
@@ -59,9 +59,9 @@ TEST(ByteTokenizer, ItsFileMayLeaveTokensOut) {
 }
 
 TEST(ByteTokenizer, ABadFileIsNamedWithItsLine) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto complaint = [&](const std::string& text) {
-    return message_of([&] { make_byte_tokenizer(folder.write("t.json", text)); });
+    return error_of([&] { make_byte_tokenizer(folder.write("t.json", text)); });
   };
   EXPECT_EQ(complaint("{\n\"type\": \"bpe\"}"),
             (folder / "t.json").string() + ":2: unknown tokenizer type 'bpe'; valid types: byte");
@@ -72,23 +72,23 @@ TEST(ByteTokenizer, ABadFileIsNamedWithItsLine) {
 }
 
 TEST(Tokenizer, OneThatIsNotBuiltInRefusesTextAndNamesTheScript) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto missing = make_tokenizer(folder.path(), backbone_of(1000));
   EXPECT_EQ(missing->facts().vocabulary, 1000);
-  const std::string message = message_of([&] { missing->encode("text"); });
+  const std::string message = error_of([&] { missing->encode("text"); });
   EXPECT_EQ(message, "the tokenizer of " + folder.path().string() +
                          " is not built in (no tokenizer.model); give a dataset of input_ids, which "
                          "scripts/pretokenize.py makes");
-  const std::string builtin = message_of([&] { make_tokenizer({}, backbone_of(1000))->encode("text"); });
+  const std::string builtin = error_of([&] { make_tokenizer({}, backbone_of(1000))->encode("text"); });
   EXPECT_TRUE(contains(builtin, "tinyllama-1.1b")) << builtin;
   EXPECT_TRUE(contains(builtin, "scripts/pretokenize.py")) << builtin;
 }
 
 TEST(Tokenizer, ItsIdsMustFitTheBackbone) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   folder.write("braid_tokenizer.json", byte_tokenizer_json());
   EXPECT_EQ(make_tokenizer(folder.path(), backbone_of(260))->facts().vocabulary, 260);
-  EXPECT_TRUE(contains(message_of([&] { make_tokenizer(folder.path(), backbone_of(259)); }),
+  EXPECT_TRUE(contains(error_of([&] { make_tokenizer(folder.path(), backbone_of(259)); }),
                        "the tokenizer knows 260 ids, the backbone only 259"));
 }
 
@@ -153,10 +153,10 @@ TEST_F(SentencePiece, WhatFollowsKeepsItsIdsOrStandsAlone) {
 }
 
 TEST(BrokenSentencePiece, IsNamed) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   folder.write("tokenizer.model", "not a model");
   EXPECT_EQ(
-      message_of([&] { make_tokenizer(folder.path(), backbone_of(32000)); }),
+      error_of([&] { make_tokenizer(folder.path(), backbone_of(32000)); }),
       (folder / "tokenizer.model").string() + ": not a SentencePiece model; give the backbone's own tokenizer.model");
 }
 

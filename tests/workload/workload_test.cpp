@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "temporary_folder.h"
+#include "texts.h"
 
 namespace braid::workload {
 namespace {
@@ -71,7 +71,7 @@ class WorkloadFile : public testing::Test {
   std::string complaint(int line, const std::string& replacement) {
     std::vector<std::string> lines = kLines;
     lines.at(static_cast<std::size_t>(line - 1)) = replacement;
-    return local(message_of([&] { read(lines); }));
+    return local(error_of([&] { read(lines); }));
   }
 
   std::string local(std::string text) const {
@@ -82,7 +82,7 @@ class WorkloadFile : public testing::Test {
     return text;
   }
 
-  TemporaryFolder folder;
+  TestFolder folder;
 };
 
 TEST_F(WorkloadFile, EveryKeyIsRead) {
@@ -193,7 +193,7 @@ TEST_F(WorkloadFile, TheEmbeddedFormNeedsNoFiles) {
 TEST_F(WorkloadFile, TheEmbeddedFormIsCheckedLikeTheFile) {
   std::string json = to_json(read(kLines));
   json.replace(json.find("\"r\": 16"), 7, "\"r\": 0");
-  const std::string message = message_of([&] { workload_from(parse_json(json, "plan.json")); });
+  const std::string message = error_of([&] { workload_from(parse_json(json, "plan.json")); });
   EXPECT_TRUE(contains(message, "plan.json:")) << message;
   EXPECT_TRUE(contains(message, "rank 0 is not usable; give r >= 1")) << message;
 }
@@ -304,11 +304,11 @@ TEST_F(WorkloadFile, EveryMissingKeyIsNamed) {
 }
 
 TEST_F(WorkloadFile, NoTasksIsAnError) {
-  EXPECT_EQ(local(message_of([&] {
+  EXPECT_EQ(local(error_of([&] {
               read({"backbone: models/tiny", "tasks: []"});
             })),
             "workload.yaml:2: 'tasks' is empty; give at least one task");
-  EXPECT_EQ(local(message_of([&] { read({}); })), "workload.yaml:1: the file is empty; give backbone and tasks");
+  EXPECT_EQ(local(error_of([&] { read({}); })), "workload.yaml:1: the file is empty; give backbone and tasks");
 }
 
 }  // namespace
