@@ -6,39 +6,11 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "planner/batch_key.h"
+#include "planner/sync_order.h"
 
 namespace braid::planner {
 namespace {
-
-struct BatchKey {
-  TaskIndex task = 0;
-  std::int64_t global_batch = 0;
-  auto operator<=>(const BatchKey&) const = default;
-};
-
-/// The global batches of the schedule in the order in which every rank syncs them.
-std::vector<BatchKey> sync_order(const std::vector<Microbatch>& microbatches) {
-  std::map<BatchKey, MicrobatchId> last_microbatch;
-  for (const Microbatch& microbatch : microbatches) {
-    for (const Segment& segment : microbatch.segments) {
-      MicrobatchId& last = last_microbatch[{segment.task, segment.global_batch}];
-      last = std::max(last, microbatch.id);
-    }
-  }
-  std::vector<BatchKey> order;
-  for (const auto& [key, last] : last_microbatch) order.push_back(key);
-  std::stable_sort(order.begin(), order.end(), [&](const BatchKey& a, const BatchKey& b) {
-    return std::tuple(last_microbatch[a], a.task) < std::tuple(last_microbatch[b], b.task);
-  });
-  return order;
-}
-
-/// The distinct (task, global batch) pairs of a microbatch.
-std::vector<BatchKey> batches_of(const Microbatch& microbatch) {
-  std::set<BatchKey> keys;
-  for (const Segment& segment : microbatch.segments) keys.insert({segment.task, segment.global_batch});
-  return {keys.begin(), keys.end()};
-}
 
 /// Layers that one and the same set of several ranks holds, and the group in which those meet.
 struct SharedLayers {
@@ -48,7 +20,7 @@ struct SharedLayers {
 
 class Lowering {
  public:
-  explicit Lowering(const Schedule& schedule) : schedule_(schedule), sync_order_(sync_order(schedule.microbatches)) {}
+  explicit Lowering(const Schedule& schedule) : schedule_(schedule), sync_order_(sync_order(schedule)) {}
 
   Program run() {
     program_.microbatches = schedule_.microbatches;

@@ -37,7 +37,7 @@ struct Schedule {
 ///
 /// A Step that waits for others stands as late as the step gate allows, just before the first forward of the task's
 /// next global batch, so that other tasks' work lies between; one that does not stands at once. Groups of the sync
-/// stream come in the same order on every rank: by last backward, then task, then layer. Every global batch in
+/// stream come in the same order on every rank (see sync_order.h), then by layer. Every global batch in
 /// `microbatches` must be whole. Nothing is under way before or after.
 Program lower(const Schedule& schedule);
 

@@ -37,7 +37,7 @@ class StepRules {
               std::any_of(program.stages.begin(), program.stages.end(),
                           [&](const StageProgram& other) { return other.replica != stage_.replica; });
     for (const MicrobatchId id : before_.live) {
-      for (const BatchKey& key : batches_of(id)) ++backwards_left_[key];
+      for (const BatchKey& key : batches_of(program.microbatch(id))) ++backwards_left_[key];
     }
   }
 
@@ -75,12 +75,6 @@ class StepRules {
 
   void bad(Rule rule, const std::string& what) { violations_.push_back({rule, describe(stage_) + ": " + what}); }
 
-  std::set<BatchKey> batches_of(MicrobatchId id) const {
-    std::set<BatchKey> keys;
-    for (const Segment& segment : program_.microbatch(id).segments) keys.insert({segment.task, segment.global_batch});
-    return keys;
-  }
-
   void check_gate(const BatchKey& key, std::string_view what) {
     const std::int64_t open = next_[static_cast<std::size_t>(key.task)];
     if (key.global_batch == open) return;
@@ -90,7 +84,7 @@ class StepRules {
   }
 
   void pass(std::size_t i, Kind kind, const Part& part) {
-    for (const BatchKey& key : batches_of(part.microbatch)) {
+    for (const BatchKey& key : batches_of(program_.microbatch(part.microbatch))) {
       if (stage_.begins(kind, part)) check_gate(key, name(kind));
       if (kind == Kind::forward && stage_.begins(kind, part)) ++backwards_left_[key];
       if (kind == Kind::backward && stage_.ends(kind, part)) {

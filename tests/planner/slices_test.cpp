@@ -1,5 +1,9 @@
 // Programs of several replicas, and streams cut anywhere.
 
+#include <algorithm>
+#include <set>
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -39,6 +43,40 @@ TEST(Slices, ReplicasWithoutSamplesOfABatchStillSyncInTurn) {
         EXPECT_EQ(messages_of(verify(program, context_of(shape))), "") << tasks << " " << rounds << " " << has;
       }
     }
+  }
+}
+
+TEST(Slices, SyncsComeInAnOrderThatNoReplicaContradicts) {
+  // Replica 0 begins task 0's next batch before task 1's has ended there; replica 1 ends task 1's first. Whichever
+  // batch has the later microbatch id, task 0's must be synced first.
+  for (const bool renumbered : {false, true}) {
+    const auto id = [&](MicrobatchId m) { return renumbered && (m == 2 || m == 3) ? 5 - m : m; };
+    Schedule schedule = schedule_of({2, 2, 1, 1, false, 2}, Order::gpipe);
+    schedule.microbatches.clear();
+    const std::vector<std::tuple<MicrobatchId, int, TaskIndex, std::int64_t, int>> all = {
+        {0, 0, 0, 0, 0}, {1, 1, 1, 0, 0}, {2, 0, 1, 0, 1}, {3, 1, 0, 0, 1}, {4, 0, 0, 1, 0}, {5, 1, 0, 1, 1}};
+    for (const auto& [m, replica, task, batch, index] : all) {
+      Segment segment;
+      segment.task = task;
+      segment.global_batch = batch;
+      segment.index = index;
+      segment.sample = batch * 1000 + task * 100 + index;
+      segment.end = kSampleTokens;
+      schedule.microbatches.push_back({id(m), replica, {segment}});
+    }
+    std::sort(schedule.microbatches.begin(), schedule.microbatches.end(),
+              [](const Microbatch& a, const Microbatch& b) { return a.id < b.id; });
+    const auto order = [&](std::initializer_list<MicrobatchId> passes) {
+      StageOrder slots;
+      std::set<MicrobatchId> forward;
+      for (const MicrobatchId m : passes)
+        slots.push_back({forward.insert(m).second ? Kind::forward : Kind::backward, id(m)});
+      return slots;
+    };
+    schedule.orders = {{order({0, 2, 0, 4, 2, 4}), order({0, 0, 2, 2, 4, 4})},
+                       {order({1, 3, 1, 3, 5, 5}), order({1, 1, 3, 3, 5, 5})}};
+    VerifyContext context = context_of({2, 2, 1, 2, false, 2});
+    EXPECT_EQ(messages_of(verify(lower(schedule), context)), "") << renumbered;
   }
 }
 
