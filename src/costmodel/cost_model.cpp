@@ -60,7 +60,16 @@ CostModel::CostModel(Profile profile) : profile_(std::move(profile)) {
 
 Estimate CostModel::estimate(std::span<const OperatorCall> calls) const {
   Estimate total;
-  for (const OperatorCall& call : calls) total += estimate(call);
+  double host = 0, device = 0;  // of what the roofline answers
+  for (const OperatorCall& call : calls) {
+    const Estimate one = estimate(call);
+    total += one;
+    if (!is_derived(call)) continue;
+    host += call.count * roofline_->host_seconds(call);
+    device += one.seconds;
+  }
+  const double waited = std::max(0.0, host - device);
+  total += {waited, waited};
   return total;
 }
 
@@ -95,7 +104,7 @@ Estimate times(Estimate once, double count) {
 }  // namespace
 
 Estimate CostModel::estimate(const OperatorCall& call) const {
-  if (roofline_ && !curves_.contains({call.op, call.pass, call.shape})) {
+  if (is_derived(call)) {
     const double seconds = derived_seconds(call);
     return times({seconds, seconds}, call.count);
   }
@@ -104,6 +113,10 @@ Estimate CostModel::estimate(const OperatorCall& call) const {
     return times(adapter_between_ranks(call), call.count);
   }
   return times(on_curve(curve(call), static_cast<double>(call.tokens), 1), call.count);
+}
+
+bool CostModel::is_derived(const OperatorCall& call) const {
+  return roofline_ && !curves_.contains({call.op, call.pass, call.shape});
 }
 
 double CostModel::derived_seconds(const OperatorCall& call) const {

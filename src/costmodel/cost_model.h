@@ -36,6 +36,7 @@ class CostModel {
 
   const Profile& profile() const { return profile_; }
   Estimate estimate(const OperatorCall& call) const;
+  /// Of one Forward or Backward: the sum, and the time that the host keeps the GPU waiting.
   Estimate estimate(std::span<const OperatorCall> calls) const;
 
  private:
@@ -47,6 +48,8 @@ class CostModel {
   using Key = std::tuple<Operator, Pass, OperatorShape>;
 
   const Curve& curve(const OperatorCall& call) const;
+  /// True for what has no entry and is answered by the roofline.
+  bool is_derived(const OperatorCall& call) const;
   double derived_seconds(const OperatorCall& call) const;
   Estimate adapter_between_ranks(const OperatorCall& call) const;
   Estimate attention(const OperatorCall& call) const;

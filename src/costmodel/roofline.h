@@ -17,8 +17,12 @@ class Roofline {
   const Device& device() const { return device_; }
   DataType type() const { return type_; }
 
-  /// Of one call of one kind of work; `count` is not applied. Throws Error for messages and collectives, which need a
-  /// link.
+  /// Time that the host needs to start the kernels of one call. It runs ahead of the GPU: a pass takes the larger of
+  /// what all its kernels take there and what starting them takes here, so that small work is bound by the host.
+  double host_seconds(const OperatorCall& call) const;
+
+  /// Of one call of one kind of work on the GPU; `count` is not applied. Throws Error for messages and collectives,
+  /// which need a link.
   double seconds(const OperatorCall& call) const;
 
  private:

@@ -72,6 +72,28 @@ TEST(Roofline, ForwardAndBackwardOfAFrozenLayerCostAboutTheSame) {
   EXPECT_LT(ratio, 1.3);
 }
 
+TEST(Roofline, SmallWorkIsBoundByTheHostAndLargeWorkIsNot) {
+  const Profile profile = analytic_profile("h100", DataType::bf16);
+  const CostModel cost(profile);
+  const Roofline roofline(device_of("h100"), DataType::bf16);
+  for (const std::int64_t tokens : {64, 128, 8192}) {
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      const std::vector<OperatorCall> calls = layer_calls(tokens, 64, pass);
+      double host = 0;
+      for (const OperatorCall& call : calls) host += call.count * roofline.host_seconds(call);
+      EXPECT_DOUBLE_EQ(cost.estimate(calls).seconds, std::max(host, sum(roofline, calls)));
+      if (tokens == 8192) {
+        EXPECT_LT(host, 0.2 * sum(roofline, calls));
+      }
+    }
+  }
+  AdapterShape shape = adapter_on_all(8);
+  shape.dropout = 0.1;
+  const std::vector<OperatorCall> tiny =
+      stage_operators(small_backbone(), {6, false, false}, load_of(shape, {8, 8}), Pass::forward);
+  EXPECT_GT(cost.estimate(tiny).seconds, 1.2 * sum(roofline, tiny)) << "the host cannot keep up";
+}
+
 TEST(Roofline, MessagesNeedALink) {
   expect_error(
       [] {
