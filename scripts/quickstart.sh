@@ -23,7 +23,7 @@ for policy in hf-peft megatron-pp gpipe sl-peft megatron-pp:pad_to=none; do
 done
 
 say "braid simulate: the plan to be run, replayed"
-"$braid" simulate --plan "$folder/megatron-pp:pad_to=none.json" --timeline-out "$folder/simulated.json"
+"$braid" simulate --plan "$folder/megatron-pp:pad_to=none.json" --timeline-out "$folder/simulated.json" --overwrite
 
 say "braid train: the same plan, executed"
 "$braid" train --plan "$folder/megatron-pp:pad_to=none.json" --out "$folder/run" --overwrite
