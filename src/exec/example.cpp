@@ -19,30 +19,6 @@
 namespace braid::exec {
 namespace {
 
-costmodel::BackboneShape backbone_of(ExampleSize size) {
-  costmodel::BackboneShape shape;
-  if (size == ExampleSize::small) {
-    shape.layers = 4;
-    shape.hidden = 1024;
-    shape.intermediate = 2816;
-    shape.heads = 16;
-    shape.kv_heads = 4;
-    shape.head_dim = 64;
-    shape.vocabulary = 4096;
-    shape.max_position = 1024;
-    return shape;
-  }
-  shape.layers = 4;
-  shape.hidden = 256;
-  shape.intermediate = 704;
-  shape.heads = 8;
-  shape.kv_heads = 2;
-  shape.head_dim = 32;
-  shape.vocabulary = 320;
-  shape.max_position = 1024;
-  return shape;
-}
-
 std::string config_json(const costmodel::BackboneShape& shape) {
   const nlohmann::ordered_json config = {{"architectures", {"LlamaForCausalLM"}},
                                          {"model_type", "llama"},
@@ -177,11 +153,35 @@ void check_empty(const std::filesystem::path& folder, bool overwrite) {
 
 }  // namespace
 
+costmodel::BackboneShape example_backbone(ExampleSize size) {
+  costmodel::BackboneShape shape;
+  if (size == ExampleSize::small) {
+    shape.layers = 4;
+    shape.hidden = 1024;
+    shape.intermediate = 2816;
+    shape.heads = 16;
+    shape.kv_heads = 4;
+    shape.head_dim = 64;
+    shape.vocabulary = 4096;
+    shape.max_position = 1024;
+    return shape;
+  }
+  shape.layers = 4;
+  shape.hidden = 256;
+  shape.intermediate = 704;
+  shape.heads = 8;
+  shape.kv_heads = 2;
+  shape.head_dim = 32;
+  shape.vocabulary = 320;
+  shape.max_position = 1024;
+  return shape;
+}
+
 void write_example(const std::filesystem::path& folder, std::uint64_t seed, bool overwrite, ExampleSize size) {
   check_empty(folder, overwrite);
   const std::string name = size == ExampleSize::small ? "small" : "tiny";
   const std::filesystem::path model = folder / "models" / name;
-  const costmodel::BackboneShape shape = backbone_of(size);
+  const costmodel::BackboneShape shape = example_backbone(size);
   write_safetensors(model / "model.safetensors",
                     random_backbone(shape, mix_key(std::array<std::uint64_t, 2>{seed, 0})).tensors());
   write_file(model / "config.json", config_json(shape));

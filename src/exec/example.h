@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "costmodel/backbone.h"
+
 namespace braid::exec {
 
 /// How large the example's random backbone is.
@@ -10,6 +12,8 @@ enum class ExampleSize {
   tiny,   ///< 3 million parameters: 4 layers, hidden 256
   small,  ///< 54 million, 214 MB: 4 layers, hidden 1024; for measuring
 };
+
+costmodel::BackboneShape example_backbone(ExampleSize size);
 
 /// Writes a working example into `folder`: models/tiny or models/small, a random Llama backbone with a byte-level
 /// tokenizer; data/, four datasets; and workload.yaml, four tasks over them that run in seconds on the tiny one. The

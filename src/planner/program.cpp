@@ -39,6 +39,10 @@ InstructionId StageProgram::append(Instruction instruction, std::span<const Inst
   return id;
 }
 
+std::string describe(const StageProgram& stage) {
+  return fmt::format("replica {} stage {}", stage.replica, stage.stage);
+}
+
 const Microbatch& Program::microbatch(MicrobatchId id) const {
   const auto found =
       std::lower_bound(microbatches.begin(), microbatches.end(), id,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -151,6 +152,9 @@ struct StageProgram {
   InstructionId append(Instruction instruction, std::span<const InstructionId> waited,
                        std::span<const Part> computed = {});
 };
+
+/// "replica 0 stage 2", for messages.
+std::string describe(const StageProgram& stage);
 
 /// A one-way path between two stages; messages come out as they went in.
 struct Channel {

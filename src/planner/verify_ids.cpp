@@ -110,7 +110,7 @@ class IdRules {
     const Instruction& instruction = stage.instructions[i];
     const InstructionId id = stage.first_id + static_cast<InstructionId>(i);
     const auto wrong = [&](const std::string& what) {
-      bad(fmt::format("replica {} stage {}: {} {} {}", stage.replica, stage.stage, name(instruction.kind), id, what));
+      bad(fmt::format("{}: {} {} {}", describe(stage), name(instruction.kind), id, what));
     };
     if (!fits(instruction.waits, stage.waits.size()) || !fits(instruction.parts, stage.parts.size())) {
       wrong("has waits or parts past the end of their pools");

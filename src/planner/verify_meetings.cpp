@@ -13,7 +13,7 @@ namespace {
 
 std::string place(const Program& program, std::size_t stage, std::size_t position) {
   const StageProgram& list = program.stages[stage];
-  return fmt::format("replica {} stage {}: {} {}", list.replica, list.stage, name(list.instructions[position].kind),
+  return fmt::format("{}: {} {}", describe(list), name(list.instructions[position].kind),
                      list.first_id + static_cast<InstructionId>(position));
 }
 

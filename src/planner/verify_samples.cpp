@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "planner/batch_key.h"
 #include "planner/verify.h"
-#include "planner/verify_keys.h"
 
 namespace braid::planner::detail {
 namespace {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "planner/batch_key.h"
 #include "planner/known_ended.h"
 #include "planner/verify.h"
-#include "planner/verify_keys.h"
 
 namespace braid::planner::detail {
 namespace {

@@ -7,6 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include "base/random.h"
+#include "exec/example.h"
 #include "exec/measure.h"
 #include "exec/optimizer.h"
 #include "exec/random_weights.h"
@@ -17,19 +18,6 @@ namespace braid::exec {
 namespace {
 
 constexpr std::int64_t kSamples = 4, kSampleTokens = 128, kMicrobatches = 4;
-
-costmodel::BackboneShape backbone_shape() {
-  costmodel::BackboneShape shape;
-  shape.layers = 4;
-  shape.hidden = 1024;
-  shape.intermediate = 2816;
-  shape.heads = 16;
-  shape.kv_heads = 4;
-  shape.head_dim = 64;
-  shape.vocabulary = 4096;
-  shape.max_position = 1024;
-  return shape;
-}
 
 costmodel::AdapterShape adapter_shape(double dropout) {
   costmodel::AdapterShape shape;
@@ -63,7 +51,7 @@ struct Task {
 
 void train_one_task(benchmark::State& state) {
   const double dropout = static_cast<double>(state.range(0)) / 100;
-  const costmodel::BackboneShape backbone = backbone_shape();
+  const costmodel::BackboneShape backbone = example_backbone(ExampleSize::small);
   const std::vector<costmodel::AdapterShape> shapes = {adapter_shape(dropout)};
   const planner::LayerRange layers{0, static_cast<std::int32_t>(backbone.layers)};
   const Task task;

@@ -94,7 +94,6 @@ TEST(Slices, ACutAnywhereGivesTwoGoodSlices) {
       }
       const Program whole = lower(schedule);
       ASSERT_EQ(messages_of(verify(whole, context)), "");
-      const std::vector<std::int64_t> most = most_waiting_messages(whole);
       RandomStream random(clipping + 10 * static_cast<unsigned>(stages));
       for (int trial = 0; trial < 60; ++trial) {
         std::vector<std::size_t> places;
@@ -104,9 +103,6 @@ TEST(Slices, ACutAnywhereGivesTwoGoodSlices) {
         const auto [before, after] = cut(whole, places);
         EXPECT_EQ(messages_of(verify(before, context)), "") << stages << " stages, clipping " << clipping;
         EXPECT_EQ(messages_of(verify(after, context)), "") << stages << " stages, clipping " << clipping;
-        const std::vector<std::int64_t> first = most_waiting_messages(before), second = most_waiting_messages(after);
-        for (std::size_t c = 0; c < most.size(); ++c)
-          EXPECT_GE(std::max(first[c], second[c]), most[c] > 0 ? 1 : 0) << "channel " << c;
       }
     }
   }
