@@ -1,11 +1,23 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace braid::cli {
 
-/// Fits the analytic model of matrix products on one backbone's layers of a table measured elsewhere, predicts the
-/// other's, and prints the errors by GPU, tensor-parallel degree and tokens, with the coefficients fitted.
-void crossvalidate(const std::filesystem::path& csv);
+/// Holds the analytic model against a table measured elsewhere: fits on part of it, predicts the rest and prints the
+/// errors. Which table it is, its columns say. Throws Error that lists the tables known.
+void crossvalidate(const std::filesystem::path& table);
+
+/// Linear layers and kernels that move numbers: fits one backbone's layers, predicts the other's, by tensor-parallel
+/// degree and tokens.
+void crossvalidate_operators(const std::filesystem::path& csv);
+/// Collectives: fits every other size of each link, predicts the others, by collective, ranks and size.
+void crossvalidate_collectives(const std::filesystem::path& csv);
+
+/// One line of a table of errors: their number, median and 95th percentile.
+void print_errors(const std::string& what, const std::vector<double>& errors);
+void print_error_header();
 
 }  // namespace braid::cli

@@ -92,11 +92,8 @@ costmodel::Profile profile_for(const CommonFlags& flags, const workload::Workloa
     costmodel::Profile profile = file_given.empty()
                                      ? costmodel::analytic_profile(cluster.gpu, costmodel::DataType::bf16)
                                      : costmodel::read_profile(file_given);
-    if (profile.device.empty() || profile.link_bytes_per_second > 0) return profile;
-    // Stages that follow one another lie within a node as long as they can; the slower link bounds them all.
-    const workload::Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
-    profile.link_bytes_per_second = link.bandwidth_bytes_per_second;
-    profile.link_latency_seconds = link.latency_seconds;
+    if (!profile.device.empty() && profile.interconnect == costmodel::Interconnect{})
+      profile.interconnect = cluster.interconnect();
     return profile;
   }
   const std::int64_t stages = flags.pp > 0 ? flags.pp : std::min(cluster.gpus(), workload.backbone.layers);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "costmodel/collective_model.h"
 
 namespace braid::costmodel {
 namespace {
@@ -120,17 +121,15 @@ bool CostModel::is_derived(const OperatorCall& call) const {
 }
 
 double CostModel::derived_seconds(const OperatorCall& call) const {
-  const auto bytes = static_cast<double>(call.tokens);
-  if (call.op == Operator::send_recv || call.op == Operator::all_reduce) {
-    if (profile_.link_bytes_per_second <= 0)
-      throw error("the profile of {} knows no link between GPUs; give a cluster with intra_node", profile_.device);
-    // A ring: every rank sends its share to the next 2 (n - 1) times.
-    const auto ranks = static_cast<double>(std::max<std::int64_t>(call.shape[0], 2));
-    const double hops = call.op == Operator::send_recv ? 1 : 2 * (ranks - 1);
-    const double share = call.op == Operator::send_recv ? bytes : bytes / ranks;
-    return hops * (profile_.link_latency_seconds + share / profile_.link_bytes_per_second);
-  }
-  return roofline_->seconds(call);
+  if (!is_collective(call.op)) return roofline_->seconds(call);
+  const Interconnect& interconnect = profile_.interconnect;
+  const std::int64_t ranks = std::max<std::int64_t>(call.shape[0], 2), nodes = std::max<std::int64_t>(call.shape[1], 1);
+  const Link& slowest = nodes > 1 ? interconnect.inter_node : interconnect.intra_node;
+  if (slowest.bandwidth_bytes_per_second <= 0)
+    throw error("the profile of {} knows no link between {}; give a cluster with {}", profile_.device,
+                nodes > 1 ? "nodes" : "GPUs", nodes > 1 ? "inter_node" : "intra_node");
+  return collective_seconds(roofline_->device().generation, interconnect, call.op, static_cast<double>(call.tokens),
+                            ranks, nodes);
 }
 
 /// A chunk with a prefix costs what its share of the causal triangle costs: t(context) − t(prefix).
@@ -180,6 +179,14 @@ Estimate CostModel::adapter_between_ranks(const OperatorCall& call) const {
   const double seconds = low.seconds + share * (high.seconds - low.seconds);
   const bool beyond = low.extrapolated_seconds > 0 || high.extrapolated_seconds > 0;
   return {seconds, beyond ? seconds : 0};
+}
+
+OperatorShape CostModel::group_shape(Operator op, std::span<const std::int32_t> ranks) const {
+  std::set<std::int64_t> nodes;
+  for (const std::int32_t rank : ranks) nodes.insert(profile_.interconnect.node_of(rank));
+  const auto members = static_cast<std::int64_t>(ranks.size()), spanned = static_cast<std::int64_t>(nodes.size());
+  if (spanned > 1) return {members, spanned};
+  return op == Operator::send_recv ? OperatorShape{} : OperatorShape{members};
 }
 
 std::string CostModel::known_shapes(Operator op) const {

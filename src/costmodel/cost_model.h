@@ -39,6 +39,9 @@ class CostModel {
   /// Of one Forward or Backward: the sum, and the time that the host keeps the GPU waiting.
   Estimate estimate(std::span<const OperatorCall> calls) const;
 
+  /// The shape of a collective of these ranks: how many, and over how many nodes.
+  OperatorShape group_shape(Operator op, std::span<const std::int32_t> ranks) const;
+
  private:
   struct Point {
     double work = 0;  // tokens, or context for attention

@@ -53,13 +53,18 @@ double Device::peak_flops(DataType type) const {
   return type == DataType::f32 ? f32_flops : bf16_flops;
 }
 
-const Device& device_of(std::string_view name) {
+const Device* find_device(std::string_view name) {
   for (const auto& [alias, whole] : kAliases) {
     if (alias == name) name = whole;
   }
   for (const Device& device : kDevices) {
-    if (device.name == name) return device;
+    if (device.name == name) return &device;
   }
+  return nullptr;
+}
+
+const Device& device_of(std::string_view name) {
+  if (const Device* device = find_device(name)) return *device;
   throw error("unknown GPU '{}'; known: {}", name, fmt::join(device_names(), ", "));
 }
 

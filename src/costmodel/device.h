@@ -29,7 +29,9 @@ struct Device {
   double peak_flops(DataType type) const;
 };
 
-/// The GPU of that name. Throws Error that lists the names.
+/// The GPU of that name; nullptr when none has it.
+const Device* find_device(std::string_view name);
+/// The same. Throws Error that lists the names.
 const Device& device_of(std::string_view name);
 std::vector<std::string> device_names();
 

@@ -8,8 +8,9 @@ namespace braid::costmodel {
 namespace {
 
 constexpr std::array<std::string_view, kOperatorCount> kOperatorNames = {
-    "embedding", "rms_norm",  "linear",   "lora",         "lora_dropout", "rope",      "attention", "swiglu",
-    "residual",  "head_loss", "dispatch", "squared_norm", "adamw",        "send_recv", "all_reduce"};
+    "embedding", "rms_norm",  "linear",     "lora",           "lora_dropout", "rope",
+    "attention", "swiglu",    "residual",   "head_loss",      "dispatch",     "squared_norm",
+    "adamw",     "send_recv", "all_reduce", "reduce_scatter", "all_gather"};
 constexpr std::array<std::string_view, 3> kPassNames = {"forward", "backward", "parameters"};
 
 template <std::size_t N>

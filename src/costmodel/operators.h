@@ -24,12 +24,20 @@ enum class Operator {
   residual,      ///< {H}
   head_loss,  ///< {H, V}: final norm, head, cross-entropy and the gradient back to the hidden state; rows with a loss
   dispatch,   ///< {}: what one Forward or Backward costs beside its operators
-  squared_norm,  ///< {}: tokens counts numbers
-  adamw,         ///< {}: tokens counts numbers
-  send_recv,     ///< {}: tokens counts bytes
-  all_reduce     ///< {ranks}: tokens counts bytes
+  squared_norm,    ///< {}: tokens counts numbers
+  adamw,           ///< {}: tokens counts numbers
+  send_recv,       ///< {}, between nodes {2, 2}: tokens counts bytes
+  all_reduce,      ///< {ranks}, over several nodes {ranks, nodes}: tokens counts bytes
+  reduce_scatter,  ///< likewise: bytes before
+  all_gather       ///< likewise: bytes after
 };
-inline constexpr int kOperatorCount = 15;
+inline constexpr int kOperatorCount = 17;
+
+/// Operators that ranks do together.
+constexpr bool is_collective(Operator op) {
+  return op == Operator::send_recv || op == Operator::all_reduce || op == Operator::reduce_scatter ||
+         op == Operator::all_gather;
+}
 
 /// `parameters` is a backward pass that needs no gradient of its input: the bottom of the first stage.
 enum class Pass { forward, backward, parameters };

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "costmodel/link_json.h"
+
 namespace braid::costmodel {
 namespace {
 
@@ -64,8 +66,7 @@ Profile profile_from(const Node& node) {
     } catch (const Error& unknown) {
       throw device->error(unknown.what(), "derive the profile again with `braid profile --analytic`");
     }
-    profile.link_bytes_per_second = node.number_or("link_bytes_per_second", 0.0, 0.0);
-    profile.link_latency_seconds = node.number_or("link_latency_seconds", 0.0, 0.0);
+    if (const Node* interconnect = node.find("interconnect")) profile.interconnect = interconnect_from(*interconnect);
   }
   for (const Node& entry : node.at("entries").sequence("entries")) profile.entries.push_back(entry_from(entry));
   if (const Node* meta = node.find("meta")) profile.measured_at = meta->string_or("measured_at", "");
@@ -102,8 +103,7 @@ std::string to_json(const Profile& profile) {
   if (!profile.device.empty()) {
     field("device", profile.device);
     field("dtype", name(profile.dtype));
-    field("link_bytes_per_second", profile.link_bytes_per_second);
-    field("link_latency_seconds", profile.link_latency_seconds);
+    if (profile.interconnect != Interconnect{}) field("interconnect", json_of(profile.interconnect));
   }
   text += "  \"entries\": [";
   for (std::size_t i = 0; i < profile.entries.size(); ++i) {

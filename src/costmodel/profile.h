@@ -7,6 +7,7 @@
 #include "base/node.h"
 #include "costmodel/data_type.h"
 #include "costmodel/device.h"
+#include "costmodel/link.h"
 #include "costmodel/memory.h"
 #include "costmodel/operators.h"
 
@@ -38,9 +39,8 @@ struct Profile {
   std::vector<ProfileEntry> entries;
   /// A GPU whose datasheet stands in for whatever has no entry; empty: only what was measured is known.
   std::string device;
-  DataType dtype = DataType::f32;    ///< of weights and activations
-  double link_bytes_per_second = 0;  ///< between neighbouring stages, where messages have no entries
-  double link_latency_seconds = 0;
+  DataType dtype = DataType::f32;  ///< of weights and activations
+  Interconnect interconnect;       ///< between ranks, where messages have no entries
   Storage storage() const { return device.empty() ? Storage{} : gpu_storage(dtype); }
 
   std::string measured_at;  ///< date and time; under `meta` in the file

@@ -1,24 +1,11 @@
 #include "costmodel/reference_points.h"
 
-#include <charconv>
-#include <optional>
-#include <sstream>
-
 #include "base/error.h"
-#include "base/file.h"
 #include "costmodel/backbone.h"
+#include "costmodel/reference_table.h"
 
 namespace braid::costmodel {
 namespace {
-
-constexpr std::string_view kHeader = "gpu,model,tp,tokens,op,median_ms";
-
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields;
-  std::istringstream text(line);
-  for (std::string field; std::getline(text, field, ',');) fields.push_back(field);
-  return fields;
-}
 
 std::string builtin_name(const std::string& model) {
   if (model == "Llama-2-7b-hf") return "llama2-7b";
@@ -26,37 +13,21 @@ std::string builtin_name(const std::string& model) {
   return "";
 }
 
-template <typename Number>
-bool read_number(const std::string& text, Number& number) {
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return fault == std::errc() && end == text.data() + text.size() && number > 0;
-}
-
 }  // namespace
 
 std::vector<ReferencePoint> read_reference_points(const std::filesystem::path& csv) {
-  std::istringstream text(read_file(csv));
-  std::string line;
-  std::getline(text, line);
-  if (line != kHeader)
-    throw error_at(csv.string(), 1, "this is no table of layer times",
-                   fmt::format("give one with the columns {}", kHeader));
   std::vector<ReferencePoint> points;
-  for (int number = 2; std::getline(text, line); ++number) {
-    if (line.empty()) continue;
-    const std::vector<std::string> fields = fields_of(line);
+  for (const ReferenceRow& row : read_reference_table(csv, kReferencePointColumns)) {
     ReferencePoint point;
-    double milliseconds = 0;
-    if (fields.size() != 6 || !read_number(fields[2], point.tp) || !read_number(fields[3], point.tokens) ||
-        !read_number(fields[5], milliseconds))
-      throw error_at(csv.string(), number, fmt::format("'{}' is not a row", line), fmt::format("give {}", kHeader));
-    point.gpu = fields[0];
-    point.backbone = builtin_name(fields[1]);
+    point.gpu = row.text(0);
+    point.backbone = builtin_name(row.text(1));
     if (point.backbone.empty())
-      throw error_at(csv.string(), number, fmt::format("unknown model '{}'", fields[1]),
+      throw error_at(row.file, row.line, fmt::format("unknown model '{}'", row.text(1)),
                      "give Llama-2-7b-hf or Llama-2-70b-hf");
-    point.op = fields[4];
-    point.seconds = milliseconds * 1e-3;
+    point.tp = row.integer(2);
+    point.tokens = row.integer(3);
+    point.op = row.text(4);
+    point.seconds = row.number(5) * 1e-3;
     points.push_back(point);
   }
   return points;

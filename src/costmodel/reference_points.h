@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "costmodel/gemm_fit.h"
@@ -20,7 +21,8 @@ struct ReferencePoint {
   double seconds = 0;
 };
 
-/// Reads a table gpu,model,tp,tokens,op,median_ms. Throws Error "FILE:LINE: ..." for a row that is not so.
+inline constexpr std::string_view kReferencePointColumns = "gpu,model,tp,tokens,op,median_ms";
+/// Reads a table with those columns. Throws Error "FILE:LINE: ..." for a row that is not so.
 std::vector<ReferencePoint> read_reference_points(const std::filesystem::path& csv);
 
 /// The product that a point measured; nothing for other operators.

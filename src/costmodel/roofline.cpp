@@ -99,6 +99,8 @@ double Roofline::host_seconds(const OperatorCall& call) const {
     case Operator::dispatch:
     case Operator::send_recv:
     case Operator::all_reduce:
+    case Operator::reduce_scatter:
+    case Operator::all_gather:
       kernels = 0;
       break;
     default:
@@ -141,6 +143,8 @@ double Roofline::seconds(const OperatorCall& call) const {
                             kOptimizerBytes * static_cast<double>(call.tokens));
     case Operator::send_recv:
     case Operator::all_reduce:
+    case Operator::reduce_scatter:
+    case Operator::all_gather:
       break;
   }
   throw error("'{}' needs a link between GPUs; give a cluster, or a profile that measured it", name(call.op));

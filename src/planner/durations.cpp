@@ -1,5 +1,6 @@
 #include "planner/durations.h"
 
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -26,7 +27,7 @@ class InstructionCosts {
         return compute(stage, instruction, Pass::backward);
       case Kind::send_activation:
       case Kind::send_gradient:
-        return one(Operator::send_recv, {}, instruction.bytes);
+        return message(instruction);
       case Kind::collective:
       case Kind::sync_adapter:
         return meeting(instruction);
@@ -54,13 +55,23 @@ class InstructionCosts {
     return stage.layers.count() * adapters_[static_cast<std::size_t>(task)].layer_parameters(backbone_);
   }
 
+  const std::vector<std::int32_t>& ranks_of(StageIndex stage) const {
+    return program_.stages[static_cast<std::size_t>(stage)].ranks;
+  }
+
+  Estimate message(const Instruction& instruction) const {
+    const Channel& channel = program_.channels[static_cast<std::size_t>(instruction.channel)];
+    const std::array ranks = {ranks_of(channel.from).front(), ranks_of(channel.to).front()};
+    return one(Operator::send_recv, cost_.group_shape(Operator::send_recv, ranks), instruction.bytes);
+  }
+
   /// A group of one rank meets nobody.
   Estimate meeting(const Instruction& instruction) const {
-    std::int64_t ranks = 0;
-    for (const StageIndex stage : program_.groups[static_cast<std::size_t>(instruction.group)].stages) {
-      ranks += static_cast<std::int64_t>(program_.stages[static_cast<std::size_t>(stage)].ranks.size());
-    }
-    return ranks > 1 ? one(Operator::all_reduce, {ranks}, instruction.bytes) : Estimate{};
+    std::vector<std::int32_t> ranks;
+    for (const StageIndex stage : program_.groups[static_cast<std::size_t>(instruction.group)].stages)
+      ranks.insert(ranks.end(), ranks_of(stage).begin(), ranks_of(stage).end());
+    if (ranks.size() <= 1) return {};
+    return one(Operator::all_reduce, cost_.group_shape(Operator::all_reduce, ranks), instruction.bytes);
   }
 
   Estimate compute(const StageProgram& stage, const Instruction& instruction, Pass pass) {

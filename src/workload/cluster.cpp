@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "costmodel/link_json.h"
+
 namespace braid::workload {
 namespace {
 
@@ -23,21 +25,10 @@ Link read_link_at(const Node& root, std::string_view key, const Cluster& cluster
   // A profile's file name says nothing about its GPU's links.
   const std::string gpu = cluster.profile.empty() ? cluster.gpu : cluster.profile.string();
   const Node* node = root.find(key);
-  if (node && !node->is_null()) return read_link(*node, gpu, inside_node);
-  if (inside_node && gpu == "cpu") return memory_link();
+  if (node && !node->is_null()) return costmodel::read_link(*node, gpu, inside_node);
+  if (inside_node && gpu == "cpu") return costmodel::memory_link();
   const bool needed = inside_node ? cluster.gpus_per_node > 1 : cluster.nodes > 1;
-  return needed ? read_link(root.at(key), gpu, inside_node) : Link{};
-}
-
-nlohmann::ordered_json json_of(const Link& link) {
-  return {{"name", link.name},
-          {"bandwidth_bytes_per_second", link.bandwidth_bytes_per_second},
-          {"latency_seconds", link.latency_seconds}};
-}
-
-Link link_from(const Node& node) {
-  return {node.string_at("name"), node.number_at("bandwidth_bytes_per_second", 0.0),
-          node.number_at("latency_seconds", 0.0)};
+  return needed ? costmodel::read_link(root.at(key), gpu, inside_node) : Link{};
 }
 
 }  // namespace
@@ -70,7 +61,7 @@ Cluster local_cluster(std::int64_t cores) {
   Cluster cluster;
   cluster.gpu = "cpu";
   cluster.gpus_per_node = cores;
-  cluster.intra_node = memory_link();
+  cluster.intra_node = costmodel::memory_link();
   return cluster;
 }
 
@@ -80,8 +71,8 @@ std::string to_json(const Cluster& cluster) {
   json["profile"] = cluster.profile.string();
   json["nodes"] = cluster.nodes;
   json["gpus_per_node"] = cluster.gpus_per_node;
-  json["intra_node"] = json_of(cluster.intra_node);
-  json["inter_node"] = json_of(cluster.inter_node);
+  json["intra_node"] = costmodel::json_of(cluster.intra_node);
+  json["inter_node"] = costmodel::json_of(cluster.inter_node);
   try {
     return json.dump(2);
   } catch (const nlohmann::json::exception&) {
@@ -96,8 +87,8 @@ Cluster cluster_from(const Node& node) {
   cluster.profile = node.string_at("profile");
   cluster.nodes = node.integer_at("nodes", 1, kMostGpus);
   cluster.gpus_per_node = node.integer_at("gpus_per_node", 1, kMostGpus / cluster.nodes);
-  cluster.intra_node = link_from(node.at("intra_node"));
-  cluster.inter_node = link_from(node.at("inter_node"));
+  cluster.intra_node = costmodel::link_from(node.at("intra_node"));
+  cluster.inter_node = costmodel::link_from(node.at("inter_node"));
   return cluster;
 }
 

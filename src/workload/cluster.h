@@ -5,9 +5,11 @@
 #include <string>
 
 #include "base/node.h"
-#include "workload/link.h"
+#include "costmodel/link.h"
 
 namespace braid::workload {
+
+using costmodel::Link;
 
 /// One pool of like nodes.
 struct Cluster {
@@ -19,6 +21,7 @@ struct Cluster {
   Link inter_node;
 
   std::int64_t gpus() const { return nodes * gpus_per_node; }
+  costmodel::Interconnect interconnect() const { return {intra_node, inter_node, gpus_per_node}; }
 
   bool operator==(const Cluster&) const = default;
 };

@@ -214,7 +214,7 @@ TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
   expect_bad_input("profile --analytic h100 --dtype f12 --out " + path("p.json"), "unknown data type 'f12'", "p.json");
   expect_bad_input("profile --analytic h100", "--out is missing");
   expect_bad_input("profile --check " + path("profile.json"), "--check takes two profiles, not 1");
-  expect_bad_input("profile --crossvalidate " + path("data0.jsonl"), "data0.jsonl:1: this is no table of layer times");
+  expect_bad_input("profile --crossvalidate " + path("data0.jsonl"), "data0.jsonl:1: this is no table of measurements that is known");
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ TEST(ReferencePoints, ABrokenRowIsNamedWithItsLine) {
       "gpu,model,tp,tokens,op,median_ms\na40,Llama-2-7b-hf,1,64,mlp_up_proj,0.4\na40,Llama-2-7b-hf,x,1,add,1\n");
   expect_error([&] { read_reference_points(folder / "a.csv"); }, "a.csv:3: ");
   folder.write("b.csv", "gpu,model\n");
-  expect_error([&] { read_reference_points(folder / "b.csv"); }, "b.csv:1: this is no table of layer times");
+  expect_error([&] { read_reference_points(folder / "b.csv"); }, "b.csv:1: the columns are 'gpu,model'; give gpu,model,tp");
   folder.write("c.csv", "gpu,model,tp,tokens,op,median_ms\na40,GPT-9,1,64,mlp_up_proj,0.4\n");
   expect_error([&] { read_reference_points(folder / "c.csv"); }, "c.csv:2: unknown model 'GPT-9'");
 }

@@ -109,8 +109,7 @@ TEST(CostModel, WithADeviceAnswersEverythingAndCountsItAsExtrapolated) {
   EXPECT_EQ(estimate.extrapolated_seconds, estimate.seconds);
   const OperatorCall message{Operator::send_recv, Pass::forward, {}, 1 << 20};
   expect_error([&] { CostModel(profile).estimate(message); }, "knows no link between GPUs");
-  profile.link_bytes_per_second = 1e9;
-  profile.link_latency_seconds = 1e-5;
+  profile.interconnect.intra_node = {"custom", 1e9, 1e-5};
   EXPECT_DOUBLE_EQ(CostModel(profile).estimate(message).seconds, 1e-5 + (1 << 20) / 1e9);
   const OperatorCall reduction{Operator::all_reduce, Pass::forward, {4}, 1 << 20};
   EXPECT_DOUBLE_EQ(CostModel(profile).estimate(reduction).seconds, 6 * (1e-5 + (1 << 18) / 1e9));

@@ -102,18 +102,23 @@ TEST_F(ClusterFile, EveryBadValueIsNamedWithItsLineAndARemedy) {
       {"gpu: a40\ngpus_per_node: 2\n", "cluster.yaml:1: 'intra_node' is missing; add 'intra_node'"},
       {"gpu: a40\nnodes: 2\ngpus_per_node: 1\n", "cluster.yaml:1: 'inter_node' is missing; add 'inter_node'"},
       {"gpu: a40\ngpus_per_node: 2\nintra_node: wire\n",
-       "cluster.yaml:3: unknown link 'wire'; valid: nvlink, nvswitch, pcie3, pcie4, pcie5 or {bandwidth_gbs: , "
-       "latency_us: }"},
+       "cluster.yaml:3: unknown link 'wire'; valid: nvlink, nvswitch, nvswitch-sharp, pcie3, pcie4, pcie5, cpu-staged "
+       "or "
+       "{bandwidth_gbs: , latency_us: }"},
       {"gpu: a40\ngpus_per_node: 2\nintra_node: ib-100g\n",
-       "cluster.yaml:3: unknown link 'ib-100g'; valid: nvlink, nvswitch, pcie3, pcie4, pcie5 or {bandwidth_gbs: , "
-       "latency_us: }"},
+       "cluster.yaml:3: unknown link 'ib-100g'; valid: nvlink, nvswitch, nvswitch-sharp, pcie3, pcie4, pcie5, "
+       "cpu-staged or "
+       "{bandwidth_gbs: , latency_us: }"},
       {"gpu: cpu\ngpus_per_node: 2\nintra_node: pcie9\n",
        "cluster.yaml:3: unknown link 'pcie9'; valid: memory or {bandwidth_gbs: , latency_us: }"},
       {"gpu: a40\nnodes: 2\ngpus_per_node: 1\ninter_node: nvlink\n",
-       "cluster.yaml:4: unknown link 'nvlink'; valid: ib-100g, ib-200g, eth-1g, eth-10g or {bandwidth_gbs: , "
-       "latency_us: }"},
+       "cluster.yaml:4: unknown link 'nvlink'; valid: cpu-staged, ib-100g, ib-200g, ib-400g, eth-1g, eth-10g, eth-25g "
+       "or "
+       "{bandwidth_gbs: , latency_us: }"},
       {"gpu: a40\ngpus_per_node: 2\nintra_node: nvswitch\n",
        "cluster.yaml:3: no NVSwitch joins GPUs of kind 'a40'; give nvlink (their bridge) or pcie4"},
+      {"gpu: a100\ngpus_per_node: 8\nintra_node: nvswitch-sharp\n",
+       "cluster.yaml:3: the NVSwitch of 'a100-80' cannot add (SHARP); give nvswitch"},
       {"gpu: l40s\ngpus_per_node: 2\nintra_node: nvlink\n",
        "cluster.yaml:3: the speed of nvlink on 'l40s' is not known; give {bandwidth_gbs: , latency_us: }, or pcie3, "
        "pcie4 or pcie5"},

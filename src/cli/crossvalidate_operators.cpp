@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/statistics.h"
+#include "cli/crossvalidate.h"
+#include "costmodel/reference_points.h"
+
+namespace braid::cli {
+namespace {
+
+using costmodel::ReferencePoint;
+
+/// Fewer tokens than this are decoding's, which fine-tuning never does.
+constexpr std::int64_t kFewestTokens = 64;
+constexpr std::string_view kFitted = "llama2-7b";
+
+template <typename Keep>
+std::vector<ReferencePoint> those(const std::vector<ReferencePoint>& points, const Keep& keep) {
+  std::vector<ReferencePoint> kept;
+  std::copy_if(points.begin(), points.end(), std::back_inserter(kept), keep);
+  return kept;
+}
+
+/// |predicted − measured| / measured of the points for which `predict` says something.
+template <typename Predict>
+std::vector<double> errors_of(const std::vector<ReferencePoint>& points, const Predict& predict) {
+  std::vector<double> errors;
+  for (const ReferencePoint& point : points) {
+    if (const std::optional<double> predicted = predict(point))
+      errors.push_back(std::abs(*predicted / point.seconds - 1));
+  }
+  return errors;
+}
+
+template <typename Key, typename Predict>
+void print_by(const char* what, const std::vector<ReferencePoint>& points, const Key& key, const Predict& predict) {
+  std::map<std::int64_t, std::vector<ReferencePoint>> groups;
+  for (const ReferencePoint& point : points) groups[key(point)].push_back(point);
+  for (const auto& [value, group] : groups)
+    print_errors(fmt::format("predicted, {} {}", value, what), errors_of(group, predict));
+}
+
+void print_coefficients(const costmodel::GemmCoefficients& coefficients) {
+  fmt::print(
+      "  launch {:.3g} s, block {:.3g} s, bandwidth {:.3f}, wave rounding {:.3f}, split {:.3f}, cache {:.3f}\n  tiles",
+      coefficients.launch_seconds, coefficients.block_seconds, coefficients.bandwidth_efficiency,
+      coefficients.wave_rounding, coefficients.split_cost, coefficients.cache_bandwidth);
+  for (std::size_t i = 0; i < costmodel::kGemmTiles.size(); ++i)
+    fmt::print(" {}x{} {:.3f}", costmodel::kGemmTiles[i].rows, costmodel::kGemmTiles[i].columns,
+               coefficients.tile_efficiency[i]);
+  fmt::print("\n");
+}
+
+}  // namespace
+
+namespace {
+
+void crossvalidate_products(const costmodel::Device& device, const std::vector<ReferencePoint>& fitted,
+                            const std::vector<ReferencePoint>& held_out) {
+  std::vector<costmodel::GemmPoint> points;
+  for (const ReferencePoint& point : fitted) {
+    if (const auto gemm = costmodel::gemm_of(point)) points.push_back(*gemm);
+  }
+  const costmodel::GemmCoefficients coefficients = costmodel::fit_gemm(points, device, costmodel::DataType::bf16);
+  fmt::print("{}: linear layers fitted on {}, predicted on the other backbone\n", device.name, kFitted);
+  print_coefficients(coefficients);
+  const auto predict = [&](const ReferencePoint& point) -> std::optional<double> {
+    const auto gemm = costmodel::gemm_of(point);
+    if (!gemm) return std::nullopt;
+    return costmodel::gemm_seconds(device, costmodel::DataType::bf16, coefficients, gemm->shape);
+  };
+  print_error_header();
+  print_errors("fitted", errors_of(fitted, predict));
+  print_errors("predicted", errors_of(held_out, predict));
+  print_by(
+      "shards", held_out, [](const ReferencePoint& point) { return point.tp; }, predict);
+  print_by(
+      "tokens", held_out, [](const ReferencePoint& point) { return point.tokens; }, predict);
+}
+
+void crossvalidate_streams(const costmodel::Device& device, const std::vector<ReferencePoint>& fitted,
+                           const std::vector<ReferencePoint>& held_out) {
+  fmt::print("{}: kernels that move numbers, likewise\n", device.name);
+  for (int k = 0; k < costmodel::kStreamKindCount; ++k) {
+    const auto kind = static_cast<costmodel::StreamKind>(k);
+    std::vector<costmodel::StreamPoint> points;
+    for (const ReferencePoint& point : fitted) {
+      if (const auto stream = costmodel::stream_of(point); stream && stream->first == kind)
+        points.push_back(stream->second);
+    }
+    const costmodel::StreamCoefficients coefficients = costmodel::fit_stream(points, device);
+    const auto predict = [&](const ReferencePoint& point) -> std::optional<double> {
+      const auto stream = costmodel::stream_of(point);
+      if (!stream || stream->first != kind) return std::nullopt;
+      return costmodel::stream_seconds(device, coefficients, stream->second.bytes);
+    };
+    fmt::print("  {}: launch {:.3g} s, in cache {:.2f}, beyond {:.2f}\n", name(kind), coefficients.launch_seconds,
+               coefficients.cached, coefficients.beyond_cache);
+    print_errors("fitted", errors_of(fitted, predict));
+    print_errors("predicted", errors_of(held_out, predict));
+  }
+}
+
+}  // namespace
+
+void crossvalidate_operators(const std::filesystem::path& csv) {
+  const std::vector<ReferencePoint> all = those(
+      costmodel::read_reference_points(csv), [](const ReferencePoint& point) { return point.tokens >= kFewestTokens; });
+  std::set<std::string> gpus;
+  for (const ReferencePoint& point : all) gpus.insert(point.gpu);
+  for (const std::string& gpu : gpus) {
+    const costmodel::Device& device = costmodel::device_of(gpu);
+    const auto here = those(all, [&](const ReferencePoint& point) { return point.gpu == gpu; });
+    const auto fitted = those(here, [](const ReferencePoint& point) { return point.backbone == kFitted; });
+    const auto held_out = those(here, [](const ReferencePoint& point) { return point.backbone != kFitted; });
+    if (fitted.empty() || held_out.empty())
+      throw error("{}: {} has layers of one backbone only; give a table with llama2-7b and another", csv.string(), gpu);
+    crossvalidate_products(device, fitted, held_out);
+    crossvalidate_streams(device, fitted, held_out);
+  }
+}
+
+}  // namespace braid::cli
