@@ -9,7 +9,9 @@
 
 namespace braid::costmodel {
 
-enum class Architecture { llama, qwen2 };
+/// gpt2 is also GPT-3's shape. gpt2 and opt have layer norms, learned positions, a feed-forward layer without a gate,
+/// and biases throughout; llama and qwen2 have RMS norms, rotary positions and a gated feed-forward layer.
+enum class Architecture { llama, qwen2, gpt2, opt };
 
 /// How rotary frequencies are stretched beyond the pre-training length (Llama 3.1's rule).
 struct RopeScaling {
@@ -42,13 +44,22 @@ struct BackboneShape {
   double rope_theta = 10000.0;
   RopeScaling rope_scaling;
 
+  bool gated() const { return architecture == Architecture::llama || architecture == Architecture::qwen2; }
+  bool rotary() const { return gated(); }
+  /// Linear layers that read the second norm: gate and up, or up alone.
+  std::int64_t up_width() const { return (gated() ? 2 : 1) * intermediate; }
+
   std::int64_t query_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return kv_heads * head_dim; }
   std::int64_t qkv_width() const { return query_width() + 2 * kv_width(); }
 
-  /// Weights of one layer, the embedding, the final norm and the head (none of its own when tied).
-  std::int64_t layer_parameters() const;
-  std::int64_t embedding_parameters() const { return vocabulary * hidden; }
+  /// Weights of one layer, the embeddings of tokens and positions, the final norm and the head (none of its own when
+  /// tied).
+  std::int64_t layer_parameters() const { return linear_parameters() + vector_parameters(); }
+  std::int64_t linear_parameters() const;
+  std::int64_t vector_parameters() const;  ///< norms and biases of a layer
+  std::int64_t norm_parameters() const { return (gated() ? 1 : 2) * hidden; }
+  std::int64_t embedding_parameters() const { return (vocabulary + (rotary() ? 0 : max_position)) * hidden; }
   std::int64_t parameters() const;
 
   bool operator==(const BackboneShape&) const = default;

@@ -8,11 +8,11 @@ namespace {
 constexpr Bytes kFloat = 4;
 
 /// Low-rank products A x that the backward pass of the adapters reads, in one layer.
-std::int64_t low_rank_numbers(const BackboneShape& backbone, const MicrobatchLoad& load) {
+std::int64_t low_rank_numbers(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load) {
   std::int64_t numbers = 0;
   for (const TaskRows& task : load.tasks) {
     for (const ModuleGroup group : kModuleGroups) {
-      const OperatorShape shape = lora_shape(backbone, task.adapter, group);
+      const OperatorShape shape = lora_shape(backbone, task.adapter, group, stage.tp);
       numbers += task.tokens * shape[2] * shape[3];
     }
   }
@@ -27,15 +27,15 @@ Storage gpu_storage(DataType type) {
 }
 
 Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, const Storage& storage) {
-  const std::int64_t hidden = backbone.hidden;
-  const std::int64_t qkv = hidden * backbone.qkv_width();
-  const std::int64_t linears = qkv + backbone.query_width() * hidden + 3 * hidden * backbone.intermediate;
+  const BackboneShape shard = shard_of(backbone, stage.tp);
   const std::int64_t copies = storage.packed_twice ? 2 : 1;
-  std::int64_t numbers =
-      stage.layers * (copies * linears + 2 * hidden + (backbone.qkv_bias ? backbone.qkv_width() : 0));
-  if (stage.has_embedding) numbers += backbone.embedding_parameters();
-  if (stage.has_embedding && stage.layers > 0 && storage.packed_twice) numbers -= qkv;
-  if (stage.has_head) numbers += copies * backbone.vocabulary * hidden + hidden;
+  std::int64_t numbers = stage.layers * (copies * shard.linear_parameters() + shard.vector_parameters());
+  if (stage.has_embedding) numbers += shard.embedding_parameters();
+  if (stage.has_embedding && stage.layers > 0 && storage.packed_twice) numbers -= shard.hidden * shard.qkv_width();
+  // A tied head shares the embedding's table where both are here.
+  const bool shares_table = shard.tied_head && stage.has_embedding && !storage.packed_twice;
+  if (stage.has_head)
+    numbers += shard.norm_parameters() + (shares_table ? 0 : copies * shard.vocabulary * shard.hidden);
   return numbers * bytes_of(storage.weights);
 }
 
@@ -50,7 +50,7 @@ Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const 
                        2 * backbone.intermediate;
   // The norms' results, which adapters read, and the activation's.
   if (storage.keeps_operator_inputs) token += 2 * backbone.hidden + backbone.intermediate;
-  std::int64_t numbers = stage.layers * (load.tokens * token + low_rank_numbers(backbone, load));
+  std::int64_t numbers = stage.layers * (load.tokens * token + low_rank_numbers(backbone, stage, load));
   if (stage.has_head) numbers += load.tokens * backbone.hidden;  // the gradient that the loss sends down
   return numbers * bytes_of(storage.activations);
 }

@@ -8,8 +8,8 @@ namespace braid::costmodel {
 namespace {
 
 constexpr std::array<std::string_view, kOperatorCount> kOperatorNames = {
-    "embedding", "rms_norm",  "linear",     "lora",           "lora_dropout", "rope",
-    "attention", "swiglu",    "residual",   "head_loss",      "dispatch",     "squared_norm",
+    "embedding", "rms_norm",  "layer_norm", "linear",         "lora",      "lora_dropout", "rope",
+    "attention", "swiglu",    "gelu",       "residual",       "head_loss", "dispatch",     "squared_norm",
     "adamw",     "send_recv", "all_reduce", "reduce_scatter", "all_gather"};
 constexpr std::array<std::string_view, 3> kPassNames = {"forward", "backward", "parameters"};
 
@@ -25,15 +25,18 @@ std::size_t place(const std::array<std::string_view, N>& names, std::string_view
 class StageCalls {
  public:
   StageCalls(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load)
-      : backbone_(backbone), stage_(stage), load_(load) {}
+      : whole_(backbone), shard_(shard_of(backbone, stage.tp)), stage_(stage), load_(load) {}
 
   std::vector<OperatorCall> forward() {
-    if (stage_.has_embedding)
-      add(Operator::embedding, Pass::forward, {backbone_.vocabulary, backbone_.hidden}, load_.tokens, 1);
+    if (stage_.has_embedding) {
+      add(Operator::embedding, Pass::forward, {shard_.vocabulary, whole_.hidden}, load_.tokens, 1);
+      // The learned position is added like another table's row.
+      if (!whole_.rotary()) add(Operator::residual, Pass::forward, {whole_.hidden}, load_.tokens, 1);
+    }
     const auto layers = static_cast<double>(stage_.layers);
     if (stage_.layers > 0) forward_layers(layers);
     if (stage_.has_head && load_.scored > 0) {
-      add(Operator::head_loss, Pass::forward, {backbone_.hidden, backbone_.vocabulary}, load_.scored, 1);
+      add(Operator::head_loss, Pass::forward, {whole_.hidden, shard_.vocabulary}, load_.scored, 1);
     }
     add(Operator::dispatch, Pass::forward, {}, load_.tokens, 1);
     return std::move(calls_);
@@ -57,7 +60,7 @@ class StageCalls {
 
   void add_lora(Pass pass, ModuleGroup group, double count) {
     for (const TaskRows& task : load_.tasks) {
-      const OperatorShape shape = lora_shape(backbone_, task.adapter, group);
+      const OperatorShape shape = lora_shape(whole_, task.adapter, group, stage_.tp);
       if (shape[3] == 0) continue;
       add(task.adapter.dropout > 0 ? Operator::lora_dropout : Operator::lora, pass, shape, task.tokens, count);
     }
@@ -65,7 +68,7 @@ class StageCalls {
 
   bool any_lora(ModuleGroup group) const {
     for (const TaskRows& task : load_.tasks) {
-      if (task.tokens > 0 && lora_shape(backbone_, task.adapter, group)[3] > 0) return true;
+      if (task.tokens > 0 && lora_shape(whole_, task.adapter, group)[3] > 0) return true;
     }
     return false;
   }
@@ -78,7 +81,7 @@ class StageCalls {
       if (times <= 0) continue;
       calls_.push_back({Operator::attention,
                         pass,
-                        {backbone_.heads, backbone_.kv_heads, backbone_.head_dim},
+                        {shard_.heads, shard_.kv_heads, shard_.head_dim},
                         context - prefix,
                         context,
                         prefix,
@@ -86,58 +89,74 @@ class StageCalls {
     }
   }
 
-  void add_per_token(Operator op, Pass pass, OperatorShape shape, double count) {
-    add(op, pass, shape, load_.tokens, count);
+  /// Between the linear layers every rank works on all tokens, or with sequence parallelism on its share of them.
+  void add_between(Operator op, Pass pass, double count) {
+    const std::int64_t tokens = stage_.sequence_parallel ? (load_.tokens + stage_.tp - 1) / stage_.tp : load_.tokens;
+    add(op, pass, {whole_.hidden}, tokens, count);
+  }
+  void add_norm(Pass pass, double count) {
+    add_between(whole_.gated() ? Operator::rms_norm : Operator::layer_norm, pass, count);
+  }
+  void add_rope(Pass pass, double count) {
+    if (whole_.rotary())
+      add(Operator::rope, pass, {shard_.heads + shard_.kv_heads, shard_.head_dim}, load_.tokens, count);
+  }
+  void add_activation(Pass pass, double count) {
+    add(whole_.gated() ? Operator::swiglu : Operator::gelu, pass, {shard_.intermediate}, load_.tokens, count);
   }
 
   void forward_layers(double layers) {
-    const std::int64_t hidden = backbone_.hidden;
-    add_per_token(Operator::rms_norm, Pass::forward, {hidden}, 2 * layers);
-    add_linear(Pass::forward, hidden, backbone_.qkv_width(), layers);
+    const std::int64_t hidden = whole_.hidden;
+    add_norm(Pass::forward, 2 * layers);
+    add_linear(Pass::forward, hidden, shard_.qkv_width(), layers);
     add_lora(Pass::forward, ModuleGroup::qkv, layers);
-    add_per_token(Operator::rope, Pass::forward, {backbone_.heads + backbone_.kv_heads, backbone_.head_dim}, layers);
+    add_rope(Pass::forward, layers);
     add_attention(Pass::forward, layers);
-    add_linear(Pass::forward, backbone_.query_width(), hidden, layers);
+    add_linear(Pass::forward, shard_.query_width(), hidden, layers);
     add_lora(Pass::forward, ModuleGroup::o, layers);
-    add_per_token(Operator::residual, Pass::forward, {hidden}, 2 * layers);
-    add_linear(Pass::forward, hidden, 2 * backbone_.intermediate, layers);
+    add_between(Operator::residual, Pass::forward, 2 * layers);
+    add_linear(Pass::forward, hidden, shard_.up_width(), layers);
     add_lora(Pass::forward, ModuleGroup::gate_up, layers);
-    add_per_token(Operator::swiglu, Pass::forward, {backbone_.intermediate}, layers);
-    add_linear(Pass::forward, backbone_.intermediate, hidden, layers);
+    add_activation(Pass::forward, layers);
+    add_linear(Pass::forward, shard_.intermediate, hidden, layers);
     add_lora(Pass::forward, ModuleGroup::down, layers);
   }
 
   /// What an adapter needs of its input is computed again rather than kept.
   void backward_layers(double inner, double bottom) {
     const double layers = inner + bottom;
-    const std::int64_t hidden = backbone_.hidden;
-    if (any_lora(ModuleGroup::down)) add_per_token(Operator::swiglu, Pass::forward, {backbone_.intermediate}, layers);
-    add_linear(Pass::backward, backbone_.intermediate, hidden, layers);
+    const std::int64_t hidden = whole_.hidden;
+    if (any_lora(ModuleGroup::down)) add_activation(Pass::forward, layers);
+    add_linear(Pass::backward, shard_.intermediate, hidden, layers);
     add_lora(Pass::backward, ModuleGroup::down, layers);
-    add_per_token(Operator::swiglu, Pass::backward, {backbone_.intermediate}, layers);
-    if (any_lora(ModuleGroup::gate_up)) add_per_token(Operator::rms_norm, Pass::forward, {hidden}, layers);
-    add_linear(Pass::backward, hidden, 2 * backbone_.intermediate, layers);
+    add_activation(Pass::backward, layers);
+    if (any_lora(ModuleGroup::gate_up)) add_norm(Pass::forward, layers);
+    add_linear(Pass::backward, hidden, shard_.up_width(), layers);
     add_lora(Pass::backward, ModuleGroup::gate_up, layers);
-    add_per_token(Operator::rms_norm, Pass::backward, {hidden}, layers);
-    add_linear(Pass::backward, backbone_.query_width(), hidden, layers);
+    add_norm(Pass::backward, layers);
+    add_linear(Pass::backward, shard_.query_width(), hidden, layers);
     add_lora(Pass::backward, ModuleGroup::o, layers);
     const bool attention_below = any_lora(ModuleGroup::qkv);
     const double through_attention = inner + (attention_below ? bottom : 0);
     add_attention(Pass::backward, through_attention);
-    add_per_token(Operator::rope, Pass::backward, {backbone_.heads + backbone_.kv_heads, backbone_.head_dim},
-                  through_attention);
-    if (attention_below) add_per_token(Operator::rms_norm, Pass::forward, {hidden}, layers);
-    add_linear(Pass::backward, hidden, backbone_.qkv_width(), inner);
+    add_rope(Pass::backward, through_attention);
+    if (attention_below) add_norm(Pass::forward, layers);
+    add_linear(Pass::backward, hidden, shard_.qkv_width(), inner);
     add_lora(Pass::backward, ModuleGroup::qkv, inner);
     add_lora(Pass::parameters, ModuleGroup::qkv, bottom);
-    add_per_token(Operator::rms_norm, Pass::backward, {hidden}, inner);
+    add_norm(Pass::backward, inner);
   }
 
-  const BackboneShape& backbone_;
+  const BackboneShape& whole_;
+  const BackboneShape shard_;
   const StageShape& stage_;
   const MicrobatchLoad& load_;
   std::vector<OperatorCall> calls_;
 };
+
+std::int64_t shares(std::int64_t whole, std::int64_t parts) {
+  return (whole + parts - 1) / parts;
+}
 
 }  // namespace
 
@@ -171,12 +190,25 @@ std::vector<Module> modules_of(ModuleGroup group) {
   return {Module::down};
 }
 
-OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group) {
+BackboneShape shard_of(const BackboneShape& backbone, std::int64_t tp) {
+  if (tp <= 1) return backbone;
+  BackboneShape shard = backbone;
+  shard.heads = shares(backbone.heads, tp);
+  shard.kv_heads = shares(backbone.kv_heads, tp);
+  shard.intermediate = shares(backbone.intermediate, tp);
+  shard.vocabulary = shares(backbone.vocabulary, tp);
+  return shard;
+}
+
+OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group,
+                         std::int64_t tp) {
+  const bool splits_rows = group == ModuleGroup::o || group == ModuleGroup::down;
   OperatorShape shape{0, 0, adapter.rank, 0};
   for (const Module module : modules_of(group)) {
-    shape[0] = module_shape(backbone, module).in;
+    const ModuleShape whole = module_shape(backbone, module);
+    shape[0] = splits_rows ? shares(whole.in, tp) : whole.in;
     if (!adapter.has(module)) continue;
-    shape[1] += module_shape(backbone, module).out;
+    shape[1] += splits_rows ? whole.out : shares(whole.out, tp);
     ++shape[3];
   }
   return shape;
@@ -186,6 +218,33 @@ std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const S
                                           const MicrobatchLoad& load, Pass pass) {
   StageCalls calls(backbone, stage, load);
   return pass == Pass::forward ? calls.forward() : calls.backward();
+}
+
+std::vector<OperatorCall> stage_collectives(const BackboneShape& backbone, const StageShape& stage,
+                                            const MicrobatchLoad& load, Pass pass, Bytes number_bytes) {
+  std::vector<OperatorCall> calls;
+  if (stage.tp <= 1 || load.tokens <= 0) return calls;
+  const auto sum_up = [&](std::int64_t rows, std::int64_t numbers, double count) {
+    const std::int64_t bytes = rows * numbers * number_bytes;
+    if (bytes <= 0 || count <= 0) return;
+    const OperatorShape shape{stage.tp};
+    if (stage.sequence_parallel) {
+      calls.push_back({Operator::reduce_scatter, Pass::forward, shape, bytes, 0, 0, count});
+      calls.push_back({Operator::all_gather, Pass::forward, shape, bytes, 0, 0, count});
+    } else {
+      calls.push_back({Operator::all_reduce, Pass::forward, shape, bytes, 0, 0, count});
+    }
+  };
+  const auto layers = static_cast<double>(stage.layers);
+  sum_up(load.tokens, backbone.hidden, 2 * layers);
+  if (pass == Pass::forward && stage.has_embedding) sum_up(load.tokens, backbone.hidden, 1);
+  if (pass == Pass::forward && stage.has_head) {
+    // A maximum, a sum and the label's logit a row, in f32; then the gradient of the hidden state.
+    const std::int64_t bytes = 3 * 4 * load.scored;
+    if (bytes > 0) calls.push_back({Operator::all_reduce, Pass::forward, {stage.tp}, bytes, 0, 0, 1});
+    sum_up(load.scored, backbone.hidden, 1);
+  }
+  return calls;
 }
 
 double backbone_flops(const std::vector<OperatorCall>& calls) {

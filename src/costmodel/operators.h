@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "costmodel/adapter.h"
 #include "costmodel/backbone.h"
 
@@ -15,12 +16,14 @@ namespace braid::costmodel {
 enum class Operator {
   embedding,     ///< shape {V, H}
   rms_norm,      ///< {H}
+  layer_norm,    ///< {H}
   linear,        ///< {in, out}, frozen
   lora,          ///< {in, sum of out, rank, modules}: the modules of one input, dropout 0
   lora_dropout,  ///< the same with dropout, masks included
   rope,          ///< {heads + kv_heads, D}
   attention,     ///< {heads, kv_heads, D}; context is each sequence's length
   swiglu,        ///< {F}
+  gelu,          ///< {F}; also ReLU: one input, one result
   residual,      ///< {H}
   head_loss,  ///< {H, V}: final norm, head, cross-entropy and the gradient back to the hidden state; rows with a loss
   dispatch,   ///< {}: what one Forward or Backward costs beside its operators
@@ -31,7 +34,7 @@ enum class Operator {
   reduce_scatter,  ///< likewise: bytes before
   all_gather       ///< likewise: bytes after
 };
-inline constexpr int kOperatorCount = 17;
+inline constexpr int kOperatorCount = 19;
 
 /// Operators that ranks do together.
 constexpr bool is_collective(Operator op) {
@@ -69,8 +72,11 @@ inline constexpr std::array<ModuleGroup, 4> kModuleGroups = {ModuleGroup::qkv, M
                                                              ModuleGroup::down};
 std::vector<Module> modules_of(ModuleGroup group);
 
-/// {in, sum of out, rank, modules} of the group's targets; modules is 0 when there are none.
-OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group);
+/// {in, sum of out, rank, modules} of the group's targets on one of `tp` shards; modules is 0 when there are none.
+/// Where the frozen layer's columns are split (qkv, gate_up) so are B's; where its rows are (o, down) so are A's, and
+/// the partial sums of both meet in one all-reduce.
+OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group,
+                         std::int64_t tp = 1);
 
 /// A run of a microbatch's rows that belongs to one task.
 struct TaskRows {
@@ -92,17 +98,31 @@ struct MicrobatchLoad {
   std::vector<TaskRows> tasks;
 };
 
-/// The part of a backbone that one rank holds.
+/// The part of a backbone that one rank holds: one of `tp` shards of some layers.
 struct StageShape {
   std::int64_t layers = 0;
   bool has_embedding = false;
   bool has_head = false;
+  std::int64_t tp = 1;
+  /// Norms and residuals work on a tp-th of the tokens (Korthikanti et al. 2022); all-reduces become reduce-scatters
+  /// and all-gathers.
+  bool sequence_parallel = false;
 };
+
+/// The shape of the backbone that one of `tp` shards computes: heads, feed-forward columns and vocabulary divided,
+/// rounded up; key/value heads kept where there are fewer than shards.
+BackboneShape shard_of(const BackboneShape& backbone, std::int64_t tp);
 
 /// The work of one Forward or Backward (`pass` forward or backward) of a stage. The executor does just this work; a
 /// test holds its record against this list.
 std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const StageShape& stage,
                                           const MicrobatchLoad& load, Pass pass);
+
+/// The collectives of one Forward or Backward of a stage's tensor-parallel ranks, with numbers of `number_bytes` bytes:
+/// none for tp = 1. Each layer's two partial sums meet forward, the gradients of its two inputs backward (Shoeybi et
+/// al. 2019); the embedding's rows and the head's maxima, sums and gradient on their stages.
+std::vector<OperatorCall> stage_collectives(const BackboneShape& backbone, const StageShape& stage,
+                                            const MicrobatchLoad& load, Pass pass, Bytes number_bytes);
 
 /// Multiply-add FLOPs (2 a multiply-add) of the frozen linear layers and of attention, causal halves skipped; adapters
 /// are not counted.

@@ -116,6 +116,7 @@ double Roofline::seconds(const OperatorCall& call) const {
     case Operator::embedding:
       return stream(StreamKind::gather, call.tokens, 2 * call.shape[1]);
     case Operator::rms_norm:
+    case Operator::layer_norm:
       return stream(StreamKind::norm, call.tokens, (forward ? 2 : 3) * call.shape[0]);
     case Operator::linear:
       return forward ? gemm(call.tokens, call.shape[0], call.shape[1])
@@ -129,6 +130,8 @@ double Roofline::seconds(const OperatorCall& call) const {
       return attention(call);
     case Operator::swiglu:
       return stream(StreamKind::activation, call.tokens, (forward ? 3 : 5) * call.shape[0]);
+    case Operator::gelu:
+      return stream(StreamKind::activation, call.tokens, (forward ? 2 : 3) * call.shape[0]);
     case Operator::residual:
       return stream(StreamKind::add, call.tokens, 3 * call.shape[0]);
     case Operator::head_loss:

@@ -303,6 +303,7 @@ class Measuring {
 }  // namespace
 
 Profile measure_profile(const MeasureRequest& request, Communicator& communicator) {
+  check_family(request.backbone);
   return Measuring(request, communicator).run();
 }
 

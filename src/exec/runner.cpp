@@ -322,6 +322,7 @@ class Runner::Execution {
 
 Runner::Runner(const RunInput& input, Communicator& communicator) : input_(input), communicator_(communicator) {
   check_can_execute(input.fixed, communicator);
+  check_family(input.workload.backbone);
   stage_ = communicator.rank();
   layers_ = input.fixed.deployment[0].layers[static_cast<std::size_t>(stage_)];
   const SafetensorsFolder tensors = SafetensorsFolder::open(input.workload.backbone_folder);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.h"
 #include "costmodel/memory.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/embedding.h"
@@ -14,6 +15,14 @@ using costmodel::Operator;
 using costmodel::Pass;
 using kernels::ConstMatrix;
 using kernels::Matrix;
+
+void check_family(const costmodel::BackboneShape& backbone) {
+  if (!backbone.gated())
+    throw error(
+        "the layers of '{}' have no kernels in this build, which executes Llama and Qwen2.5; plan and simulate it "
+        "with gpu: a40 or another GPU's name",
+        backbone.name);
+}
 
 StageModel::StageModel(const costmodel::BackboneShape& backbone, planner::LayerRange layers, StageWeights weights,
                        BufferPool& pool, Probe& probe)

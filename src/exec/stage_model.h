@@ -11,6 +11,9 @@ struct TaskLoss {
   double sum = 0;  ///< already divided by the supervised tokens of the task's global batch
 };
 
+/// Throws Error for a family of backbones that this build has no kernels for.
+void check_family(const costmodel::BackboneShape& backbone);
+
 /// One stage of the backbone with what its microbatches have under way. Not for concurrent use.
 class StageModel {
  public:

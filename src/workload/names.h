@@ -24,7 +24,9 @@ inline constexpr Name<LengthDistribution::Kind> kDistributions[] = {{"lognormal"
                                                                     {"uniform", LengthDistribution::Kind::uniform}};
 inline constexpr Name<ChatLayout> kChatLayouts[] = {{"chatml", ChatLayout::chatml}, {"llama3", ChatLayout::llama3}};
 inline constexpr Name<costmodel::Architecture> kArchitectures[] = {{"llama", costmodel::Architecture::llama},
-                                                                   {"qwen2", costmodel::Architecture::qwen2}};
+                                                                   {"qwen2", costmodel::Architecture::qwen2},
+                                                                   {"gpt2", costmodel::Architecture::gpt2},
+                                                                   {"opt", costmodel::Architecture::opt}};
 
 template <typename Enum, std::size_t count>
 std::string name_of(Enum value, const Name<Enum> (&names)[count]) {

@@ -78,7 +78,7 @@ void read_dataset(const Node& node, const TaskContext& context, Task& task) {
   }
 }
 
-std::array<bool, costmodel::kModuleCount> read_targets(const Node& adapter) {
+std::array<bool, costmodel::kModuleCount> read_targets(const Node& adapter, const TaskContext& context) {
   using costmodel::Module;
   std::array<bool, costmodel::kModuleCount> targets{};
   const Node* list = adapter.find("target_modules");
@@ -96,6 +96,8 @@ std::array<bool, costmodel::kModuleCount> read_targets(const Node& adapter) {
       for (const Module module : costmodel::kModules) names.push_back(costmodel::module_name(module));
       throw item.error(fmt::format("unknown module '{}'", name), fmt::format("valid: {}", fmt::join(names, ", ")));
     }
+    if (*found == Module::gate && !context.gated)
+      throw item.error("this backbone has no gate_proj", "name its first linear layer up_proj, its second down_proj");
     bool& target = targets[static_cast<std::size_t>(*found)];
     if (target) throw item.error(fmt::format("module '{}' is given twice", name), "keep one");
     target = true;
@@ -121,7 +123,7 @@ void read_adapter(const Node& node, const TaskContext& context, Task& task) {
   task.adapter.alpha = positive(node, "alpha", node.number_or("alpha", 2.0 * static_cast<double>(task.adapter.rank)));
   task.adapter.dropout = fraction_or(node, "dropout", 0.0);
   task.adapter.rank_stabilized = node.bool_or("rslora", false);
-  task.adapter.targets = read_targets(node);
+  task.adapter.targets = read_targets(node, context);
 
   const std::string init_from = node.string_or("init_from", "");
   if (init_from.empty()) return;

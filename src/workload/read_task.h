@@ -11,6 +11,7 @@ namespace braid::workload {
 struct TaskContext {
   std::filesystem::path folder;  ///< relative paths count from here
   std::int64_t max_position = 0;
+  bool gated = true;  ///< the backbone's feed-forward layers have gate_proj
   bool files_must_exist = true;
 };
 

@@ -53,8 +53,10 @@ Workload read_workload(const std::filesystem::path& file) {
   const std::filesystem::path folder = workload.file.parent_path();
   read_reference(root.at("backbone"), folder, workload);
   workload.reproducible = root.bool_or("reproducible", false);
-  workload.tasks = read_tasks(
-      root.at("tasks"), {.folder = folder, .max_position = workload.backbone.max_position, .files_must_exist = true});
+  workload.tasks = read_tasks(root.at("tasks"), {.folder = folder,
+                                                 .max_position = workload.backbone.max_position,
+                                                 .gated = workload.backbone.gated(),
+                                                 .files_must_exist = true});
   return workload;
 }
 
@@ -66,8 +68,10 @@ Workload workload_from(const Node& node) {
   workload.backbone_folder = node.string_at("backbone_folder");
   workload.backbone = backbone_from(node.at("backbone_shape"));
   workload.reproducible = node.bool_or("reproducible", false);
-  workload.tasks = read_tasks(
-      node.at("tasks"), {.folder = {}, .max_position = workload.backbone.max_position, .files_must_exist = false});
+  workload.tasks = read_tasks(node.at("tasks"), {.folder = {},
+                                                 .max_position = workload.backbone.max_position,
+                                                 .gated = workload.backbone.gated(),
+                                                 .files_must_exist = false});
   return workload;
 }
 

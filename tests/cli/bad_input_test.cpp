@@ -34,11 +34,22 @@ TEST_F(BadInput, ABadWorkloadKeyOrValueIsNamedWithItsLine) {
 }
 
 TEST_F(BadInput, AnUnsupportedArchitectureIsNamed) {
-  write_text(folder / "gpt/config.json", "{\n \"model_type\": \"gpt2\"\n}\n");
+  write_text(folder / "gpt/config.json", "{\n \"model_type\": \"gptj\"\n}\n");
   std::string text = workload();
   text.replace(text.find("/"), text.find("\n") - text.find("/"), path("gpt"));
   write_text(folder / "workload.yaml", text);
-  expect_bad_input("plan " + planning(), "config.json:2: model_type 'gpt2' is not supported; supported: llama, qwen2");
+  expect_bad_input("plan " + planning(), "config.json:2: model_type 'gptj' is not supported; supported: llama, qwen2");
+}
+
+TEST_F(BadInput, AFamilyWithoutKernelsIsRefusedWhereItWouldRun) {
+  write_text(folder / "gpt/config.json",
+             R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 300})");
+  std::string text = workload();
+  text.replace(text.find("/"), text.find("\n") - text.find("/"), path("gpt"));
+  write_text(folder / "workload.yaml", text);
+  expect_bad_input("profile --workload " + path("workload.yaml") + " --out " + path("p.json") + " --ranks 1",
+                   "have no kernels in this build, which executes Llama and Qwen2.5");
+  EXPECT_FALSE(std::filesystem::exists(folder / "p.json"));
 }
 
 TEST_F(BadInput, ABrokenSafetensorsFileIsNamed) {
@@ -214,7 +225,8 @@ TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
   expect_bad_input("profile --analytic h100 --dtype f12 --out " + path("p.json"), "unknown data type 'f12'", "p.json");
   expect_bad_input("profile --analytic h100", "--out is missing");
   expect_bad_input("profile --check " + path("profile.json"), "--check takes two profiles, not 1");
-  expect_bad_input("profile --crossvalidate " + path("data0.jsonl"), "data0.jsonl:1: this is no table of measurements that is known");
+  expect_bad_input("profile --crossvalidate " + path("data0.jsonl"),
+                   "data0.jsonl:1: this is no table of measurements that is known");
 }
 
 }  // namespace

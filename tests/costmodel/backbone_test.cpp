@@ -181,5 +181,43 @@ TEST(Backbone, BuiltInShapesHaveThePublishedParameters) {
   expect_error([] { builtin_backbone("llama9"); }, "unknown backbone 'llama9'; known: ", "llama2-7b", "qwen2.5-32b");
 }
 
+BackboneShape read_text(const std::string& text) {
+  const TestFolder folder;
+  folder.write("config.json", text);
+  return read_backbone(folder.path());
+}
+
+TEST(Backbone, ReadsGpt2AndOptWithTheirOwnNames) {
+  const BackboneShape gpt2 = read_text(
+      R"({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257, "n_positions": 1024})");
+  EXPECT_EQ(gpt2.architecture, Architecture::gpt2);
+  EXPECT_EQ(gpt2.intermediate, 3072);
+  EXPECT_TRUE(gpt2.tied_head);
+  // The published count of GPT-2 small.
+  EXPECT_EQ(gpt2.parameters(), 124439808);
+  const BackboneShape opt = read_text(
+      R"({"model_type": "opt", "num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "ffn_dim": 3072,
+          "vocab_size": 50272, "max_position_embeddings": 2048, "word_embed_proj_dim": 768})");
+  // OPT-125M has two more rows of positions than it can use.
+  EXPECT_EQ(opt.parameters() + 2 * 768, 125239296);
+  expect_error(
+      [] {
+        read_text(R"({"model_type": "opt", "num_hidden_layers": 24, "hidden_size": 1024, "num_attention_heads": 16,
+                  "vocab_size": 50272, "word_embed_proj_dim": 512})");
+      },
+      "'word_embed_proj_dim' is not supported here");
+}
+
+TEST(Backbone, BuiltinsHaveTheirPublishedSizes) {
+  const std::map<std::string, double> billions = {
+      {"llama2-7b", 6.738},      {"llama2-13b", 13.016},   {"llama2-70b", 68.977},
+      {"llama3.1-8b", 8.030},    {"llama3.1-70b", 70.554}, {"qwen2.5-32b", 32.764},
+      {"tinyllama-1.1b", 1.100}, {"gpt3-2.7b", 2.65},      {"opt-30b", 29.97}};
+  for (const std::string& name : builtin_backbone_names()) {
+    ASSERT_TRUE(billions.contains(name)) << name;
+    EXPECT_NEAR(static_cast<double>(builtin_backbone(name).parameters()) / 1e9 / billions.at(name), 1, 0.002) << name;
+  }
+}
+
 }  // namespace
 }  // namespace braid::costmodel

@@ -209,5 +209,71 @@ TEST(Operators, ChunksOfASequenceHaveItsFlops) {
   }
 }
 
+TEST(Operators, ShardsDivideTheProductsAndKeepWhatLiesBetween) {
+  const BackboneShape backbone = builtin_backbone("llama2-70b");
+  const MicrobatchLoad load = load_of(adapter_on_all(16), {512, 256});
+  for (const Pass pass : kPasses) {
+    const std::vector<OperatorCall> whole = stage_operators(backbone, {4, false, false}, load, pass);
+    for (const std::int64_t tp : {2, 4, 8}) {
+      const std::vector<OperatorCall> shard = stage_operators(backbone, {4, false, false, tp}, load, pass);
+      ASSERT_EQ(shard.size(), whole.size());
+      EXPECT_DOUBLE_EQ(backbone_flops(shard) * static_cast<double>(tp), backbone_flops(whole));
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        EXPECT_EQ(shard[i].op, whole[i].op);
+        EXPECT_EQ(shard[i].tokens, whole[i].tokens);
+        if (whole[i].op == Operator::rms_norm || whole[i].op == Operator::residual) {
+          EXPECT_EQ(shard[i].shape, whole[i].shape);
+        }
+        if (is_lora(whole[i].op)) {
+          EXPECT_EQ(shard[i].shape[0] * shard[i].shape[1] * tp, whole[i].shape[0] * whole[i].shape[1]);
+        }
+      }
+      const auto split = stage_operators(backbone, {4, false, false, tp, true}, load, pass);
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        const bool between = whole[i].op == Operator::rms_norm || whole[i].op == Operator::residual;
+        EXPECT_EQ(split[i].tokens, between ? whole[i].tokens / tp : whole[i].tokens);
+      }
+    }
+  }
+}
+
+TEST(Operators, ShardsOfALayerMeetTwiceInEachPass) {
+  const BackboneShape backbone = small_backbone();
+  const MicrobatchLoad load = load_of(adapter_on_all(4), {40});
+  EXPECT_TRUE(stage_collectives(backbone, {6, true, true}, load, Pass::forward, 2).empty());
+  for (const Pass pass : kPasses) {
+    const auto calls = stage_collectives(backbone, {6, false, false, 2}, load, pass, 2);
+    ASSERT_EQ(calls.size(), 1U);
+    EXPECT_EQ(calls[0].op, Operator::all_reduce);
+    EXPECT_EQ(calls[0].shape, OperatorShape{2});
+    EXPECT_EQ(calls[0].count, 12);
+    EXPECT_EQ(calls[0].tokens, 40 * backbone.hidden * 2);
+    const auto split = stage_collectives(backbone, {6, false, false, 2, true}, load, pass, 2);
+    ASSERT_EQ(split.size(), 2U);
+    EXPECT_EQ(split[0].op, Operator::reduce_scatter);
+    EXPECT_EQ(split[1].op, Operator::all_gather);
+    EXPECT_EQ(split[0].tokens, calls[0].tokens);
+  }
+  EXPECT_EQ(times(stage_collectives(backbone, {6, true, true, 2}, load, Pass::forward, 2), Operator::all_reduce), 15);
+}
+
+TEST(Operators, AFamilyWithoutGateAndRotationHasLayerNormsAndOneInputToItsActivation) {
+  for (const char* name : {"gpt3-2.7b", "opt-30b"}) {
+    const BackboneShape backbone = builtin_backbone(name);
+    const MicrobatchLoad load = load_of(adapter(8, {Module::q, Module::up, Module::down}), {64});
+    for (const Pass pass : kPasses) {
+      const auto calls = stage_operators(backbone, {2, true, true}, load, pass);
+      EXPECT_EQ(times(calls, Operator::rms_norm) + times(calls, Operator::rope) + times(calls, Operator::swiglu), 0);
+      EXPECT_GT(times(calls, Operator::layer_norm), 0);
+      EXPECT_GT(times(calls, Operator::gelu), 0);
+    }
+    // 12 H² a layer a token, twice for a multiply-add; the rest is attention.
+    const double linears = 2.0 * 12 * static_cast<double>(backbone.hidden * backbone.hidden) * 64;
+    auto calls = stage_operators(backbone, {1, false, false}, load, Pass::forward);
+    std::erase_if(calls, [](const OperatorCall& call) { return call.op == Operator::attention; });
+    EXPECT_DOUBLE_EQ(backbone_flops(calls), linears);
+  }
+}
+
 }  // namespace
 }  // namespace braid::costmodel
