@@ -17,6 +17,7 @@
 #include "cli/profiles.h"
 #include "cli/session.h"
 #include "costmodel/derive.h"
+#include "costmodel/paper_facts.h"
 
 namespace braid::cli {
 namespace {
@@ -105,6 +106,14 @@ void check(const std::vector<std::string>& files) {
   if (unanswered > 0) fmt::print("{} entries of {} have no answer in {}\n", unanswered, files[0], files[1]);
 }
 
+void print_paper_facts() {
+  fmt::print("{:20} {:48} {:>8} {:>8} {:>8}\n", "paper", "", "paper", "ours", "ratio");
+  for (const costmodel::PaperFact& fact : costmodel::paper_facts()) {
+    fmt::print("{:20} {:48} {:>7.2f}{} {:>7.2f}{} {:>7.2f}\n", fact.source, fact.what, fact.paper, fact.unit, fact.ours,
+               fact.unit, fact.ours / fact.paper);
+  }
+}
+
 }  // namespace
 
 int run_profile(const std::vector<std::string>& words) {
@@ -125,11 +134,18 @@ int run_profile(const std::vector<std::string>& words) {
   line.add().add_options()("crossvalidate", boost::program_options::value(&reference),
                            "a table of layer times measured elsewhere (gpu,model,tp,tokens,op,median_ms): fit the "
                            "analytic model on one backbone, predict the other");
+  bool facts = false;
+  line.add().add_options()("papers", boost::program_options::bool_switch(&facts),
+                           "print what the papers report of operators and memory beside what the analytic model says");
   line.add_out("profile file; left out: where plans look for it");
   line.add_threads();
   if (!line.parse(words)) return kSuccess;
   if (!checked.empty()) {
     check(checked);
+    return kSuccess;
+  }
+  if (facts) {
+    print_paper_facts();
     return kSuccess;
   }
   if (!gpu.empty()) {

@@ -62,16 +62,33 @@ CostModel::CostModel(Profile profile) : profile_(std::move(profile)) {
 Estimate CostModel::estimate(std::span<const OperatorCall> calls) const {
   Estimate total;
   double host = 0, device = 0;  // of what the roofline answers
-  for (const OperatorCall& call : calls) {
-    const Estimate one = estimate(call);
+  for (std::size_t first = 0; first < calls.size();) {
+    std::size_t last = first + 1;
+    while (last < calls.size() && calls[last].beside) ++last;
+    const Estimate one = last == first + 1 ? estimate(calls[first]) : side_by_side(calls.subspan(first, last - first));
     total += one;
-    if (!is_derived(call)) continue;
-    host += call.count * roofline_->host_seconds(call);
-    device += one.seconds;
+    if (is_derived(calls[first])) {
+      host += calls[first].count * roofline_->launches(calls[first]) * profile_.launch_seconds;
+      device += one.seconds;
+    }
+    first = last;
   }
   const double waited = std::max(0.0, host - device);
   total += {waited, waited};
   return total;
+}
+
+/// MuxTune Eq. 3: the sum of utilization times latency, yet no less than the longest.
+Estimate CostModel::side_by_side(std::span<const OperatorCall> calls) const {
+  Estimate weighted, longest;
+  for (const OperatorCall& call : calls) {
+    const Estimate alone = estimate(call);
+    // What was measured says nothing of its utilization: it is taken to be full.
+    const double share = is_derived(call) ? roofline_->utilization(call) : 1;
+    weighted += {share * alone.seconds, share * alone.extrapolated_seconds};
+    if (alone.seconds > longest.seconds) longest = alone;
+  }
+  return weighted.seconds > longest.seconds ? weighted : longest;
 }
 
 namespace {

@@ -36,7 +36,9 @@ class CostModel {
 
   const Profile& profile() const { return profile_; }
   Estimate estimate(const OperatorCall& call) const;
-  /// Of one Forward or Backward: the sum, and the time that the host keeps the GPU waiting.
+  /// Of one Forward or Backward: the sum, with adapters beside one another by MuxTune's Eq. 3, and the time that the
+  /// host keeps the GPU waiting: it starts kernels ahead of the GPU, at a cost for each, so that small work is bound by
+  /// it.
   Estimate estimate(std::span<const OperatorCall> calls) const;
 
   /// The shape of a collective of these ranks: how many, and over how many nodes.
@@ -54,6 +56,7 @@ class CostModel {
   /// True for what has no entry and is answered by the roofline.
   bool is_derived(const OperatorCall& call) const;
   double derived_seconds(const OperatorCall& call) const;
+  Estimate side_by_side(std::span<const OperatorCall> calls) const;
   Estimate adapter_between_ranks(const OperatorCall& call) const;
   Estimate attention(const OperatorCall& call) const;
   std::string known_shapes(Operator op) const;

@@ -23,6 +23,11 @@ constexpr Bytes bytes_of(DataType type) {
   return 1;
 }
 
+/// What activations are beside weights of this type: int8 weights are multiplied in 16 bits.
+constexpr DataType activation_type(DataType weights) {
+  return weights == DataType::int8 ? DataType::bf16 : weights;
+}
+
 std::string_view name(DataType type);
 /// Throws Error that lists what is known.
 DataType data_type_of(std::string_view name);

@@ -23,7 +23,7 @@ std::int64_t low_rank_numbers(const BackboneShape& backbone, const StageShape& s
 
 Storage gpu_storage(DataType type) {
   constexpr Bytes kContext = 400'000'000;
-  return {type, type == DataType::int8 ? DataType::bf16 : type, false, true, kContext};
+  return {type, activation_type(type), false, true, kContext};
 }
 
 Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, const Storage& storage) {

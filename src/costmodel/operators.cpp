@@ -1,6 +1,9 @@
 #include "costmodel/operators.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 
@@ -8,9 +11,9 @@ namespace braid::costmodel {
 namespace {
 
 constexpr std::array<std::string_view, kOperatorCount> kOperatorNames = {
-    "embedding", "rms_norm",  "layer_norm", "linear",         "lora",      "lora_dropout", "rope",
-    "attention", "swiglu",    "gelu",       "residual",       "head_loss", "dispatch",     "squared_norm",
-    "adamw",     "send_recv", "all_reduce", "reduce_scatter", "all_gather"};
+    "embedding",      "rms_norm",     "layer_norm", "linear",    "lora",       "lora_dropout",   "fused_lora",
+    "split_gradient", "rope",         "attention",  "swiglu",    "gelu",       "residual",       "head_loss",
+    "dispatch",       "squared_norm", "adamw",      "send_recv", "all_reduce", "reduce_scatter", "all_gather"};
 constexpr std::array<std::string_view, 3> kPassNames = {"forward", "backward", "parameters"};
 
 template <std::size_t N>
@@ -19,6 +22,10 @@ std::size_t place(const std::array<std::string_view, N>& names, std::string_view
     if (names[i] == name) return i;
   }
   throw error("unknown {} '{}'; known: {}", what, name, fmt::join(names, ", "));
+}
+
+std::int64_t shares(std::int64_t whole, std::int64_t parts) {
+  return (whole + parts - 1) / parts;
 }
 
 /// Collects the calls of the stage's layers; every layer does the same work, save the bottom one going backward.
@@ -54,15 +61,55 @@ class StageCalls {
     if (count > 0 && tokens > 0) calls_.push_back({op, pass, shape, tokens, 0, 0, count});
   }
 
-  void add_linear(Pass pass, std::int64_t in, std::int64_t out, double count) {
-    add(Operator::linear, pass, {in, out}, load_.tokens, count);
+  bool fuses() const { return load_.kernels == AdapterKernels::fused; }
+
+  /// The frozen layer of a group, and with fused kernels the adapters' second product in it: r more of depth forward, r
+  /// for each module going back.
+  void add_linear(Pass pass, ModuleGroup group, std::int64_t in, std::int64_t out, double count) {
+    std::int64_t tokens = load_.tokens;
+    if (const std::optional<OperatorCall> fused = fuses() ? fused_call(pass, group) : std::nullopt) {
+      tokens = std::max(tokens, fused->tokens);
+      (pass == Pass::forward ? in : out) += fused->shape[2] * (pass == Pass::forward ? 1 : fused->shape[3]);
+    }
+    add(Operator::linear, pass, {in, out}, tokens, count);
+  }
+
+  /// All tasks of a group in one call: the rank is the rows' mean, rows are filled up to whole tiles where several
+  /// share a launch.
+  std::optional<OperatorCall> fused_call(Pass pass, ModuleGroup group) const {
+    OperatorCall call{Operator::fused_lora, pass};
+    double rank = 0, rows = 0;
+    for (const TaskRows& task : load_.tasks) {
+      const OperatorShape shape = lora_shape(whole_, task.adapter, group, stage_.tp);
+      if (shape[3] == 0 || task.tokens == 0) continue;
+      call.shape = {shape[0], std::max(call.shape[1], shape[1]), 0, std::max(call.shape[3], shape[3])};
+      call.tokens += load_.tasks.size() > 1 ? shares(task.tokens, kFusedTileRows) * kFusedTileRows : task.tokens;
+      rank += static_cast<double>(task.tokens * shape[2]);
+      rows += static_cast<double>(task.tokens);
+    }
+    if (rows == 0) return std::nullopt;
+    call.shape[2] = static_cast<std::int64_t>(std::ceil(rank / rows));
+    return call;
   }
 
   void add_lora(Pass pass, ModuleGroup group, double count) {
+    if (count <= 0) return;
+    if (fuses()) {
+      if (std::optional<OperatorCall> call = fused_call(pass, group)) {
+        call->count = count;
+        calls_.push_back(*call);
+      }
+      return;
+    }
+    bool first = true;
     for (const TaskRows& task : load_.tasks) {
       const OperatorShape shape = lora_shape(whole_, task.adapter, group, stage_.tp);
-      if (shape[3] == 0) continue;
+      if (shape[3] == 0 || task.tokens == 0) continue;
       add(task.adapter.dropout > 0 ? Operator::lora_dropout : Operator::lora, pass, shape, task.tokens, count);
+      calls_.back().beside = load_.kernels == AdapterKernels::side_by_side && !first;
+      first = false;
+      if (load_.kernels == AdapterKernels::split && pass == Pass::backward)
+        add(Operator::split_gradient, pass, {shape[0]}, load_.tokens, count * static_cast<double>(shape[3]));
     }
   }
 
@@ -108,17 +155,17 @@ class StageCalls {
   void forward_layers(double layers) {
     const std::int64_t hidden = whole_.hidden;
     add_norm(Pass::forward, 2 * layers);
-    add_linear(Pass::forward, hidden, shard_.qkv_width(), layers);
+    add_linear(Pass::forward, ModuleGroup::qkv, hidden, shard_.qkv_width(), layers);
     add_lora(Pass::forward, ModuleGroup::qkv, layers);
     add_rope(Pass::forward, layers);
     add_attention(Pass::forward, layers);
-    add_linear(Pass::forward, shard_.query_width(), hidden, layers);
+    add_linear(Pass::forward, ModuleGroup::o, shard_.query_width(), hidden, layers);
     add_lora(Pass::forward, ModuleGroup::o, layers);
     add_between(Operator::residual, Pass::forward, 2 * layers);
-    add_linear(Pass::forward, hidden, shard_.up_width(), layers);
+    add_linear(Pass::forward, ModuleGroup::gate_up, hidden, shard_.up_width(), layers);
     add_lora(Pass::forward, ModuleGroup::gate_up, layers);
     add_activation(Pass::forward, layers);
-    add_linear(Pass::forward, shard_.intermediate, hidden, layers);
+    add_linear(Pass::forward, ModuleGroup::down, shard_.intermediate, hidden, layers);
     add_lora(Pass::forward, ModuleGroup::down, layers);
   }
 
@@ -127,21 +174,21 @@ class StageCalls {
     const double layers = inner + bottom;
     const std::int64_t hidden = whole_.hidden;
     if (any_lora(ModuleGroup::down)) add_activation(Pass::forward, layers);
-    add_linear(Pass::backward, shard_.intermediate, hidden, layers);
+    add_linear(Pass::backward, ModuleGroup::down, shard_.intermediate, hidden, layers);
     add_lora(Pass::backward, ModuleGroup::down, layers);
     add_activation(Pass::backward, layers);
     if (any_lora(ModuleGroup::gate_up)) add_norm(Pass::forward, layers);
-    add_linear(Pass::backward, hidden, shard_.up_width(), layers);
+    add_linear(Pass::backward, ModuleGroup::gate_up, hidden, shard_.up_width(), layers);
     add_lora(Pass::backward, ModuleGroup::gate_up, layers);
     add_norm(Pass::backward, layers);
-    add_linear(Pass::backward, shard_.query_width(), hidden, layers);
+    add_linear(Pass::backward, ModuleGroup::o, shard_.query_width(), hidden, layers);
     add_lora(Pass::backward, ModuleGroup::o, layers);
     const bool attention_below = any_lora(ModuleGroup::qkv);
     const double through_attention = inner + (attention_below ? bottom : 0);
     add_attention(Pass::backward, through_attention);
     add_rope(Pass::backward, through_attention);
     if (attention_below) add_norm(Pass::forward, layers);
-    add_linear(Pass::backward, hidden, shard_.qkv_width(), inner);
+    add_linear(Pass::backward, ModuleGroup::qkv, hidden, shard_.qkv_width(), inner);
     add_lora(Pass::backward, ModuleGroup::qkv, inner);
     add_lora(Pass::parameters, ModuleGroup::qkv, bottom);
     add_norm(Pass::backward, inner);
@@ -153,10 +200,6 @@ class StageCalls {
   const MicrobatchLoad& load_;
   std::vector<OperatorCall> calls_;
 };
-
-std::int64_t shares(std::int64_t whole, std::int64_t parts) {
-  return (whole + parts - 1) / parts;
-}
 
 }  // namespace
 

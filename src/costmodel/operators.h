@@ -20,11 +20,13 @@ enum class Operator {
   linear,        ///< {in, out}, frozen
   lora,          ///< {in, sum of out, rank, modules}: the modules of one input, dropout 0
   lora_dropout,  ///< the same with dropout, masks included
-  rope,          ///< {heads + kv_heads, D}
-  attention,     ///< {heads, kv_heads, D}; context is each sequence's length
-  swiglu,        ///< {F}
-  gelu,          ///< {F}; also ReLU: one input, one result
-  residual,      ///< {H}
+  fused_lora,  ///< the same: what LoRAFusion's kernels do beside the frozen layer's product, which has r more of depth
+  split_gradient,  ///< {in}: BatchLoRA's split, derived by autograd; mLoRA prunes it
+  rope,            ///< {heads + kv_heads, D}
+  attention,       ///< {heads, kv_heads, D}; context is each sequence's length
+  swiglu,          ///< {F}
+  gelu,            ///< {F}; also ReLU: one input, one result
+  residual,        ///< {H}
   head_loss,  ///< {H, V}: final norm, head, cross-entropy and the gradient back to the hidden state; rows with a loss
   dispatch,   ///< {}: what one Forward or Backward costs beside its operators
   squared_norm,    ///< {}: tokens counts numbers
@@ -34,7 +36,7 @@ enum class Operator {
   reduce_scatter,  ///< likewise: bytes before
   all_gather       ///< likewise: bytes after
 };
-inline constexpr int kOperatorCount = 19;
+inline constexpr int kOperatorCount = 21;
 
 /// Operators that ranks do together.
 constexpr bool is_collective(Operator op) {
@@ -63,7 +65,16 @@ struct OperatorCall {
   std::int64_t context = 0;  ///< attention: keys that the last token sees
   std::int64_t prefix = 0;   ///< attention: keys stored by earlier chunks of the sample
   double count = 1;
+  bool beside = false;  ///< its kernels run in the launches of the call before it (MuxTune's horizontal fusion)
   bool operator==(const OperatorCall&) const = default;
+};
+
+/// How a GPU runs the adapters of a microbatch of several tasks; the frozen layers run once for all of them.
+enum class AdapterKernels {
+  separate,      ///< task by task, added to the task's rows in place: PEFT with one task, mLoRA's pruned BatchLoRA
+  split,         ///< BatchLoRA as autograd derives it: the input's gradient is put together from the tasks' and added
+  side_by_side,  ///< one launch holds all tasks' kernels (MuxTune §3.4.3, costed by Eq. 3)
+  fused          ///< LoRAFusion's FusedLoRA, of several tasks FusedMultiLoRA
 };
 
 /// Modules that read the same input, so that their adapters can share a pass over it.
@@ -96,7 +107,11 @@ struct MicrobatchLoad {
   std::int64_t scored = 0;  ///< rows with a loss
   std::vector<SequenceLoad> sequences;
   std::vector<TaskRows> tasks;
+  AdapterKernels kernels = AdapterKernels::separate;
 };
+
+/// Rows of a tile of LoRAFusion's kernels. A tile serves one adapter, so that tasks' rows are filled up to it.
+inline constexpr std::int64_t kFusedTileRows = 128;
 
 /// The part of a backbone that one rank holds: one of `tp` shards of some layers.
 struct StageShape {
@@ -125,7 +140,7 @@ std::vector<OperatorCall> stage_collectives(const BackboneShape& backbone, const
                                             const MicrobatchLoad& load, Pass pass, Bytes number_bytes);
 
 /// Multiply-add FLOPs (2 a multiply-add) of the frozen linear layers and of attention, causal halves skipped; adapters
-/// are not counted.
+/// are not counted, save what fused kernels do of them inside the frozen layer's product.
 double backbone_flops(const std::vector<OperatorCall>& calls);
 
 }  // namespace braid::costmodel

@@ -66,6 +66,7 @@ Profile profile_from(const Node& node) {
     } catch (const Error& unknown) {
       throw device->error(unknown.what(), "derive the profile again with `braid profile --analytic`");
     }
+    profile.launch_seconds = node.number_or("launch_seconds", profile.launch_seconds, 0.0);
     if (const Node* interconnect = node.find("interconnect")) profile.interconnect = interconnect_from(*interconnect);
   }
   for (const Node& entry : node.at("entries").sequence("entries")) profile.entries.push_back(entry_from(entry));
@@ -103,6 +104,7 @@ std::string to_json(const Profile& profile) {
   if (!profile.device.empty()) {
     field("device", profile.device);
     field("dtype", name(profile.dtype));
+    field("launch_seconds", profile.launch_seconds);
     if (profile.interconnect != Interconnect{}) field("interconnect", json_of(profile.interconnect));
   }
   text += "  \"entries\": [";

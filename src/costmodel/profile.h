@@ -40,7 +40,9 @@ struct Profile {
   /// A GPU whose datasheet stands in for whatever has no entry; empty: only what was measured is known.
   std::string device;
   DataType dtype = DataType::f32;  ///< of weights and activations
-  Interconnect interconnect;       ///< between ranks, where messages have no entries
+  /// What starting a kernel costs the host of a GPU; the middle of the 4 to 6 microseconds that are measured for CUDA.
+  double launch_seconds = 5e-6;
+  Interconnect interconnect;  ///< between ranks, where messages have no entries
   Storage storage() const { return device.empty() ? Storage{} : gpu_storage(dtype); }
 
   std::string measured_at;  ///< date and time; under `meta` in the file

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "base/error.h"
+#include "costmodel/gemm_model.h"
+#include "costmodel/operators.h"
+#include "costmodel/stream_model.h"
+
+namespace braid::costmodel {
+
+/// One launch on a GPU: a matrix product, a kernel that moves numbers, or fused attention.
+struct GpuKernel {
+  enum class Kind { product, stream, attention };
+  Kind kind = Kind::stream;
+  GemmShape product;                    ///< product
+  StreamKind stream = StreamKind::add;  ///< stream
+  double flops = 0;                     ///< attention
+  double bytes = 0;                     ///< read and written, each number once
+  double count = 1;
+};
+
+/// The launches of one call, without allocating.
+class GpuKernels {
+ public:
+  void add(const GpuKernel& kernel) {
+    BRAID_CHECK(size_ < kernels_.size(), "an operator of more than {} kernels", kernels_.size());
+    kernels_[size_++] = kernel;
+  }
+  const GpuKernel* begin() const { return kernels_.data(); }
+  const GpuKernel* end() const { return kernels_.data() + size_; }
+
+ private:
+  std::array<GpuKernel, 16> kernels_;
+  std::size_t size_ = 0;
+};
+
+/// What a GPU runs for one call (`count` not applied). Operators run as PyTorch runs them. Adapters kernel by kernel,
+/// as Hugging Face PEFT runs them: dropout, two thin products, scaling, addition; going back scaling, the gradients of
+/// B, of the low-rank product and of A, and towards the input a product, the mask and an addition. Fused adapters as
+/// LoRAFusion does (§5.1): dropout with the product by A, in one read of X; the product by B as r more rows of depth in
+/// the frozen layer's, so that Y is written once; going back the gradients of B and of the low-rank product in one read
+/// of dY, that of A, and r more rows of depth again. Attention as FlashAttention-2. None for messages and collectives.
+GpuKernels gpu_kernels(const OperatorCall& call, DataType type);
+
+}  // namespace braid::costmodel

@@ -1,0 +1,187 @@
+#include "costmodel/paper_facts.h"
+
+#include <algorithm>
+
+#include "costmodel/cost_model.h"
+#include "costmodel/memory.h"
+
+namespace braid::costmodel {
+namespace {
+
+AdapterShape lora(std::int64_t rank, std::initializer_list<Module> targets, double dropout) {
+  AdapterShape shape;
+  shape.rank = rank;
+  shape.alpha = 2.0 * static_cast<double>(rank);
+  shape.dropout = dropout;
+  for (const Module module : targets) shape.targets[static_cast<std::size_t>(module)] = true;
+  return shape;
+}
+
+constexpr std::initializer_list<Module> kAttentionModules = {Module::q, Module::k, Module::v, Module::o};
+
+/// `tasks` tasks, each with `sequences` sequences of `length` tokens.
+MicrobatchLoad load_of(const AdapterShape& adapter, std::int64_t tasks, std::int64_t sequences, std::int64_t length) {
+  MicrobatchLoad load;
+  load.tokens = load.scored = tasks * sequences * length;
+  load.sequences.assign(static_cast<std::size_t>(tasks * sequences), {0, length});
+  load.tasks.assign(static_cast<std::size_t>(tasks), {adapter, sequences * length});
+  return load;
+}
+
+/// One linear layer of 4096 by 4096 with an adapter of rank 16 and dropout under 8,192 tokens, on an H100.
+class LinearWithLora {
+ public:
+  explicit LinearWithLora(Pass pass) : pass_(pass) {
+    frozen_ = roofline_.seconds(call(Operator::linear));
+    for (const GpuKernel& kernel : gpu_kernels(adapter(Operator::lora_dropout), DataType::bf16)) {
+      const bool product = kernel.kind == GpuKernel::Kind::product;
+      (product ? products_ : element_wise_) += kernel_seconds(kernel);
+    }
+  }
+
+  double whole() const { return frozen_ + products_ + element_wise_; }
+  double lost() const { return 1 - frozen_ / whole(); }
+  double product_share() const { return products_ / whole(); }
+  double element_wise_share() const { return element_wise_ / whole(); }
+  double frozen_traffic() const { return roofline_.traffic(call(Operator::linear)); }
+  double traffic() const { return frozen_traffic() + roofline_.traffic(adapter(Operator::lora_dropout)); }
+
+  double fused() const { return roofline_.seconds(deep()) + roofline_.seconds(adapter(Operator::fused_lora)); }
+  double fused_traffic() const { return roofline_.traffic(deep()) + roofline_.traffic(adapter(Operator::fused_lora)); }
+
+ private:
+  static constexpr std::int64_t kSide = 4096, kRank = 16, kTokens = 8192;
+
+  OperatorCall call(Operator op) const { return {op, pass_, {kSide, kSide}, kTokens}; }
+  OperatorCall adapter(Operator op) const { return {op, pass_, {kSide, kSide, kRank, 1}, kTokens}; }
+  /// The frozen layer with the adapter's second product inside.
+  OperatorCall deep() const {
+    const bool forward = pass_ == Pass::forward;
+    return {Operator::linear, pass_, {kSide + (forward ? kRank : 0), kSide + (forward ? 0 : kRank)}, kTokens};
+  }
+  double kernel_seconds(const GpuKernel& kernel) const {
+    if (kernel.kind == GpuKernel::Kind::product)
+      return gemm_seconds(roofline_.device(), DataType::bf16, gemm_coefficients(roofline_.device().generation),
+                          kernel.product) *
+             kernel.count;
+    return stream_seconds(roofline_.device(), stream_coefficients(roofline_.device().generation, kernel.stream),
+                          kernel.bytes) *
+           kernel.count;
+  }
+
+  Pass pass_;
+  Roofline roofline_{device_of("h100"), DataType::bf16};
+  double frozen_ = 0, products_ = 0, element_wise_ = 0;
+};
+
+void add_lorafusion(std::vector<PaperFact>& facts) {
+  const LinearWithLora forward(Pass::forward), backward(Pass::backward);
+  const std::string section = "LoRAFusion 3.1", kernels = "LoRAFusion fig. 17", traffic = "LoRAFusion fig. 19";
+  facts.push_back({section, "throughput lost to LoRA, forward", "%", 40, 100 * forward.lost()});
+  facts.push_back({section, "throughput lost to LoRA, backward", "%", 36, 100 * backward.lost()});
+  facts.push_back({section, "share of LoRA's products, forward", "%", 10.76, 100 * forward.product_share()});
+  facts.push_back({section, "share of LoRA's products, backward", "%", 20.37, 100 * backward.product_share()});
+  facts.push_back({section, "share of element-wise kernels, forward", "%", 30.46, 100 * forward.element_wise_share()});
+  facts.push_back(
+      {section, "share of element-wise kernels, backward", "%", 17.49, 100 * backward.element_wise_share()});
+  const double frozen_bytes = forward.frozen_traffic() + backward.frozen_traffic();
+  const double bytes = forward.traffic() + backward.traffic();
+  facts.push_back({section, "memory traffic with LoRA over without", "x", 2.64, bytes / frozen_bytes});
+  facts.push_back({kernels, "fused kernels, speedup", "x", 1.27,
+                   (forward.whole() + backward.whole()) / (forward.fused() + backward.fused())});
+  facts.push_back({traffic, "fused kernels, memory traffic", "x", 0.63,
+                   (forward.fused_traffic() + backward.fused_traffic()) / bytes});
+}
+
+double pass_seconds(const CostModel& cost, const BackboneShape& backbone, const StageShape& stage,
+                    const MicrobatchLoad& load) {
+  double seconds = 0;
+  for (const Pass pass : {Pass::forward, Pass::backward})
+    seconds += cost.estimate(stage_operators(backbone, stage, load, pass)).seconds;
+  return seconds;
+}
+
+void add_muxtune(std::vector<PaperFact>& facts) {
+  const CostModel cost(analytic_profile("a40", DataType::bf16));
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  const AdapterShape adapter = lora(16, kAttentionModules, 0);
+  const StageShape eight{8, true, true};
+  const double alone = pass_seconds(cost, backbone, eight, load_of(adapter, 1, 8, 128));
+  MicrobatchLoad batch = load_of(adapter, 8, 8, 128);
+  batch.kernels = AdapterKernels::side_by_side;
+  const double together = pass_seconds(cost, backbone, eight, batch);
+  facts.push_back(
+      {"MuxTune fig. 9(b)", "8 tasks of 8 x 128 batched, throughput over 1", "x", 1.12, 8 * alone / together});
+
+  const StageShape whole{backbone.layers, true, true};
+  const Storage storage = gpu_storage(DataType::bf16);
+  const MicrobatchLoad load = load_of(adapter, 1, 8, 128);
+  const double giga = 1e9;
+  const auto frozen = static_cast<double>(backbone_bytes(backbone, whole, storage)) / giga;
+  const auto stash = static_cast<double>(stash_bytes(backbone, whole, load, storage)) / giga;
+  facts.push_back({"MuxTune 2.2", "LLaMA7B, backbone", "GB", 13.4, frozen});
+  facts.push_back({"MuxTune 2.2", "LLaMA7B, activations of 8 x 128", "GB", 4.3, stash});
+}
+
+/// A step of one task of 8 sequences of 512 tokens on one A6000, in int8 with recomputation.
+struct MloraStep {
+  double launching = 0;
+  double whole = 0;
+};
+
+MloraStep mlora_step(const std::string& name) {
+  const Profile profile = analytic_profile("a6000", DataType::int8);
+  const CostModel cost(profile);
+  const Roofline roofline(device_of("a6000"), DataType::int8);
+  const BackboneShape backbone = builtin_backbone(name);
+  const StageShape whole{backbone.layers, true, true};
+  const MicrobatchLoad load = load_of(lora(16, kAttentionModules, 0.05), 1, 8, 512);
+  MloraStep step;
+  // Forward, forward again, backward.
+  for (const Pass pass : {Pass::forward, Pass::forward, Pass::backward}) {
+    const std::vector<OperatorCall> calls = stage_operators(backbone, whole, load, pass);
+    for (const OperatorCall& call : calls)
+      step.launching += call.count * roofline.launches(call) * profile.launch_seconds;
+    step.whole += cost.estimate(calls).seconds;
+  }
+  return step;
+}
+
+void add_mlora(std::vector<PaperFact>& facts) {
+  struct Reported {
+    const char* backbone;
+    double launch_share;
+  };
+  for (const Reported& one : {Reported{"tinyllama-1.1b", 10}, Reported{"llama2-7b", 7.5}, Reported{"llama2-13b", 4}}) {
+    const MloraStep step = mlora_step(one.backbone);
+    facts.push_back({"mLoRA fig. 14", std::string("launches in a step of ") + one.backbone, "%", one.launch_share,
+                     100 * step.launching / (step.launching + step.whole)});
+  }
+  // The operator alone: a linear layer with four tasks' adapters.
+  const Roofline roofline(device_of("a6000"), DataType::bf16);
+  const auto latency = [&](bool pruned) {
+    constexpr std::int64_t kSide = 4096, kTokens = 4096, kTasks = 4;
+    double seconds = 0;
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      seconds += roofline.seconds({Operator::linear, pass, {kSide, kSide}, kTasks * kTokens});
+      seconds += kTasks * roofline.seconds({Operator::lora, pass, {kSide, kSide, 16, 1}, kTokens});
+    }
+    if (!pruned)
+      seconds += kTasks * roofline.seconds({Operator::split_gradient, Pass::backward, {kSide}, kTasks * kTokens});
+    return seconds;
+  };
+  facts.push_back({"mLoRA fig. 16", "latency saved by graph pruning, four tasks", "%", 17,
+                   100 * (1 - latency(true) / latency(false))});
+}
+
+}  // namespace
+
+std::vector<PaperFact> paper_facts() {
+  std::vector<PaperFact> facts;
+  add_lorafusion(facts);
+  add_muxtune(facts);
+  add_mlora(facts);
+  return facts;
+}
+
+}  // namespace braid::costmodel
