@@ -57,6 +57,8 @@ CostModel::CostModel(Profile profile) : profile_(std::move(profile)) {
     std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.work < b.work; });
     points = one_a_place(points);
   }
+  if (const auto launch = curves_.find({Operator::launch, Pass::forward, {}}); launch != curves_.end())
+    profile_.launch_seconds = launch->second.front().seconds;
 }
 
 Estimate CostModel::estimate(std::span<const OperatorCall> calls) const {

@@ -153,6 +153,8 @@ GpuKernels gpu_kernels(const OperatorCall& call, DataType type) {
         int8_linear(call, builder);
       } else if (forward) {
         builder.product(call.tokens, call.shape[0], call.shape[1]);
+      } else if (call.pass == Pass::parameters) {
+        builder.product(call.shape[0], call.tokens, call.shape[1]);
       } else {
         builder.product(call.tokens, call.shape[1], call.shape[0]);
       }
@@ -192,7 +194,14 @@ GpuKernels gpu_kernels(const OperatorCall& call, DataType type) {
     case Operator::adamw:
       builder.stream_bytes(StreamKind::add, kOptimizerBytes * static_cast<double>(call.tokens));
       break;
+    case Operator::copy:
+      builder.stream_bytes(StreamKind::add, static_cast<double>(call.tokens));
+      break;
+    case Operator::empty_kernel:
+      builder.stream_bytes(StreamKind::add, 1);
+      break;
     case Operator::dispatch:
+    case Operator::launch:
     case Operator::send_recv:
     case Operator::all_reduce:
     case Operator::reduce_scatter:

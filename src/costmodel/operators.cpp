@@ -11,9 +11,10 @@ namespace braid::costmodel {
 namespace {
 
 constexpr std::array<std::string_view, kOperatorCount> kOperatorNames = {
-    "embedding",      "rms_norm",     "layer_norm", "linear",    "lora",       "lora_dropout",   "fused_lora",
-    "split_gradient", "rope",         "attention",  "swiglu",    "gelu",       "residual",       "head_loss",
-    "dispatch",       "squared_norm", "adamw",      "send_recv", "all_reduce", "reduce_scatter", "all_gather"};
+    "embedding",  "rms_norm",       "layer_norm", "linear",       "lora",   "lora_dropout",
+    "fused_lora", "split_gradient", "rope",       "attention",    "swiglu", "gelu",
+    "residual",   "head_loss",      "dispatch",   "squared_norm", "adamw",  "send_recv",
+    "all_reduce", "reduce_scatter", "all_gather", "copy",         "launch", "empty_kernel"};
 constexpr std::array<std::string_view, 3> kPassNames = {"forward", "backward", "parameters"};
 
 template <std::size_t N>

@@ -34,9 +34,12 @@ enum class Operator {
   send_recv,       ///< {}, between nodes {2, 2}: tokens counts bytes
   all_reduce,      ///< {ranks}, over several nodes {ranks, nodes}: tokens counts bytes
   reduce_scatter,  ///< likewise: bytes before
-  all_gather       ///< likewise: bytes after
+  all_gather,      ///< likewise: bytes after
+  copy,            ///< {}: a kernel that only copies; tokens counts bytes read and written
+  launch,          ///< {}: the host's time to start a kernel
+  empty_kernel     ///< {}: a kernel's time on the device that does nothing, others around it
 };
-inline constexpr int kOperatorCount = 21;
+inline constexpr int kOperatorCount = 24;
 
 /// Operators that ranks do together.
 constexpr bool is_collective(Operator op) {
