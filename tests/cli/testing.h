@@ -1,33 +1,18 @@
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
-#include <sys/wait.h>
-
 #include "costmodel/profile.h"
+#include "shell.h"
 
 // The program as its user meets it: words in, text and status out.
 namespace braid::cli::testing {
 
-struct Outcome {
-  int status = 0;
-  std::string text;  ///< stdout and stderr
-};
-
-/// Runs a shell command.
-inline Outcome run_shell(const std::string& command) {
-  Outcome outcome;
-  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  char block[4096];
-  while (const std::size_t count = std::fread(block, 1, sizeof block, pipe)) outcome.text.append(block, count);
-  const int status = ::pclose(pipe);
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return outcome;
-}
+using braid::Outcome;
+using braid::run_shell;
 
 inline Outcome run_braid(const std::string& words) {
   return run_shell(std::string(BRAID_PROGRAM) + " " + words);
