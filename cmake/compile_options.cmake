@@ -1,11 +1,16 @@
-# Flags of every target of ours, and none of the libraries'.
-add_library(braid_options INTERFACE)
-target_include_directories(braid_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(braid_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -fno-math-errno)
+# Flags of every target of ours, and none of the libraries'. These alone are for programs that run elsewhere, too.
+add_library(braid_warnings INTERFACE)
+target_include_directories(braid_warnings INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(braid_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Werror>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra -Werror=all-warnings>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 sees overlaps in std::string's own code that are not there (GCC bug 105651).
-  target_compile_options(braid_options INTERFACE -Wno-restrict)
+  target_compile_options(braid_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
+
+add_library(braid_options INTERFACE)
+target_compile_options(braid_options INTERFACE -fno-math-errno)
 if(BRAID_NATIVE)
   # GCC 12 prefers 256-bit vectors on server processors that run 512-bit ones at full rate.
   target_compile_options(braid_options INTERFACE -march=native -mprefer-vector-width=512)
@@ -14,4 +19,4 @@ if(BRAID_SANITIZE)
   target_compile_options(braid_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
   target_link_options(braid_options INTERFACE -fsanitize=address,undefined)
 endif()
-target_link_libraries(braid_options INTERFACE OpenMP::OpenMP_CXX)
+target_link_libraries(braid_options INTERFACE braid_warnings OpenMP::OpenMP_CXX)

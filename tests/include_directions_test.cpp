@@ -25,6 +25,7 @@ const Folders kMayInclude = {
     {"sim", {"base", "costmodel", "workload", "planner", "traces"}},
     {"kernels", {"base", "costmodel"}},
     {"exec", {"base", "costmodel", "workload", "planner", "kernels"}},
+    {"gpu_probe", {}},
     {"cli", {"base", "costmodel", "workload", "planner", "traces", "sim", "kernels", "exec"}},
 };
 
