@@ -49,13 +49,13 @@ void print_by(const char* what, const std::vector<ReferencePoint>& points, const
 
 void print_coefficients(const costmodel::GemmCoefficients& coefficients) {
   fmt::print(
-      "  launch {:.3g} s, block {:.3g} s, bandwidth {:.3f}, wave rounding {:.3f}, split {:.3f}, cache {:.3f}\n  tiles",
-      coefficients.launch_seconds, coefficients.block_seconds, coefficients.bandwidth_efficiency,
-      coefficients.wave_rounding, coefficients.split_cost, coefficients.cache_bandwidth);
-  for (std::size_t i = 0; i < costmodel::kGemmTiles.size(); ++i)
-    fmt::print(" {}x{} {:.3f}", costmodel::kGemmTiles[i].rows, costmodel::kGemmTiles[i].columns,
-               coefficients.tile_efficiency[i]);
-  fmt::print("\n");
+      "  launch {:.3g} s, block {:.3g} s, block depth {:.1f}, rate {:.3f}, edges {:.2f}, bandwidth {:.3f}, wave "
+      "rounding {:.3f}, "
+      "split "
+      "{:.3f}, cache {:.3f}\n",
+      coefficients.launch_seconds, coefficients.block_seconds, coefficients.block_depth, coefficients.rate_efficiency,
+      coefficients.edge_cost, coefficients.bandwidth_efficiency, coefficients.wave_rounding, coefficients.split_cost,
+      coefficients.cache_bandwidth);
 }
 
 }  // namespace

@@ -4,27 +4,9 @@ namespace braid::costmodel {
 namespace {
 
 // What `braid profile --crossvalidate` printed for the layers of Llama-2-7B in Vidur's profiles (results/costmodel).
-constexpr GemmCoefficients kAmpere = {2.43e-6,
-                                      2.33e-6,
-                                      0.767,
-                                      0.318,
-                                      5.895,
-                                      3.563,
-                                      {0.416, 0.753, 0.781, 0.458, 0.667, 0.690, 0.314, 0.818, 0.382, 0.395}};
-constexpr GemmCoefficients kAmpereGa10x = {8.97e-7,
-                                           9.81e-7,
-                                           0.702,
-                                           0.982,
-                                           0.239,
-                                           54.598,
-                                           {0.652, 0.256, 0.630, 0.225, 0.698, 0.762, 0.659, 0.585, 0.635, 0.776}};
-constexpr GemmCoefficients kHopper = {4.46e-6,
-                                      1.99e-6,
-                                      0.855,
-                                      0.913,
-                                      1.006,
-                                      3.117,
-                                      {0.990, 0.223, 1.000, 0.960, 0.923, 0.223, 0.518, 1.000, 0.223, 1.000}};
+constexpr GemmCoefficients kAmpere = {2.68e-6, 2.41e-6, 23.9, 0.809, 1.00, 0.767, 0.248, 5.377, 2.613};
+constexpr GemmCoefficients kAmpereGa10x = {9.41e-7, 1.08e-7, 149.8, 0.817, 1.00, 0.705, 0.982, 0.363, 7.675};
+constexpr GemmCoefficients kHopper = {4.84e-6, 7.96e-7, 159.7, 1.000, 1.00, 0.860, 0.907, 0.817, 3.158};
 
 }  // namespace
 

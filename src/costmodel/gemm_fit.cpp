@@ -1,5 +1,6 @@
 #include "costmodel/gemm_fit.h"
 
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -10,35 +11,33 @@
 namespace braid::costmodel {
 namespace {
 
-/// What is searched: logarithms of the coefficients, and the wave rounding's odds.
-constexpr std::size_t kFixed = 6;
-constexpr std::size_t kUnknowns = kFixed + kGemmTiles.size();
-
 struct Bounds {
   double low = 0;
   double high = 0;
 };
 
-Bounds bounds_of(std::size_t unknown) {
-  constexpr std::array<Bounds, kFixed> kBounds = {{{-16, -11.5},  // launch: 0.1 to 10 µs
-                                                   {-18, -11.8},  // block: 0.02 to 7 µs
-                                                   {-0.8, 0.0},   // bandwidth efficiency
-                                                   {-3, 4},       // wave rounding
-                                                   {-3, 2},       // split cost
-                                                   {0, 4}}};      // cache bandwidth
-  return unknown < kFixed ? kBounds[unknown] : Bounds{-1.5, 0.0};
-}
+/// What is searched: logarithms of the coefficients, and the wave rounding's odds.
+constexpr std::array<Bounds, 9> kBounds = {{{-16, -11.5},  // launch: 0.1 to 10 µs
+                                            {-18, -11.8},  // block: 0.02 to 7 µs
+                                            {0, 7},        // block depth
+                                            {-1, 0},       // rate efficiency
+                                            {0, 7},        // edge cost
+                                            {-0.8, 0},     // bandwidth efficiency
+                                            {-3, 4},       // wave rounding
+                                            {-3, 2},       // split cost
+                                            {0, 4}}};      // cache bandwidth
+constexpr std::size_t kUnknowns = kBounds.size();
 
 GemmCoefficients coefficients_at(const double* x) {
-  GemmCoefficients coefficients;
-  coefficients.launch_seconds = std::exp(x[0]);
-  coefficients.block_seconds = std::exp(x[1]);
-  coefficients.bandwidth_efficiency = std::exp(x[2]);
-  coefficients.wave_rounding = 1 / (1 + std::exp(-x[3]));
-  coefficients.split_cost = std::exp(x[4]);
-  coefficients.cache_bandwidth = std::exp(x[5]);
-  for (std::size_t i = 0; i < kGemmTiles.size(); ++i) coefficients.tile_efficiency[i] = std::exp(x[kFixed + i]);
-  return coefficients;
+  return {std::exp(x[0]),
+          std::exp(x[1]),
+          std::exp(x[2]),
+          std::exp(x[3]),
+          std::exp(x[4]),
+          std::exp(x[5]),
+          1 / (1 + std::exp(-x[6])),
+          std::exp(x[7]),
+          std::exp(x[8])};
 }
 
 struct Problem {
@@ -63,9 +62,9 @@ double loss(unsigned, const double* x, double*, void* data) {
 
 double search(nlopt_algorithm algorithm, int evaluations, Problem& problem, std::vector<double>& x) {
   std::vector<double> low, high;
-  for (std::size_t i = 0; i < kUnknowns; ++i) {
-    low.push_back(bounds_of(i).low);
-    high.push_back(bounds_of(i).high);
+  for (const Bounds& bounds : kBounds) {
+    low.push_back(bounds.low);
+    high.push_back(bounds.high);
   }
   nlopt_opt optimizer = nlopt_create(algorithm, kUnknowns);
   nlopt_set_lower_bounds(optimizer, low.data());
@@ -94,7 +93,7 @@ GemmCoefficients fit_gemm(std::span<const GemmPoint> points, const Device& devic
   for (unsigned long start = 1; start <= kStarts; ++start) {
     nlopt_srand(start);
     std::vector<double> x;
-    for (std::size_t i = 0; i < kUnknowns; ++i) x.push_back((bounds_of(i).low + bounds_of(i).high) / 2);
+    for (const Bounds& bounds : kBounds) x.push_back((bounds.low + bounds.high) / 2);
     search(NLOPT_GN_CRS2_LM, kGlobal, problem, x);
     const double reached = search(NLOPT_LN_SBPLX, kLocal, problem, x);
     if (best.empty() || reached < least) best = x, least = reached;

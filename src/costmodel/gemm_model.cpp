@@ -7,7 +7,7 @@
 namespace braid::costmodel {
 namespace {
 
-constexpr std::array<double, 4> kSplits = {1, 2, 4, 8};
+constexpr std::array<double, 2> kSplits = {1, 2};
 
 /// Things that overlap take about as long as the longest, a little more where two are alike.
 double overlapped(double a, double b, double c) {
@@ -25,17 +25,18 @@ double gemm_seconds(const Device& device, DataType type, const GemmCoefficients&
   const double bandwidth = device.memory_bandwidth * coefficients.bandwidth_efficiency;
   const double memory = shape.bytes(type) / bandwidth;
   double best = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < kGemmTiles.size(); ++i) {
-    const auto tile_rows = static_cast<double>(kGemmTiles[i].rows);
-    const auto tile_columns = static_cast<double>(kGemmTiles[i].columns);
-    const double rate = device.peak_flops(type) * coefficients.tile_efficiency[i] / processors;
+  const double rate = device.peak_flops(type) * coefficients.rate_efficiency / processors;
+  for (const GemmTile& tile : kGemmTiles) {
+    const auto tile_rows = static_cast<double>(tile.rows), tile_columns = static_cast<double>(tile.columns);
     const double tiles = std::ceil(rows / tile_rows) * std::ceil(out / tile_columns);
     for (const double split : kSplits) {
       const double blocks = tiles * split;
       const double full = blocks / processors;
       const double waves =
           coefficients.wave_rounding * std::ceil(full) + (1 - coefficients.wave_rounding) * std::max(full, 1.0);
-      const double compute = waves * (2 * tile_rows * tile_columns * (in / split) / rate + coefficients.block_seconds);
+      const double depth = in / split + coefficients.block_depth;
+      const double edges = 1 + coefficients.edge_cost * (1 / tile_rows + 1 / tile_columns);
+      const double compute = waves * (2 * tile_rows * tile_columns * depth * edges / rate + coefficients.block_seconds);
       const double cache = blocks * (tile_rows + tile_columns) * (in / split) * number /
                            (device.memory_bandwidth * coefficients.cache_bandwidth);
       double seconds = overlapped(compute, memory, cache);

@@ -26,22 +26,23 @@ struct GemmTile {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
 };
-inline constexpr std::array<GemmTile, 10> kGemmTiles = {
-    {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 256}, {256, 64}, {32, 64}, {32, 128}}};
+inline constexpr std::array<GemmTile, 4> kGemmTiles = {{{256, 128}, {128, 128}, {64, 128}, {64, 64}}};
 
 /// How a generation of GPUs departs from its datasheet at matrix products.
 struct GemmCoefficients {
   double launch_seconds = 0;        ///< of any kernel
   double block_seconds = 0;         ///< a thread block's start and end
+  double block_depth = 0;           ///< steps of K that filling and draining a block's pipeline takes
+  double rate_efficiency = 1;       ///< of the peak rate, inside an endless tile
+  double edge_cost = 0;             ///< what a tile's edges take, in rows and columns of it
   double bandwidth_efficiency = 1;  ///< of the memory's bandwidth
   double wave_rounding = 1;         ///< 1: a wave that is not full costs a whole one; 0: its share
   double split_cost = 1;       ///< writes and reads of partial results when K is split, over the memory's time for them
   double cache_bandwidth = 1;  ///< what tiles read again, over the memory's bandwidth
-  std::array<double, kGemmTiles.size()> tile_efficiency{};  ///< of the peak rate, tile by tile
 };
 
-/// Time of one product on an otherwise idle GPU, the best over tiles and splits of K: waves of thread blocks over the
-/// multiprocessors, memory and cache traffic that overlap with them, and a launch.
+/// Time of one product on an otherwise idle GPU, the best over tiles and over K whole or in halves: waves of thread
+/// blocks over the multiprocessors, memory and cache traffic that overlap with them, and a launch.
 ///
 /// Never falls with more rows, columns or depth, never lies below the roofline max(FLOPs / peak, bytes / bandwidth) of
 /// the datasheet, and a product cut into n along `in` or `out` never costs less than an n-th.

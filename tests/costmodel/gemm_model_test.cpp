@@ -91,7 +91,8 @@ TEST(GemmFit, RecoversPlantedTimesUnderNoise) {
   planted_coefficients.bandwidth_efficiency = 0.8;
   planted_coefficients.wave_rounding = 0.7;
   planted_coefficients.cache_bandwidth = 4;
-  planted_coefficients.tile_efficiency = {0.7, 0.75, 0.7, 0.6, 0.6, 0.5, 0.55, 0.6, 0.4, 0.45};
+  planted_coefficients.block_depth = 40;
+  planted_coefficients.rate_efficiency = 0.75;
   const GemmCoefficients fitted = fit_gemm(planted(device, planted_coefficients, 0.03), device, DataType::bf16);
   // Many coefficients give the same times; the times are what must come back, also between the points.
   std::vector<double> errors;
