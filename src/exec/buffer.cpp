@@ -1,23 +1,18 @@
 #include "exec/buffer.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstdlib>
 #include <new>
+
+#include <sys/mman.h>
 
 namespace braid::exec {
 namespace {
 
 constexpr Bytes kAlignment = 64;
-constexpr Bytes kGrain = 4096;
-/// A free block serves a smaller wish when at most this share of it is wasted.
-constexpr double kWaste = 0.5;
+constexpr Bytes kPage = 4096;
 
-/// Sizes come in sixteen steps an octave, so that microbatches of nearly the same length use the same blocks again.
-Bytes rounded_up(Bytes bytes) {
-  const auto least = static_cast<std::uint64_t>(std::max<Bytes>(bytes, 1));
-  const auto step = std::max(static_cast<Bytes>(std::bit_floor(least) / 16), kGrain);
-  return (static_cast<Bytes>(least) + step - 1) / step * step;
+Bytes rounded_up(Bytes bytes, Bytes step) {
+  return (bytes + step - 1) / step * step;
 }
 
 }  // namespace
@@ -44,45 +39,118 @@ void Buffer::release() {
   size_ = 0;
 }
 
+/// Addresses cost nothing, but the system may grant fewer than would never run out.
+BufferPool::BufferPool() {
+  constexpr Bytes kMost = Bytes{1} << 42, kLeast = Bytes{1} << 30;
+  for (reserved_ = kMost; reserved_ >= kLeast; reserved_ /= 2) {
+    void* range = ::mmap(nullptr, static_cast<std::size_t>(reserved_), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) continue;
+    base_ = static_cast<char*>(range);
+    return;
+  }
+  throw std::bad_alloc();
+}
+
 BufferPool::~BufferPool() {
-  for (const auto& [capacity, data] : free_) std::free(data);
+  ::munmap(base_, static_cast<std::size_t>(reserved_));
+}
+
+Bytes BufferPool::held() const {
+  return held_pages_ * kPage;
 }
 
 Buffer BufferPool::take(std::int64_t numbers) {
-  const Bytes wanted = rounded_up(numbers * static_cast<Bytes>(sizeof(float)));
+  const Bytes wanted = rounded_up(std::max<Bytes>(numbers * static_cast<Bytes>(sizeof(float)), 1), kAlignment);
+  const Range place = find_room(wanted);
+  in_use_ += wanted;
+  peak_ = std::max(peak_, in_use_);
+  touch(place, rounded_up(peak_, kPage));
   Buffer buffer;
   buffer.pool_ = this;
   buffer.size_ = numbers;
-  const auto found = free_.lower_bound(wanted);
-  if (found != free_.end() &&
-      static_cast<double>(found->first - wanted) <= kWaste * static_cast<double>(found->first)) {
-    buffer.capacity_ = found->first;
-    buffer.data_ = found->second;
-    free_.erase(found);
-  } else {
-    // Blocks of other sizes would only pile up: no more is held than was once on loan, or is now. The next smaller one
-    // goes first, which this one outgrows.
-    const Bytes most = std::max(peak_, in_use_ + wanted);
-    while (!free_.empty() && held_ + wanted > most) {
-      const auto above = free_.lower_bound(wanted);
-      const auto outgrown = above == free_.begin() ? above : std::prev(above);
-      held_ -= outgrown->first;
-      std::free(outgrown->second);
-      free_.erase(outgrown);
-    }
-    buffer.capacity_ = wanted;
-    buffer.data_ = static_cast<float*>(std::aligned_alloc(kAlignment, static_cast<std::size_t>(wanted)));
-    if (!buffer.data_) throw std::bad_alloc();
-    held_ += wanted;
-  }
-  in_use_ += buffer.capacity_;
-  peak_ = std::max(peak_, in_use_);
+  buffer.capacity_ = wanted;
+  buffer.data_ = reinterpret_cast<float*>(base_ + place.first);
   return buffer;
+}
+
+/// The smallest room that is large enough, or beyond all that is on loan.
+BufferPool::Range BufferPool::find_room(Bytes wanted) {
+  const auto found = by_size_.lower_bound({wanted, 0});
+  if (found == by_size_.end()) {
+    if (end_ + wanted > reserved_) throw std::bad_alloc();
+    end_ += wanted;
+    return {end_ - wanted, end_};
+  }
+  const Range room{found->second, found->second + found->first};
+  remove_room(room);
+  add_room({room.first + wanted, room.last});
+  return {room.first, room.first + wanted};
+}
+
+void BufferPool::add_room(Range room) {
+  if (room.empty()) return;
+  rooms_.emplace(room.first, room.last);
+  by_size_.emplace(room.last - room.first, room.first);
+}
+
+void BufferPool::remove_room(Range room) {
+  rooms_.erase(room.first);
+  by_size_.erase({room.last - room.first, room.first});
+}
+
+/// Counts the pages of `wanted` as resident, and gives free ones back as long as more than `most` bytes would be.
+void BufferPool::touch(Range wanted, Bytes most) {
+  const Range pages{wanted.first / kPage, rounded_up(wanted.last, kPage) / kPage};
+  if (pages.last > std::ssize(touched_)) touched_.resize(static_cast<std::size_t>(pages.last), false);
+  const auto first = touched_.begin() + pages.first, last = touched_.begin() + pages.last;
+  held_pages_ += std::count(first, last, false);
+  std::fill(first, last, true);
+  std::int64_t excess = held_pages_ - most / kPage;
+  if (excess <= 0) return;
+  // From the top, so that what is on loan gathers below.
+  discard({rounded_up(end_, kPage) / kPage, std::ssize(touched_)}, excess);
+  for (auto room = rooms_.rbegin(); room != rooms_.rend() && excess > 0; ++room)
+    discard({rounded_up(room->first, kPage) / kPage, room->second / kPage}, excess);
+}
+
+/// Gives at most `excess` resident pages back, the last first, and takes them off it.
+void BufferPool::discard(Range pages, std::int64_t& excess) {
+  while (!pages.empty() && excess > 0) {
+    const auto resident = [&](Bytes page) { return touched_[static_cast<std::size_t>(page)]; };
+    while (!pages.empty() && !resident(pages.last - 1)) --pages.last;
+    const Bytes last = pages.last;
+    for (; !pages.empty() && resident(pages.last - 1) && excess > 0; --pages.last) {
+      touched_[static_cast<std::size_t>(pages.last - 1)] = false;
+      --held_pages_;
+      --excess;
+    }
+    if (last > pages.last)
+      ::madvise(base_ + pages.last * kPage, static_cast<std::size_t>((last - pages.last) * kPage), MADV_DONTNEED);
+  }
 }
 
 void BufferPool::give_back(float* data, Bytes capacity) {
   in_use_ -= capacity;
-  free_.emplace(capacity, data);
+  Range room{reinterpret_cast<char*>(data) - base_, 0};
+  room.last = room.first + capacity;
+  const auto above = rooms_.find(room.last);
+  if (above != rooms_.end()) {
+    room.last = above->second;
+    remove_room({above->first, above->second});
+  }
+  if (const auto next = rooms_.lower_bound(room.first); next != rooms_.begin()) {
+    const auto below = std::prev(next);
+    if (below->second == room.first) {
+      room.first = below->first;
+      remove_room({below->first, below->second});
+    }
+  }
+  if (room.last == end_) {
+    end_ = room.first;
+  } else {
+    add_room(room);
+  }
 }
 
 }  // namespace braid::exec

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -35,11 +36,14 @@ class Buffer {
   Bytes capacity_ = 0;
 };
 
-/// Keeps what is given back, for the next who asks for about as much: page faults cost more than arithmetic here.
+/// Lends buffers out of one reserved range of addresses. What is given back joins the free room beside it and stays
+/// with the process, for the next who asks: page faults cost more than arithmetic here. Yet no more pages are held than
+/// ever were on loan at once, so that what a run takes can be told from its takes alone: pages of free room go back to
+/// the system before fresh ones are touched beyond that.
 /// One thread at a time; outlives its buffers.
 class BufferPool {
  public:
-  BufferPool() = default;
+  BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
   ~BufferPool();
@@ -48,13 +52,33 @@ class BufferPool {
   /// Bytes on loan, and the most that ever were.
   Bytes in_use() const { return in_use_; }
   Bytes peak() const { return peak_; }
+  /// Bytes of the pages that may be resident: at most `peak()`, and a page or two for each buffer, as neighbours share
+  /// pages.
+  Bytes held() const;
 
  private:
   friend class Buffer;
-  void give_back(float* data, Bytes capacity);
+  /// Of bytes or of pages.
+  struct Range {
+    Bytes first = 0;
+    Bytes last = 0;
+    bool empty() const { return first >= last; }
+  };
 
-  std::multimap<Bytes, float*> free_;
-  Bytes held_ = 0;
+  void give_back(float* data, Bytes capacity);
+  Range find_room(Bytes wanted);
+  void add_room(Range room);
+  void remove_room(Range room);
+  void touch(Range wanted, Bytes most);
+  void discard(Range pages, std::int64_t& excess);
+
+  char* base_ = nullptr;
+  Bytes reserved_ = 0;
+  Bytes end_ = 0;                              ///< nothing beyond is on loan
+  std::map<Bytes, Bytes> rooms_;               ///< free room below `end_`: first byte, last; no two are neighbours
+  std::set<std::pair<Bytes, Bytes>> by_size_;  ///< of each room: size, first byte
+  std::vector<bool> touched_;                  ///< per page: whether it may be resident
+  std::int64_t held_pages_ = 0;
   Bytes in_use_ = 0;
   Bytes peak_ = 0;
 };

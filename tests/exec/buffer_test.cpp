@@ -1,0 +1,94 @@
+#include "exec/buffer.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "exec/process_memory.h"
+
+namespace braid::exec {
+namespace {
+
+constexpr Bytes kPage = 4096;
+
+/// A buffer and what was written all over it.
+struct Loan {
+  Buffer buffer;
+  float mark = 0;
+
+  bool is_whole() const {
+    return std::all_of(buffer.span().begin(), buffer.span().end(), [&](float number) { return number == mark; });
+  }
+};
+
+/// Takes and gives back buffers of unlike sizes in any order, each written all over; calls `check` after every take.
+template <typename Check>
+void lend_at_random(BufferPool& pool, int takes, std::uint64_t largest, const Check& check) {
+  RandomStream random(11);
+  std::vector<Loan> loans;
+  for (int i = 0; i < takes; ++i) {
+    while (!loans.empty() && random.next_below(100) < 48) {
+      const auto gone = loans.begin() + static_cast<std::ptrdiff_t>(random.next_below(loans.size()));
+      EXPECT_TRUE(gone->is_whole()) << "somebody else wrote here";
+      std::swap(*gone, loans.back());
+      loans.pop_back();
+    }
+    Loan& loan = loans.emplace_back(
+        Loan{pool.take(1 + static_cast<std::int64_t>(random.next_below(largest))), static_cast<float>(i)});
+    std::fill(loan.buffer.span().begin(), loan.buffer.span().end(), loan.mark);
+    check(loans);
+  }
+}
+
+TEST(BufferPool, BuffersOnLoanLieApartAndOnCacheLines) {
+  BufferPool pool;
+  lend_at_random(pool, 2000, 20000, [](const std::vector<Loan>& loans) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(loans.back().buffer.data()) % 64, 0);
+  });
+}
+
+TEST(BufferPool, OnLoanIsTheSumOfTheBuffersAndNothingAfterTheLast) {
+  BufferPool pool;
+  Bytes peak = 0;
+  lend_at_random(pool, 500, 20000, [&](const std::vector<Loan>& loans) {
+    Bytes sum = 0;
+    for (const Loan& loan : loans) sum += (loan.buffer.size() * static_cast<Bytes>(sizeof(float)) + 63) / 64 * 64;
+    EXPECT_EQ(pool.in_use(), sum);
+    peak = std::max(peak, sum);
+    EXPECT_EQ(pool.peak(), peak);
+  });
+  EXPECT_EQ(pool.in_use(), 0);
+}
+
+TEST(BufferPool, HoldsNoMorePagesThanWereOnLoanAtOnce) {
+  BufferPool pool;
+  std::size_t most = 0;
+  lend_at_random(pool, 2000, 50000, [&](const std::vector<Loan>& loans) {
+    most = std::max(most, loans.size());
+    EXPECT_LE(pool.held(), pool.peak() + 2 * kPage * static_cast<Bytes>(most));
+  });
+  EXPECT_GE(pool.held() + kPage, pool.peak());
+}
+
+TEST(BufferPool, IsResidentWithWhatItHolds) {
+  const Bytes before = resident_memory();
+  BufferPool pool;
+  Bytes most = 0;
+  lend_at_random(pool, 300, 2'000'000, [&](const std::vector<Loan>&) { most = std::max(most, resident_memory()); });
+  constexpr Bytes kOther = Bytes{2} << 20;
+  EXPECT_LE(most - before, pool.peak() + kOther);
+  EXPECT_GE(resident_memory() - before, pool.held() - kOther);
+}
+
+TEST(BufferPool, GivesTheSameRoomAgain) {
+  BufferPool pool;
+  const Buffer below = pool.take(1000);
+  float* first = pool.take(5000).data();
+  EXPECT_EQ(pool.take(5000).data(), first);
+  EXPECT_EQ(pool.take(4000).data(), first);
+  EXPECT_EQ(pool.take(6000).data(), first) << "free room grows together";
+}
+
+}  // namespace
+}  // namespace braid::exec
