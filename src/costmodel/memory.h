@@ -37,8 +37,9 @@ Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, 
 Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                   const Storage& storage = {});
 
-/// Scratch that a Forward or Backward of a microbatch needs beside its stash, freed when it ends.
-Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+/// The most that a Forward or Backward (`pass`) of a microbatch needs beside its whole stash, freed when it ends. Its
+/// result, the next stage's input, is part of it; so is a Backward's input, but not a Forward's, which is stashed.
+Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
                       const Storage& storage = {});
 
 /// Hidden state or gradient of one token between stages.

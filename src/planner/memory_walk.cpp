@@ -9,38 +9,67 @@
 namespace braid::planner {
 namespace {
 
-Bytes largest_message(const Program& program, std::size_t channel, const MemoryContext& context) {
-  Bytes largest = 0;
-  const StageProgram& sender = program.stages[static_cast<std::size_t>(program.channels[channel].from)];
-  for (const Instruction& instruction : sender.instructions) {
-    if (is_send(instruction.kind) && static_cast<std::size_t>(instruction.channel) == channel)
-      largest = std::max(largest, instruction.bytes);
+/// What the executor keeps posted on one channel of a stage.
+class PostedReceives {
+ public:
+  /// `ahead` at a time, of these sizes in turn.
+  PostedReceives(std::vector<Bytes> sizes, std::int64_t ahead) : sizes_(std::move(sizes)) {
+    for (std::int64_t i = 0; i < std::max<std::int64_t>(ahead, 1); ++i) post();
   }
-  for (const MicrobatchId id : program.before.messages[channel]) {
-    largest = std::max(largest, program.microbatch(id).computed_tokens() *
-                                    costmodel::message_bytes_per_token(context.backbone, context.storage));
+  void consume(Bytes bytes) {
+    held_ -= bytes;
+    post();
   }
-  return largest;
-}
+  Bytes held() const { return held_; }
+
+ private:
+  void post() {
+    if (posted_ < sizes_.size()) held_ += sizes_[posted_++];
+  }
+
+  std::vector<Bytes> sizes_;
+  std::size_t posted_ = 0;
+  Bytes held_ = 0;
+};
 
 /// Follows one stage's list.
 class StageWalk {
  public:
-  StageWalk(const Program& program, std::size_t index, const MemoryContext& context)
+  StageWalk(const Program& program, std::size_t index, const MemoryContext& context,
+            const std::vector<std::int64_t>& most_waiting)
       : program_(program), stage_(program.stages[index]), context_(context), shape_(shape_of(stage_)) {
     for (const MicrobatchId id : program.before.stages[index].live) live_ += stash(id);
+    for (const Awaited& awaited : program.before.stages[index].awaited) {
+      if (!is_recv(awaited.kind)) continue;
+      received_[awaited.id] = message(awaited.microbatches.front());
+      waiting_ += received_[awaited.id];
+    }
+    for (std::size_t c = 0; c < program.channels.size(); ++c) {
+      std::vector<Bytes> sizes;
+      for (const Instruction& instruction : stage_.instructions) {
+        if (is_recv(instruction.kind) && static_cast<std::size_t>(instruction.channel) == c)
+          sizes.push_back(instruction.bytes);
+      }
+      posted_.emplace_back(std::move(sizes), most_waiting[c]);
+    }
   }
 
   void run(StageMemory& memory) {
-    memory.activations = live_;
+    keep(memory, 0);
     for (const Instruction& instruction : stage_.instructions) {
+      const bool computes = instruction.kind == Kind::forward || instruction.kind == Kind::backward;
       Bytes scratch = 0;
-      for (const Part& part : stage_.parts_of(instruction)) {
-        if (instruction.kind == Kind::forward && part.first_subgraph == 0) live_ += stash(part.microbatch);
-        scratch = std::max(scratch, workspace(part.microbatch));
+      if (is_send(instruction.kind)) outgoing_ += instruction.bytes;
+      if (computes) {
+        take_input(instruction);
+        for (const Part& part : stage_.parts_of(instruction)) {
+          if (instruction.kind == Kind::forward && part.first_subgraph == 0) live_ += stash(part.microbatch);
+          scratch = std::max(scratch, workspace(part.microbatch, instruction.kind));
+        }
       }
-      memory.activations = std::max(memory.activations, live_ + scratch);
-      memory.after.push_back(memory.fixed() + live_ + scratch);
+      memory.after.push_back(keep(memory, scratch));
+      if (!computes) continue;
+      outgoing_ = 0;
       for (const Part& part : stage_.parts_of(instruction)) {
         if (instruction.kind == Kind::backward && part.first_subgraph == 0) live_ -= stash(part.microbatch);
       }
@@ -48,19 +77,51 @@ class StageWalk {
   }
 
  private:
-  Bytes stash(MicrobatchId id) {
-    return costmodel::stash_bytes(context_.backbone, shape_, load_of(program_.microbatch(id), context_.adapters),
-                                  context_.storage);
+  /// What is held with so much scratch; the most of it goes into `memory`.
+  Bytes keep(StageMemory& memory, Bytes scratch) const {
+    Bytes messages = waiting_ + outgoing_;
+    for (const PostedReceives& receives : posted_) messages += receives.held();
+    if (live_ + scratch + messages > memory.activations + memory.messages) {
+      memory.activations = live_ + scratch;
+      memory.messages = messages;
+    }
+    return memory.fixed() + live_ + scratch + messages;
   }
-  Bytes workspace(MicrobatchId id) {
-    return costmodel::workspace_bytes(context_.backbone, shape_, load_of(program_.microbatch(id), context_.adapters),
-                                      context_.storage);
+
+  /// Its message becomes part of the stash, or of the scratch.
+  void take_input(const Instruction& instruction) {
+    for (const InstructionId id : stage_.waits_of(instruction)) {
+      if (const auto earlier = received_.find(id); earlier != received_.end()) {
+        waiting_ -= earlier->second;
+        received_.erase(earlier);
+      }
+      if (id < stage_.first_id) continue;
+      const Instruction& received = stage_.instructions[static_cast<std::size_t>(id - stage_.first_id)];
+      if (is_recv(received.kind)) posted_[static_cast<std::size_t>(received.channel)].consume(received.bytes);
+    }
+  }
+
+  costmodel::MicrobatchLoad load(MicrobatchId id) const { return load_of(program_.microbatch(id), context_.adapters); }
+  Bytes message(MicrobatchId id) const {
+    return program_.microbatch(id).computed_tokens() *
+           costmodel::message_bytes_per_token(context_.backbone, context_.storage);
+  }
+  Bytes stash(MicrobatchId id) const {
+    return costmodel::stash_bytes(context_.backbone, shape_, load(id), context_.storage);
+  }
+  Bytes workspace(MicrobatchId id, Kind kind) const {
+    const auto pass = kind == Kind::forward ? costmodel::Pass::forward : costmodel::Pass::backward;
+    return costmodel::workspace_bytes(context_.backbone, shape_, load(id), pass, context_.storage);
   }
 
   const Program& program_;
   const StageProgram& stage_;
   const MemoryContext& context_;
   costmodel::StageShape shape_;
+  std::vector<PostedReceives> posted_;       // per channel
+  std::map<InstructionId, Bytes> received_;  // before the slice, and not yet consumed
+  Bytes waiting_ = 0;                        // these together
+  Bytes outgoing_ = 0;
   Bytes live_ = 0;
 };
 
@@ -78,12 +139,7 @@ std::vector<StageMemory> walk_memory(const Program& program, const MemoryContext
     }
   }
   const std::vector<std::int64_t> waiting = most_waiting_messages(program);
-  for (std::size_t c = 0; c < program.channels.size(); ++c) {
-    const Bytes message = largest_message(program, c, context);
-    memories[static_cast<std::size_t>(program.channels[c].to)].messages += waiting[c] * message;
-    memories[static_cast<std::size_t>(program.channels[c].from)].messages += message;
-  }
-  for (std::size_t s = 0; s < memories.size(); ++s) StageWalk(program, s, context).run(memories[s]);
+  for (std::size_t s = 0; s < memories.size(); ++s) StageWalk(program, s, context, waiting).run(memories[s]);
   return memories;
 }
 

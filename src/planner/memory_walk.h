@@ -19,17 +19,20 @@ struct MemoryContext {
 /// The memory of one rank of a stage.
 struct StageMemory {
   Bytes backbone = 0;
-  Bytes adapters = 0;        ///< with gradients and optimizer state
-  Bytes messages = 0;        ///< receives posted ahead, and one message on its way out for each channel
-  Bytes activations = 0;     ///< the most that stashes and scratch take together
+  Bytes adapters = 0;  ///< with gradients and optimizer state
+  // When the two together take the most:
+  Bytes activations = 0;     ///< stashes and scratch
+  Bytes messages = 0;        ///< receives posted ahead, and what is on its way out
   std::vector<Bytes> after;  ///< per instruction of the list: all that is held while it runs
 
-  Bytes fixed() const { return backbone + adapters + messages; }
-  Bytes peak() const { return fixed() + activations; }
+  Bytes fixed() const { return backbone + adapters; }
+  Bytes peak() const { return fixed() + messages + activations; }
 };
 
-/// Walks each stage's compute order: a Forward adds its microbatch's stash, its Backward takes it away, both need
-/// scratch while they run. The same for all times of a Program: nothing here depends on durations.
+/// Walks each stage's list as the executor does. A Forward adds its microbatch's stash, its Backward takes it away,
+/// both need scratch while they run. Each channel keeps as many receives posted as messages may wait, from the start;
+/// who consumes one posts the next. A message out is held until the next Forward or Backward ends, at the longest. The
+/// same for all times of a Program: nothing here depends on durations.
 std::vector<StageMemory> walk_memory(const Program& program, const MemoryContext& context);
 
 }  // namespace braid::planner

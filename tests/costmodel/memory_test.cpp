@@ -81,9 +81,10 @@ TEST(Memory, MoreOfAnythingNeverTakesLess) {
       const MicrobatchLoad load = one_task(adapter_on_all(8), tokens);
       const StageShape stage = {3, true, head};
       EXPECT_GT(stash_bytes(backbone, stage, load), stash);
-      EXPECT_GE(workspace_bytes(backbone, stage, load), workspace);
+      EXPECT_GE(workspace_bytes(backbone, stage, load, Pass::backward), workspace);
+      EXPECT_GE(workspace_bytes(backbone, stage, load, Pass::forward), 0);
       stash = stash_bytes(backbone, stage, load);
-      workspace = workspace_bytes(backbone, stage, load);
+      workspace = workspace_bytes(backbone, stage, load, Pass::backward);
       EXPECT_GT(stash_bytes(backbone, {4, true, head}, load), stash);
       EXPECT_GT(stash_bytes(backbone, stage, one_task(adapter_on_all(9), tokens)), stash);
       EXPECT_GT(backbone_bytes(backbone, {4, true, head}), backbone_bytes(backbone, stage));
@@ -98,7 +99,7 @@ TEST(Memory, WorkspaceHoldsTheLogitsOfAtMostABlockOfRows) {
   const auto logits = [&](std::int64_t scored) {
     MicrobatchLoad load = one_task(adapter_on_all(8), 2000);
     load.scored = scored;
-    return workspace_bytes(backbone, stage, load);
+    return workspace_bytes(backbone, stage, load, Pass::forward);
   };
   EXPECT_GE(logits(kHeadRows), kFloat * kHeadRows * backbone.vocabulary);
   EXPECT_LT(logits(10), logits(kHeadRows));

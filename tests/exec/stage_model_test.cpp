@@ -201,24 +201,38 @@ TEST(StageModel, DoesTheWorkThatTheCostModelCharges) {
   }
 }
 
-TEST(StageModel, HoldsNoMoreThanTheMemoryModelSays) {
-  Tasks tasks(mixed_shapes());
-  const planner::Microbatch microbatch = tasks.microbatch({0, 1, 2});
-  const costmodel::MicrobatchLoad load = planner::load_of(microbatch, tasks.shapes);
-  const costmodel::StageShape stage{tasks.golden.backbone.layers, true, true};
-  const std::vector<double> scale(3, 0.01);
-  std::vector<TaskLoss> losses(3);
-  tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds, scale, losses);
-  // Buffers come in whole pages, and in sixteen sizes an octave.
-  const Bytes rounding =
-      4096 * 16 * (stage.layers + 1) + costmodel::stash_bytes(tasks.golden.backbone, stage, load) / 16;
-  const Bytes stash = tasks.golden.pool.in_use();
-  EXPECT_GE(stash, costmodel::stash_bytes(tasks.golden.backbone, stage, load));
-  EXPECT_LE(stash, costmodel::stash_bytes(tasks.golden.backbone, stage, load) + rounding);
-  tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds);
-  EXPECT_EQ(tasks.golden.pool.in_use(), 0);
-  EXPECT_LE(tasks.golden.pool.peak(),
-            stash + costmodel::workspace_bytes(tasks.golden.backbone, stage, load) + rounding);
+TEST(StageModel, HoldsWhatTheMemoryModelSays) {
+  for (const double dropout : {0.0, 0.1}) {
+    for (const std::vector<planner::TaskIndex>& present :
+         std::vector<std::vector<planner::TaskIndex>>{{0, 1, 2}, {0}, {1}, {2}}) {
+      std::vector<costmodel::AdapterShape> shapes = mixed_shapes();
+      for (costmodel::AdapterShape& shape : shapes) shape.dropout = dropout;
+      Tasks tasks(shapes);
+      const planner::Microbatch microbatch = tasks.microbatch(present, 40);
+      const costmodel::MicrobatchLoad load = planner::load_of(microbatch, tasks.shapes);
+      const costmodel::BackboneShape& backbone = tasks.golden.backbone;
+      const costmodel::StageShape stage{backbone.layers, true, true};
+      const std::vector<double> scale(3, 0.01);
+      std::vector<TaskLoss> losses(3);
+      BufferPool& pool = tasks.golden.pool;
+      tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds, scale,
+                                 losses);
+      // Buffers begin on cache lines.
+      const Bytes rounding = 64 * 30 * (stage.layers + 1);
+      const Bytes stash = costmodel::stash_bytes(backbone, stage, load);
+      EXPECT_GE(pool.in_use(), stash);
+      EXPECT_LE(pool.in_use(), stash + rounding);
+      const Bytes forward = stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::forward);
+      EXPECT_GE(pool.peak(), forward);
+      EXPECT_LE(pool.peak(), forward + rounding);
+      tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds);
+      const Bytes whole =
+          std::max(forward, stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::backward));
+      EXPECT_EQ(pool.in_use(), 0);
+      EXPECT_GE(pool.peak(), whole);
+      EXPECT_LE(pool.peak(), whole + rounding);
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+
+#include "exec/example.h"
+#include "exec/runner.h"
+#include "planner/memory_walk.h"
+#include "support.h"
+
+namespace braid::exec {
+namespace {
+
+/// The example's four tasks, with their data.
+struct Study {
+  explicit Study(const std::filesystem::path& folder)
+      : workload((write_example(folder, 1), workload::read_workload(folder / "workload.yaml"))),
+        datasets(datasets_of(workload)),
+        samples(workload.tasks, sizes_of(datasets)) {}
+
+  workload::Workload workload;
+  std::vector<workload::Dataset> datasets;
+  workload::SampleIndex samples;
+
+ private:
+  static std::vector<workload::Dataset> datasets_of(const workload::Workload& workload) {
+    const auto tokenizer = workload::make_tokenizer(workload.backbone_folder, workload.backbone);
+    std::vector<workload::Dataset> datasets;
+    for (const workload::Task& task : workload.tasks)
+      datasets.push_back(workload::load_dataset(task.dataset, task, *tokenizer, workload.backbone));
+    return datasets;
+  }
+  static std::vector<std::vector<workload::SampleSize>> sizes_of(const std::vector<workload::Dataset>& datasets) {
+    std::vector<std::vector<workload::SampleSize>> sizes;
+    for (const workload::Dataset& dataset : datasets) sizes.push_back(workload::sample_sizes(dataset));
+    return sizes;
+  }
+};
+
+planner::FixedPlan plan(std::vector<std::vector<planner::TaskIndex>> htasks, planner::PipelineTemplate pipeline,
+                        std::int64_t microbatches, bool padded) {
+  planner::FixedPlan fixed;
+  fixed.deployment.push_back({1, {{0, 4}}});
+  fixed.htasks = std::move(htasks);
+  for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.buckets.push_back({static_cast<std::int32_t>(h)});
+  fixed.pipeline = pipeline;
+  fixed.turns = planner::Turns::together;
+  fixed.microbatches = microbatches;
+  fixed.padding = padded ? planner::Padding::max_length : planner::Padding::none;
+  return fixed;
+}
+
+TEST(Runner, ItsPoolLendsAtMostWhatTheWalkOverTheProgramSays) {
+  const TestFolder folder;
+  const Study study(folder.path());
+  using enum planner::PipelineTemplate;
+  for (const planner::FixedPlan& fixed :
+       {plan({{0}, {1}, {2}, {3}}, one_forward_one_backward, 2, false), plan({{0, 1, 2, 3}}, gpipe, 3, false),
+        plan({{0, 1}, {2, 3}}, gpipe, 2, true), plan({{0, 1, 2, 3}}, gpipe, 8, false)}) {
+    const std::unique_ptr<Communicator> communicator = make_local_communicator();
+    const planner::WindowInput input{study.workload, study.samples};
+    for (const std::int64_t window : {std::int64_t{0}, std::int64_t{5}}) {
+      Runner runner({fixed, study.workload, study.samples, study.datasets}, *communicator);
+      const planner::Program program = planner::window_program(fixed, input, window);
+      const planner::StageMemory memory =
+          planner::walk_memory(program, {study.workload.backbone, planner::adapters_of(study.workload), {}, 1}).front();
+      runner.run(program);
+      // Buffers begin on cache lines.
+      const Bytes rounding = memory.activations / 500;
+      EXPECT_GE(runner.pool().peak(), memory.activations);
+      EXPECT_LE(runner.pool().peak(), memory.activations + rounding);
+      EXPECT_EQ(runner.pool().in_use(), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid::exec
