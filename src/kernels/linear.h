@@ -34,9 +34,9 @@ class PackedLinear {
   /// Bytes that the packed copies hold.
   std::int64_t bytes() const;
 
-  /// y = x Wᵀ + bias.
+  /// y = x Wᵀ + bias; y lies apart from x.
   void forward(ConstMatrix x, Matrix y) const;
-  /// dx = dy W.
+  /// dx = dy W; dx lies apart from dy.
   void backward(ConstMatrix dy, Matrix dx) const;
 
  private:

@@ -1,7 +1,7 @@
 #include "kernels/linear.h"
 
+#include <algorithm>
 #include <unordered_map>
-#include <utility>
 
 #include <dnnl.hpp>
 
@@ -67,7 +67,7 @@ struct Primitive {
 
 /// Compiling takes 0.2 to 0.6 ms, as long as a small product itself, and all layers of a shape can share the result.
 const Primitive& primitive_for(const PrimitiveKey& key) {
-  constexpr std::size_t kMost = 4096;
+  constexpr std::size_t kMost = 1024;
   thread_local std::unordered_map<PrimitiveKey, Primitive, PrimitiveHash> cache;
   if (const auto found = cache.find(key); found != cache.end()) return found->second;
   if (cache.size() >= kMost) cache.clear();
@@ -96,9 +96,29 @@ void copy(ConstMatrix from, Matrix to) {
   for_rows(from.rows, from.columns, [&](std::int64_t t) { std::copy_n(from.row(t), from.columns, to.row(t)); });
 }
 
-/// Rows at a time come in multiples of this, and then what is left: packed microbatches are of any length, and each new
-/// length would be compiled anew. As rows do not depend on each other, nor does the result.
+/// Rows that one call takes: microbatches are of any length, and each new number of rows would be compiled anew and
+/// then keep 30 to 50 kB. So many calls of kMostRows as there are, one of a multiple of kRowBlock, and the last rows in
+/// a multiple of kRowGrain that reaches back into rows already done. As rows do not depend on each other, nor does the
+/// result.
+constexpr std::int64_t kMostRows = 1024;
 constexpr std::int64_t kRowBlock = 64;
+constexpr std::int64_t kRowGrain = 8;
+
+/// Calls work(first, last) for runs of rows that cover [0, rows).
+template <typename Work>
+void for_row_runs(std::int64_t rows, const Work& work) {
+  std::int64_t done = 0;
+  for (; rows - done >= kMostRows; done += kMostRows) work(done, done + kMostRows);
+  if (const std::int64_t blocks = (rows - done) / kRowBlock * kRowBlock; blocks > 0) {
+    work(done, done + blocks);
+    done += blocks;
+  }
+  if (done == rows) return;
+  const std::int64_t left = (rows - done + kRowGrain - 1) / kRowGrain * kRowGrain;
+  if (left <= rows) return work(rows - left, rows);
+  if (left > kRowGrain) work(0, left - kRowGrain);
+  work(std::max<std::int64_t>(rows - kRowGrain, 0), rows);
+}
 
 /// y = x · weight + bias for dense rows.
 void multiply_dense(ConstMatrix x, const memory& weight, const memory& bias, Matrix y) {
@@ -127,10 +147,9 @@ void multiply(ConstMatrix x, const memory& weight, const memory& bias, Matrix y)
     dense_x = staged;
   }
   const Matrix dense_y = is_dense(y) ? y : Matrix(dense_y_numbers.at_least(y.rows * y.columns), y.rows, y.columns);
-  const std::int64_t whole = x.rows - x.rows % kRowBlock;
-  for (const auto& [first, last] : {std::pair(std::int64_t{0}, whole), std::pair(whole, x.rows)}) {
-    if (first < last) multiply_dense(dense_x.row_range(first, last), weight, bias, dense_y.row_range(first, last));
-  }
+  for_row_runs(x.rows, [&](std::int64_t first, std::int64_t last) {
+    multiply_dense(dense_x.row_range(first, last), weight, bias, dense_y.row_range(first, last));
+  });
   if (!is_dense(y)) copy(dense_y, y);
 }
 
