@@ -48,6 +48,12 @@ ProfileEntry entry_from(const Node& node) {
 
 }  // namespace
 
+Storage Profile::storage() const {
+  Storage storage = device.empty() ? Storage{} : gpu_storage(dtype);
+  if (device.empty()) storage.context = runtime_bytes;
+  return storage;
+}
+
 Profile profile_from(const Node& node) {
   Profile profile;
   if (node.integer_at("format") != 1) throw node.at("format").error("unknown format", "this build reads format 1");
@@ -58,6 +64,7 @@ Profile profile_from(const Node& node) {
   profile.corunning_ranks = static_cast<int>(node.integer_at("corunning_ranks", 1, 1000000));
   profile.peak_flops = node.number_or("peak_flops", 0.0, 0.0);
   profile.memory_bytes = node.integer_or("memory_bytes", 0, 0);
+  profile.runtime_bytes = node.integer_or("runtime_bytes", 0, 0);
   if (const Node* device = node.find("device")) {
     profile.device = device->as_string("device");
     try {
@@ -101,6 +108,7 @@ std::string to_json(const Profile& profile) {
   field("corunning_ranks", profile.corunning_ranks);
   field("peak_flops", profile.peak_flops);
   field("memory_bytes", profile.memory_bytes);
+  if (profile.runtime_bytes > 0) field("runtime_bytes", profile.runtime_bytes);
   if (!profile.device.empty()) {
     field("device", profile.device);
     field("dtype", name(profile.dtype));

@@ -36,6 +36,9 @@ struct Profile {
   int corunning_ranks = 1;
   double peak_flops = 0;   ///< of one rank: the best rate of a large f32 matrix product
   Bytes memory_bytes = 0;  ///< that one rank may use
+  /// What a rank was found to hold once all was measured and freed: compiled products, scratch, code, messages'
+  /// buffers. No item of the memory model says it.
+  Bytes runtime_bytes = 0;
   std::vector<ProfileEntry> entries;
   /// A GPU whose datasheet stands in for whatever has no entry; empty: only what was measured is known.
   std::string device;
@@ -43,7 +46,7 @@ struct Profile {
   /// What starting a kernel costs the host of a GPU; the middle of the 4 to 6 microseconds that are measured for CUDA.
   double launch_seconds = 5e-6;
   Interconnect interconnect;  ///< between ranks, where messages have no entries
-  Storage storage() const { return device.empty() ? Storage{} : gpu_storage(dtype); }
+  Storage storage() const;
 
   std::string measured_at;  ///< date and time; under `meta` in the file
 };

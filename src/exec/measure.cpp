@@ -86,9 +86,11 @@ class Measuring {
     profile_.memory_bytes = static_cast<Bytes>(0.9 * static_cast<double>(physical_memory())) / communicator_.size();
     communicator_.barrier();
     profile_.peak_flops = measure_peak_flops();
+    const Bytes before = resident_memory();
     measure_passes();
     measure_optimizer();
     if (communicator_.size() > 1) measure_messages();
+    profile_.runtime_bytes = std::max<Bytes>(resident_memory() - before, 0);
     write_entries();
     const std::time_t now = std::time(nullptr);
     char text[32];

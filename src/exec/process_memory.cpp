@@ -38,7 +38,7 @@ void reset_peak_memory() {
 
 void return_large_blocks() {
   // Setting it also stops glibc from raising it, block by block freed, to 32 MB.
-  ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(kMebibyte));
+  ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(128 * kKibibyte));
 }
 
 Bytes physical_memory() {

@@ -9,8 +9,7 @@ Bytes resident_memory();
 /// The most it ever was, or since `reset_peak_memory` where the system lets that be reset.
 Bytes peak_resident_memory();
 void reset_peak_memory();
-/// Makes freed blocks of a megabyte or more go back to the system at once, so that what a process holds is what it
-/// uses.
+/// Makes freed blocks of 128 kB or more go back to the system at once, so that what a process holds is what it uses.
 void return_large_blocks();
 
 /// Of the machine.

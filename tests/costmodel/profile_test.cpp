@@ -18,6 +18,7 @@ Profile full_profile() {
   profile.corunning_ranks = 4;
   profile.peak_flops = 123456789012.345;
   profile.memory_bytes = 7'000'000'001;
+  profile.runtime_bytes = 8'000'003;
   profile.measured_at = "2024-05-06T07:08:09Z";
   const std::vector<double> awkward = {0.1, 1e-300, 1.0 / 3, 5e-324, std::numeric_limits<double>::max(),
                                        0.0, 1e22,   3.0};
@@ -63,6 +64,12 @@ TEST(Profile, RoundTripsToTheByte) {
   }
 }
 
+TEST(Profile, WhatWasMeasuredOnCpusIsHeldBesideEveryItem) {
+  Profile profile = full_profile();
+  EXPECT_EQ(profile.storage().context, profile.runtime_bytes);
+  EXPECT_EQ(analytic_profile("h100", DataType::bf16).storage(), gpu_storage(DataType::bf16));
+}
+
 TEST(Profile, EveryFieldComesBack) {
   const Profile profile = full_profile();
   const TestFolder folder;
@@ -73,6 +80,7 @@ TEST(Profile, EveryFieldComesBack) {
   EXPECT_EQ(back.corunning_ranks, profile.corunning_ranks);
   EXPECT_EQ(back.peak_flops, profile.peak_flops);
   EXPECT_EQ(back.memory_bytes, profile.memory_bytes);
+  EXPECT_EQ(back.runtime_bytes, profile.runtime_bytes);
   EXPECT_EQ(back.measured_at, profile.measured_at);
   ASSERT_EQ(back.entries.size(), profile.entries.size());
   for (std::size_t i = 0; i < back.entries.size(); ++i) {
