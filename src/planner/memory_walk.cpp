@@ -55,7 +55,7 @@ class StageWalk {
   }
 
   void run(StageMemory& memory) {
-    keep(memory, 0);
+    keep(memory, 0, 0);
     for (const Instruction& instruction : stage_.instructions) {
       const bool computes = instruction.kind == Kind::forward || instruction.kind == Kind::backward;
       Bytes scratch = 0;
@@ -67,7 +67,7 @@ class StageWalk {
           scratch = std::max(scratch, workspace(part.microbatch, instruction.kind));
         }
       }
-      memory.after.push_back(keep(memory, scratch));
+      memory.after.push_back(keep(memory, scratch, instruction.kind == Kind::forward ? 0 : outgoing_));
       if (!computes) continue;
       outgoing_ = 0;
       for (const Part& part : stage_.parts_of(instruction)) {
@@ -77,9 +77,9 @@ class StageWalk {
   }
 
  private:
-  /// What is held with so much scratch; the most of it goes into `memory`.
-  Bytes keep(StageMemory& memory, Bytes scratch) const {
-    Bytes messages = waiting_ + outgoing_;
+  /// What is held with so much scratch and so much on its way out; the most of it goes into `memory`.
+  Bytes keep(StageMemory& memory, Bytes scratch, Bytes leaving) const {
+    Bytes messages = waiting_ + leaving;
     for (const PostedReceives& receives : posted_) messages += receives.held();
     if (live_ + scratch + messages > memory.activations + memory.messages) {
       memory.activations = live_ + scratch;
