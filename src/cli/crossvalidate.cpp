@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/statistics.h"
 #include "costmodel/reference_collectives.h"
+#include "costmodel/reference_layers.h"
 #include "costmodel/reference_points.h"
 #include "costmodel/reference_table.h"
 
@@ -20,7 +21,9 @@ struct Table {
 };
 
 constexpr std::array kTables = {Table{costmodel::kReferencePointColumns, crossvalidate_operators},
-                                Table{costmodel::kReferenceCollectiveColumns, crossvalidate_collectives}};
+                                Table{costmodel::kReferenceCollectiveColumns, crossvalidate_collectives},
+                                Table{costmodel::kReferenceLayerColumns, crossvalidate_layers},
+                                Table{costmodel::kReferenceCapacityColumns, crossvalidate_capacities}};
 
 }  // namespace
 

@@ -16,6 +16,10 @@ void crossvalidate_operators(const std::filesystem::path& csv);
 /// Collectives: fits every other size of each link, predicts the others, by collective, ranks and size.
 void crossvalidate_collectives(const std::filesystem::path& csv);
 
+/// Times of whole layers and the most tokens that fit (LobRA's profiles): predicted from operators and items alone.
+void crossvalidate_layers(const std::filesystem::path& csv);
+void crossvalidate_capacities(const std::filesystem::path& csv);
+
 /// One line of a table of errors: their number, median and 95th percentile.
 void print_errors(const std::string& what, const std::vector<double>& errors);
 void print_error_header();

@@ -19,87 +19,73 @@ std::int64_t low_rank_numbers(const BackboneShape& backbone, const StageShape& s
   return numbers;
 }
 
-/// What the adapters on a group need beside its input and output, one task after another, in numbers: a Backward the
-/// gradient of A x, and both the input with dropout, as PEFT draws it for each module.
-std::int64_t adapter_scratch(const BackboneShape& backbone, const MicrobatchLoad& load, ModuleGroup group, Pass pass) {
-  std::int64_t most = 0;
-  for (const TaskRows& task : load.tasks) {
-    const OperatorShape shape = lora_shape(backbone, task.adapter, group);
-    if (shape[3] == 0) continue;
-    std::int64_t columns = pass == Pass::backward ? shape[2] * shape[3] : 0;
-    if (task.adapter.dropout > 0) columns += shape[0];
-    most = std::max(most, task.tokens * columns);
-  }
-  return most;
-}
+/// Adds up tensors as the allocator gives them out.
+class Tensors {
+ public:
+  explicit Tensors(const Storage& storage) : storage_(storage) {}
 
-bool any_adapter(const BackboneShape& backbone, const MicrobatchLoad& load, ModuleGroup group) {
-  return std::any_of(load.tasks.begin(), load.tasks.end(),
-                     [&](const TaskRows& task) { return lora_shape(backbone, task.adapter, group)[3] > 0; });
-}
-
-/// Numbers beside the stash at the fullest moments of a Forward: in the last layer, when all others are stashed, and in
-/// the loss.
-std::int64_t forward_numbers(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
-                             const Storage& storage) {
-  const auto scratch = [&](ModuleGroup group) { return adapter_scratch(backbone, load, group, Pass::forward); };
-  const std::int64_t hidden = load.tokens * backbone.hidden;
-  const std::int64_t activation = load.tokens * backbone.intermediate;
-  std::int64_t numbers = hidden;
-  if (stage.layers > 0) {
-    const std::int64_t normed = storage.keeps_operator_inputs ? 0 : hidden;
-    const std::int64_t activated = storage.keeps_operator_inputs ? 0 : activation;
-    numbers =
-        std::max({numbers, normed + scratch(ModuleGroup::gate_up), hidden + activated + scratch(ModuleGroup::down)});
+  Tensors& add(std::int64_t numbers, std::int64_t times = 1) {
+    constexpr Bytes kSmall = Bytes{1} << 20;
+    const Bytes size = numbers * bytes_of(storage_.activations);
+    const bool rounds = storage_.block > 1 && size > kSmall;
+    bytes_ += times * (rounds ? (size + storage_.block - 1) / storage_.block * storage_.block : size);
+    return *this;
   }
-  if (!stage.has_head) return numbers;
-  // The gradient that the loss sends down is part of the stash, and made after the layers.
-  const std::int64_t rows = std::min(kHeadRows, load.scored);
-  return std::max(numbers - hidden, hidden + rows * (backbone.vocabulary + 3 * backbone.hidden + 1));
-}
+  Bytes bytes() const { return bytes_; }
 
-/// The same of a Backward: in the top layer, when all others are still stashed.
-std::int64_t backward_numbers(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
-                              const Storage& storage) {
-  const auto scratch = [&](ModuleGroup group) { return adapter_scratch(backbone, load, group, Pass::backward); };
-  const auto again = [&](ModuleGroup group) {
-    return !storage.keeps_operator_inputs && any_adapter(backbone, load, group) ? load.tokens : 0;
-  };
-  const std::int64_t hidden = load.tokens * backbone.hidden;
-  const std::int64_t activation = load.tokens * backbone.intermediate;
-  const std::int64_t gradient = stage.has_head ? 0 : hidden;
-  if (stage.layers == 0) return gradient;
-  const std::int64_t down = activation + again(ModuleGroup::down) * backbone.intermediate + scratch(ModuleGroup::down);
-  const std::int64_t gate_up = hidden + again(ModuleGroup::gate_up) * backbone.hidden + scratch(ModuleGroup::gate_up);
-  std::int64_t attention = load.tokens * backbone.query_width() + scratch(ModuleGroup::o);
-  // Below the bottom layer nothing needs a gradient.
-  const bool bottom = stage.has_embedding && stage.layers == 1;
-  if (!bottom || any_adapter(backbone, load, ModuleGroup::qkv)) {
-    attention =
-        std::max(attention, load.tokens * (backbone.query_width() + backbone.qkv_width()) + (bottom ? 0 : hidden) +
-                                again(ModuleGroup::qkv) * backbone.hidden + scratch(ModuleGroup::qkv));
-  }
-  return gradient + std::max({down, gate_up, attention});
-}
+ private:
+  const Storage& storage_;
+  Bytes bytes_ = 0;
+};
 
 }  // namespace
 
+Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                        const Storage& storage, bool input_alone) {
+  const BackboneShape shard = shard_of(backbone, stage.tp);
+  const std::int64_t tokens = load.tokens, hidden = shard.hidden;
+  const std::int64_t between = stage.sequence_parallel ? (tokens + stage.tp - 1) / stage.tp : tokens;
+  Tensors tensors(storage);
+  tensors.add(between * hidden);
+  if (input_alone) return tensors.bytes();
+  // The other residual input and both norms' scales; q, k, v after rotation; attention's output and log sums.
+  tensors.add(between * hidden).add(between, shard.gated() ? 2 : 4);
+  tensors.add(tokens * shard.qkv_width()).add(tokens * shard.query_width()).add(tokens * shard.heads);
+  tensors.add(tokens * shard.up_width());
+  // The norms' results, gathered where sequence parallelism divides them, as adapters read them; the activation's.
+  if (storage.keeps_operator_inputs) tensors.add(tokens * hidden, 2).add(tokens * shard.intermediate);
+  tensors.add(low_rank_numbers(backbone, stage, load));
+  if (storage.attention == AttentionKind::materialized) {
+    // Probabilities, and what dropout leaves of them or the scores.
+    for (const SequenceLoad& sequence : load.sequences)
+      tensors.add(shard.heads * (sequence.context - sequence.prefix) * sequence.context, 2);
+  }
+  return tensors.bytes();
+}
+
 Storage gpu_storage(DataType type) {
-  constexpr Bytes kContext = 400'000'000;
-  return {type, activation_type(type), false, true, kContext};
+  Storage storage;
+  storage.weights = type;
+  storage.activations = activation_type(type);
+  storage.packed_twice = false;
+  storage.keeps_operator_inputs = true;
+  storage.whole_logits = true;
+  storage.block = Bytes{2} << 20;
+  storage.context = 400'000'000;
+  return storage;
 }
 
 Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, const Storage& storage) {
   const BackboneShape shard = shard_of(backbone, stage.tp);
   const std::int64_t copies = storage.packed_twice ? 2 : 1;
-  std::int64_t numbers = stage.layers * (copies * shard.linear_parameters() + shard.vector_parameters());
-  if (stage.has_embedding) numbers += shard.embedding_parameters();
-  if (stage.has_embedding && stage.layers > 0 && storage.packed_twice) numbers -= shard.hidden * shard.qkv_width();
+  std::int64_t products = stage.layers * copies * shard.linear_parameters();
+  std::int64_t others = stage.layers * shard.vector_parameters();
+  if (stage.has_embedding) others += shard.embedding_parameters();
+  if (stage.has_embedding && stage.layers > 0 && storage.packed_twice) products -= shard.hidden * shard.qkv_width();
   // A tied head shares the embedding's table where both are here.
   const bool shares_table = shard.tied_head && stage.has_embedding && !storage.packed_twice;
-  if (stage.has_head)
-    numbers += shard.norm_parameters() + (shares_table ? 0 : copies * shard.vocabulary * shard.hidden);
-  return numbers * bytes_of(storage.weights);
+  if (stage.has_head) others += shard.norm_parameters() + (shares_table ? 0 : copies * shard.vocabulary * shard.hidden);
+  return products * bytes_of(storage.weights) + others * bytes_of(storage.activations);
 }
 
 Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, std::int64_t layers) {
@@ -108,20 +94,18 @@ Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, 
 
 Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                   const Storage& storage) {
-  // Two residual inputs with their norm scales, q k v after rotation, attention output and log sums, gate and up.
-  std::int64_t token = 2 * backbone.hidden + 2 + backbone.qkv_width() + backbone.query_width() + backbone.heads +
-                       2 * backbone.intermediate;
-  // The norms' results, which adapters read, and the activation's.
-  if (storage.keeps_operator_inputs) token += 2 * backbone.hidden + backbone.intermediate;
-  std::int64_t numbers = stage.layers * (load.tokens * token + low_rank_numbers(backbone, stage, load));
-  if (stage.has_head) numbers += load.tokens * backbone.hidden;  // the gradient that the loss sends down
-  return numbers * bytes_of(storage.activations);
+  Bytes bytes = stage.layers * layer_stash_bytes(backbone, stage, load, storage, storage.recomputes);
+  // The gradient that the loss sends down.
+  if (stage.has_head) bytes += Tensors(storage).add(load.tokens * backbone.hidden).bytes();
+  return bytes;
 }
 
-Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
-                      const Storage& storage) {
-  const auto numbers = pass == Pass::forward ? forward_numbers : backward_numbers;
-  return numbers(backbone, stage, load, storage) * bytes_of(storage.activations);
+Bytes chunk_gradient_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                           const Storage& storage) {
+  const BackboneShape shard = shard_of(backbone, stage.tp);
+  std::int64_t numbers = 0;
+  for (const SequenceLoad& sequence : load.sequences) numbers += 2 * shard.kv_width() * sequence.prefix;
+  return stage.layers * numbers * bytes_of(storage.activations);
 }
 
 Bytes message_bytes_per_token(const BackboneShape& backbone, const Storage& storage) {

@@ -5,14 +5,25 @@
 
 namespace braid::costmodel {
 
+/// Whether attention keeps the scores of every pair of tokens for its gradient, or makes them again (FlashAttention).
+enum class AttentionKind { fused, materialized };
+
 /// How an executor stores what a rank holds.
 struct Storage {
-  DataType weights = DataType::f32;      ///< of the backbone
+  DataType weights = DataType::f32;      ///< of the layers' products; the rest is in the activations' type
   DataType activations = DataType::f32;  ///< and messages
   /// A copy of each linear layer packed for either direction, as oneDNN wants them; else one.
   bool packed_twice = true;
   /// What adapters and the activation's gradient read is kept, as PyTorch's autograd does; else computed again.
   bool keeps_operator_inputs = false;
+  AttentionKind attention = AttentionKind::fused;
+  /// Of each layer only the input is kept; Backward computes the layer again first.
+  bool recomputes = false;
+  /// The logits of all rows live at once, in the activations' type and three times in f32 (cast, log-softmax,
+  /// gradient); else those of kHeadRows.
+  bool whole_logits = false;
+  /// Tensors above 1 MiB take multiples of this, as PyTorch's allocator rounds them.
+  Bytes block = 1;
   Bytes context = 0;  ///< runtime and libraries
 
   bool operator==(const Storage&) const = default;
@@ -33,14 +44,28 @@ Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, con
 /// One task's adapter on `layers` layers with gradient and both AdamW moments.
 Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, std::int64_t layers);
 
-/// What a microbatch leaves behind between its Forward and its Backward on a stage.
+/// What a microbatch leaves behind between its Forward and its Backward on a stage. Tensor-parallel shards keep their
+/// share of heads and columns, and with sequence parallelism of the rows between.
 Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                   const Storage& storage = {});
+
+/// The same of one layer; with `input_alone` what recomputation leaves of it.
+Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                        const Storage& storage, bool input_alone);
 
 /// The most that a Forward or Backward (`pass`) of a microbatch needs beside its whole stash, freed when it ends. Its
 /// result, the next stage's input, is part of it; so is a Backward's input, but not a Forward's, which is stashed.
 Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
                       const Storage& storage = {});
+
+/// Gradients of the keys and values that later chunks of the same samples have read: held from the first of those
+/// chunks' Backward to this one's. (The keys and values themselves are part of the stash.)
+Bytes chunk_gradient_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                           const Storage& storage = {});
+
+/// NCCL's buffers of one communicator: 4 MiB (NCCL_BUFFSIZE) a channel each way, on as many channels as MuxTune §4
+/// gives it thread blocks.
+inline constexpr Bytes kCommunicatorBytes = 2 * 8 * (Bytes{4} << 20);
 
 /// Hidden state or gradient of one token between stages.
 Bytes message_bytes_per_token(const BackboneShape& backbone, const Storage& storage = {});

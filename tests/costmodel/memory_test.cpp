@@ -110,5 +110,90 @@ TEST(Memory, AMessageIsOneHiddenStateAToken) {
   EXPECT_EQ(message_bytes_per_token(small_backbone()), kFloat * 96);
 }
 
+TEST(Memory, ShardsAddUpToTheWholeWhereEverythingIsDivided) {
+  const BackboneShape backbone = builtin_backbone("llama2-70b");
+  Storage storage = gpu_storage(DataType::bf16);
+  storage.block = 1;
+  const AdapterShape shape = adapter(16, {Module::q});
+  const MicrobatchLoad load = load_of(shape, {512});
+  for (const std::int64_t tp : {2, 4, 8}) {
+    const StageShape whole{4, true, false}, shard{4, true, false, tp};
+    const Bytes vectors =
+        backbone_bytes(backbone, {4, false, false, tp}, storage) - 2 * 4 * backbone.linear_parameters() / tp;
+    EXPECT_EQ(vectors, 2 * 4 * backbone.vector_parameters()) << "norms are whole on every shard";
+    EXPECT_EQ(tp * (backbone_bytes(backbone, shard, storage) - vectors),
+              backbone_bytes(backbone, whole, storage) - vectors);
+    const Bytes one = layer_stash_bytes(backbone, {1, false, false}, load, storage, false);
+    const Bytes part = layer_stash_bytes(backbone, {1, false, false, tp}, load, storage, false);
+    EXPECT_GE(part * tp, one);
+    EXPECT_LT(part, one);
+    // Sequence parallelism divides the rows between the products.
+    const Bytes divided = layer_stash_bytes(backbone, {1, false, false, tp, true}, load, storage, false);
+    EXPECT_EQ(part - divided, 2 * (512 - 512 / tp) * (2 * backbone.hidden + 2));
+  }
+}
+
+TEST(Memory, RecomputationKeepsEachLayersInputAndNeedsOneLayerAgain) {
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  const MicrobatchLoad load = load_of(adapter_on_all(16), {1024});
+  for (const DataType type : {DataType::f32, DataType::bf16, DataType::int8}) {
+    const Storage keeps = gpu_storage(type);
+    Storage again = keeps;
+    again.recomputes = true;
+    const StageShape stage{8, false, false};
+    EXPECT_EQ(stash_bytes(backbone, stage, load, again), 8 * 1024 * backbone.hidden * bytes_of(keeps.activations));
+    EXPECT_EQ(workspace_bytes(backbone, stage, load, Pass::backward, again) -
+                  workspace_bytes(backbone, stage, load, Pass::backward, keeps),
+              stash_bytes(backbone, {1, false, false}, load, keeps));
+    EXPECT_EQ(workspace_bytes(backbone, stage, load, Pass::forward, again),
+              workspace_bytes(backbone, stage, load, Pass::forward, keeps));
+  }
+}
+
+TEST(Memory, MaterializedAttentionTakesTheSquareOfALengthAndFusedDoesNot) {
+  const BackboneShape backbone = small_backbone();
+  Storage storage = gpu_storage(DataType::f32);
+  storage.block = 1;
+  const auto stash = [&](std::int64_t length) {
+    return stash_bytes(backbone, {6, false, false}, load_of(adapter_on_all(8), {length}), storage);
+  };
+  EXPECT_EQ(stash(200), 2 * stash(100));
+  const Bytes fused = stash(100);
+  storage.attention = AttentionKind::materialized;
+  EXPECT_EQ(stash(100) - fused, 6 * 2 * kFloat * backbone.heads * 100 * 100);
+}
+
+TEST(Memory, Int8HalvesTheProductsOfSixteenBitsAndNothingElse) {
+  const BackboneShape backbone = builtin_backbone("llama2-13b");
+  const StageShape stage{40, true, true};
+  EXPECT_EQ(backbone_bytes(backbone, stage, gpu_storage(DataType::bf16)) -
+                backbone_bytes(backbone, stage, gpu_storage(DataType::int8)),
+            40 * backbone.linear_parameters());
+  const MicrobatchLoad load = load_of(adapter_on_all(8), {512});
+  EXPECT_EQ(stash_bytes(backbone, stage, load, gpu_storage(DataType::bf16)),
+            stash_bytes(backbone, stage, load, gpu_storage(DataType::int8)));
+}
+
+TEST(Memory, AChunkHoldsGradientsOfTheKeysAndValuesItRead) {
+  const BackboneShape backbone = builtin_backbone("llama3.1-8b");
+  const Storage storage = gpu_storage(DataType::bf16);
+  MicrobatchLoad load = load_of(adapter_on_all(8), {128});
+  EXPECT_EQ(chunk_gradient_bytes(backbone, {4, false, false}, load, storage), 0);
+  load.sequences = {{256, 384}};
+  EXPECT_EQ(chunk_gradient_bytes(backbone, {4, false, false}, load, storage), 2 * 4 * 2 * 256 * 8 * 128);
+  EXPECT_EQ(chunk_gradient_bytes(backbone, {4, false, false, 8}, load, storage), 2 * 4 * 2 * 256 * 128);
+}
+
+TEST(Memory, BlocksRoundLargeTensorsUp) {
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  Storage storage = gpu_storage(DataType::bf16);
+  const MicrobatchLoad load = load_of(adapter_on_all(16), {300});
+  const Bytes rounded = stash_bytes(backbone, {2, false, false}, load, storage);
+  storage.block = 1;
+  const Bytes exact = stash_bytes(backbone, {2, false, false}, load, storage);
+  EXPECT_GT(rounded, exact);
+  EXPECT_LT(rounded, exact + 2 * 10 * (Bytes{2} << 20));
+}
+
 }  // namespace
 }  // namespace braid::costmodel

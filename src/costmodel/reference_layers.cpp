@@ -1,0 +1,73 @@
+#include "costmodel/reference_layers.h"
+
+#include <algorithm>
+
+#include "costmodel/reference_table.h"
+
+namespace braid::costmodel {
+namespace {
+
+constexpr const char* kBackbone = "llama2-7b";
+
+}  // namespace
+
+std::vector<ReferenceLayer> read_reference_layers(const std::filesystem::path& csv) {
+  std::vector<ReferenceLayer> layers;
+  for (const ReferenceRow& row : read_reference_table(csv, kReferenceLayerColumns))
+    layers.push_back({row.integer(0), row.integer(2), row.integer(1), row.number(3) * 1e-3});
+  return layers;
+}
+
+std::vector<ReferenceCapacity> read_reference_capacities(const std::filesystem::path& csv) {
+  std::vector<ReferenceCapacity> capacities;
+  for (const ReferenceRow& row : read_reference_table(csv, kReferenceCapacityColumns))
+    capacities.push_back({row.integer(0), row.integer(1), row.integer(3)});
+  return capacities;
+}
+
+AdapterShape lobra_adapter() {
+  AdapterShape adapter;
+  adapter.rank = 8;
+  adapter.alpha = 16;
+  adapter.targets.fill(true);
+  return adapter;
+}
+
+StageShape lobra_layer(std::int64_t tp) {
+  return {1, false, false, tp, tp > 1};
+}
+
+MicrobatchLoad lobra_load(std::int64_t sequences, std::int64_t length) {
+  MicrobatchLoad load;
+  load.tokens = load.scored = sequences * length;
+  load.sequences.assign(static_cast<std::size_t>(sequences), {0, length});
+  load.tasks = {{lobra_adapter(), load.tokens}};
+  return load;
+}
+
+Bytes lobra_peak_bytes(std::int64_t tp, std::int64_t pp, std::int64_t tokens) {
+  const BackboneShape backbone = builtin_backbone(kBackbone);
+  const Storage storage = gpu_storage(DataType::bf16);
+  const MicrobatchLoad load = lobra_load(1, tokens);
+  Bytes fullest = 0;
+  for (std::int64_t s = 0; s < pp; ++s) {
+    const StageShape stage{backbone.layers * (s + 1) / pp - backbone.layers * s / pp, s == 0, s == pp - 1, tp, tp > 1};
+    const Bytes rank = backbone_bytes(backbone, stage, storage) + storage.context +
+                       adapter_bytes(backbone, lobra_adapter(), stage.layers) +
+                       2 * pp * stash_bytes(backbone, stage, load, storage) +
+                       std::max(workspace_bytes(backbone, stage, load, Pass::forward, storage),
+                                workspace_bytes(backbone, stage, load, Pass::backward, storage));
+    fullest = std::max(fullest, rank);
+  }
+  return fullest;
+}
+
+std::int64_t lobra_most_tokens(std::int64_t tp, std::int64_t pp, Bytes memory) {
+  constexpr std::int64_t kMost = 1 << 20;
+  std::int64_t most = 0;
+  for (std::int64_t tokens = 1; tokens <= kMost && lobra_peak_bytes(tp, pp, tokens) <= memory; tokens *= 2)
+    most = tokens;
+  return most;
+}
+
+}  // namespace braid::costmodel

@@ -1,0 +1,42 @@
+#include "costmodel/reference_layers.h"
+
+#include <filesystem>
+
+#include "support.h"
+
+namespace braid::costmodel {
+namespace {
+
+TEST(ReferenceLayers, CapacitiesOfLobrasReplicasFollowFromTheItems) {
+  const std::filesystem::path csv =
+      std::filesystem::path(BRAID_SOURCE_DIR) / "../shared/reference/lobra_llama7b_max_tokens.csv";
+  if (!std::filesystem::exists(csv)) GTEST_SKIP() << csv << " is not here";
+  int alike = 0, rows = 0;
+  for (const ReferenceCapacity& row : read_reference_capacities(csv)) {
+    alike += lobra_most_tokens(row.tp, row.pp, 40'000'000'000) == row.most_tokens ? 1 : 0;
+    ++rows;
+  }
+  EXPECT_EQ(rows, 14);
+  EXPECT_GE(alike, 11);
+}
+
+TEST(ReferenceLayers, MoreTokensNeverTakeLessAndMoreMemoryNeverHoldsLess) {
+  for (const std::int64_t tp : {1, 2, 8}) {
+    for (const std::int64_t pp : {1, 4, 16}) {
+      EXPECT_LT(lobra_peak_bytes(tp, pp, 1024), lobra_peak_bytes(tp, pp, 2048));
+      EXPECT_LE(lobra_most_tokens(tp, pp, 24'000'000'000), lobra_most_tokens(tp, pp, 80'000'000'000));
+    }
+  }
+  EXPECT_EQ(lobra_most_tokens(1, 1, 1'000'000'000), 0) << "not even the backbone fits";
+}
+
+TEST(ReferenceLayers, ABadRowIsNamed) {
+  const TestFolder folder;
+  folder.write("a.csv", "tp,seq_len,mbs,time\n1,128,1,3.1\n1,128,0,3.1\n");
+  expect_error([&] { read_reference_layers(folder / "a.csv"); }, "a.csv:3: '0' in column 3 is no number above 0");
+  folder.write("b.csv", "tp,pp,sp,max_tokens\n1,1,1\n");
+  expect_error([&] { read_reference_capacities(folder / "b.csv"); }, "b.csv:2: '1,1,1' is not a row");
+}
+
+}  // namespace
+}  // namespace braid::costmodel
