@@ -25,7 +25,7 @@ class Tensors {
   explicit Tensors(const Storage& storage) : storage_(storage) {}
 
   Tensors& add(std::int64_t numbers, std::int64_t times = 1) {
-    constexpr Bytes kSmall = Bytes{1} << 20;
+    constexpr Bytes kSmall = Bytes{10} << 20;
     const Bytes size = numbers * bytes_of(storage_.activations);
     const bool rounds = storage_.block > 1 && size > kSmall;
     bytes_ += times * (rounds ? (size + storage_.block - 1) / storage_.block * storage_.block : size);

@@ -22,7 +22,7 @@ struct Storage {
   /// The logits of all rows live at once, in the activations' type and three times in f32 (cast, log-softmax,
   /// gradient); else those of kHeadRows.
   bool whole_logits = false;
-  /// Tensors above 1 MiB take multiples of this, as PyTorch's allocator rounds them.
+  /// Tensors above 10 MiB take multiples of this, as PyTorch's allocator rounds them; smaller ones share its segments.
   Bytes block = 1;
   Bytes context = 0;  ///< runtime and libraries
 

@@ -1,6 +1,7 @@
 #include "costmodel/paper_facts.h"
 
 #include <algorithm>
+#include <array>
 
 #include "costmodel/cost_model.h"
 #include "costmodel/memory.h"
@@ -101,6 +102,41 @@ double pass_seconds(const CostModel& cost, const BackboneShape& backbone, const 
   return seconds;
 }
 
+/// Tasks of MuxTune's table 2, in order: sequences of a microbatch and the length they are padded to (SST2 64, QA 128,
+/// RTE 256).
+struct PaperTask {
+  std::int64_t sequences = 0;
+  std::int64_t length = 0;
+};
+constexpr std::array<PaperTask, 8> kWorkloadA = {
+    {{4, 64}, {2, 128}, {4, 128}, {4, 64}, {8, 64}, {2, 64}, {4, 128}, {4, 128}}};
+constexpr std::array<PaperTask, 8> kWorkloadB = {
+    {{4, 256}, {2, 64}, {4, 256}, {4, 64}, {8, 64}, {2, 256}, {4, 256}, {4, 256}}};
+
+/// Tasks that fit on the fullest stage when each has a replica of the backbone and its own activations (NeMo, HF-PEFT)
+/// in one process a GPU.
+int colocated_tasks(const char* name, const std::array<PaperTask, 8>& tasks, std::int64_t tp, std::int64_t pp) {
+  const BackboneShape backbone = builtin_backbone(name);
+  const Storage storage = gpu_storage(DataType::bf16);
+  const AdapterShape adapter = lora(16, kAttentionModules, 0);
+  // Each task's activations stay; scratch is one task's at a time.
+  std::vector<Bytes> scratch(static_cast<std::size_t>(pp), 0);
+  std::vector<Bytes> held(static_cast<std::size_t>(pp), storage.context + (tp > 1 ? kCommunicatorBytes : 0));
+  for (int count = 0;; ++count) {
+    const PaperTask& task = tasks[static_cast<std::size_t>(count) % tasks.size()];
+    const MicrobatchLoad load = load_of(adapter, 1, task.sequences, task.length);
+    for (std::int64_t s = 0; s < pp; ++s) {
+      const StageShape stage{backbone.layers / pp, s == 0, s == pp - 1, tp};
+      const auto at = static_cast<std::size_t>(s);
+      held[at] += backbone_bytes(backbone, stage, storage) + adapter_bytes(backbone, adapter, stage.layers) +
+                  stash_bytes(backbone, stage, load, storage);
+      for (const Pass pass : {Pass::forward, Pass::backward})
+        scratch[at] = std::max(scratch[at], workspace_bytes(backbone, stage, load, pass, storage));
+      if (held[at] + scratch[at] > device_of("a40").memory_bytes) return count;
+    }
+  }
+}
+
 void add_muxtune(std::vector<PaperFact>& facts) {
   const CostModel cost(analytic_profile("a40", DataType::bf16));
   const BackboneShape backbone = builtin_backbone("llama2-7b");
@@ -121,6 +157,10 @@ void add_muxtune(std::vector<PaperFact>& facts) {
   const auto stash = static_cast<double>(stash_bytes(backbone, whole, load, storage)) / giga;
   facts.push_back({"MuxTune 2.2", "LLaMA7B, backbone", "GB", 13.4, frozen});
   facts.push_back({"MuxTune 2.2", "LLaMA7B, activations of 8 x 128", "GB", 4.3, stash});
+  facts.push_back({"MuxTune fig. 17(a)", "GPT2.7B, tp 2: tasks of WL-A with a replica each", "", 15,
+                   static_cast<double>(colocated_tasks("gpt3-2.7b", kWorkloadA, 2, 1))});
+  facts.push_back({"MuxTune fig. 17(b)", "LLaMA7B, pp 4: tasks of WL-B with a replica each", "", 11,
+                   static_cast<double>(colocated_tasks("llama2-7b", kWorkloadB, 1, 4))});
 }
 
 /// A step of one task of 8 sequences of 512 tokens on one A6000, in int8 with recomputation.

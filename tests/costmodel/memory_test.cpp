@@ -187,7 +187,7 @@ TEST(Memory, AChunkHoldsGradientsOfTheKeysAndValuesItRead) {
 TEST(Memory, BlocksRoundLargeTensorsUp) {
   const BackboneShape backbone = builtin_backbone("llama2-7b");
   Storage storage = gpu_storage(DataType::bf16);
-  const MicrobatchLoad load = load_of(adapter_on_all(16), {300});
+  const MicrobatchLoad load = load_of(adapter_on_all(16), {3000});
   const Bytes rounded = stash_bytes(backbone, {2, false, false}, load, storage);
   storage.block = 1;
   const Bytes exact = stash_bytes(backbone, {2, false, false}, load, storage);
