@@ -123,6 +123,7 @@ Comparison compare(const planner::Plan& plan, const workload::SampleIndex& sampl
     if (i >= execution.warm_up) places.push_back(i);
   }
   Totals totals;
+  costmodel::StageLatency latency(cost, plan.workload.backbone);
   std::vector<Bytes> predicted_peaks(execution.peak_memory.size(), 0);
   for (const auto& [window, places] : runs) {
     const planner::Program program = planner::window_program(plan.fixed, {plan.workload, samples}, window);
@@ -133,7 +134,7 @@ Comparison compare(const planner::Plan& plan, const workload::SampleIndex& sampl
     }
     if (places.empty()) continue;
     const planner::Timeline replayed =
-        sim::replay(program, planner::predict_durations(program, plan.workload.backbone, adapters, cost).durations);
+        sim::replay(program, planner::predict_durations(program, adapters, latency).durations);
     const WindowTimes predicted(replayed, seconds(replayed.end() - replayed.begin()));
     std::vector<WindowTimes> measured;
     for (const std::size_t i : places)

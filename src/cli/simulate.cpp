@@ -52,8 +52,8 @@ int run_simulate(const std::vector<std::string>& words) {
   plan.predicted = planner::predict(plan.fixed, input, cost, judge);
   if (!flags.timeline_out.empty()) {
     const planner::Program program = planner::window_program(plan.fixed, input, window);
-    const auto predicted =
-        planner::predict_durations(program, plan.workload.backbone, planner::adapters_of(plan.workload), cost);
+    costmodel::StageLatency latency(cost, plan.workload.backbone);
+    const auto predicted = planner::predict_durations(program, planner::adapters_of(plan.workload), latency);
     planner::Timeline timeline = sim::replay(program, predicted.durations);
     add_memory(
         program,

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "costmodel/collective_model.h"
+#include "costmodel/isotonic.h"
 
 namespace braid::costmodel {
 namespace {
@@ -39,9 +40,23 @@ Curve one_a_place(const Curve& points) {
   return merged;
 }
 
+Estimate times(const Estimate& once, double count) {
+  return {once.seconds * count, once.extrapolated_seconds * count};
+}
+
 }  // namespace
 
-CostModel::CostModel(Profile profile) : profile_(std::move(profile)) {
+std::size_t CostModel::KeyHash::operator()(const Key& key) const {
+  std::size_t hash = static_cast<std::size_t>(key.op) * 4 + static_cast<std::size_t>(key.pass);
+  for (const std::int64_t number : key.shape) {
+    constexpr std::size_t kOdd = 0x9E3779B97F4A7C15;
+    hash = (hash ^ static_cast<std::size_t>(number)) * kOdd;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+CostModel::CostModel(Profile profile, Curves curves) : profile_(std::move(profile)) {
   for (const ProfileEntry& entry : profile_.entries) {
     // Shapes are those of one shard, so that its tp says nothing more; other data types are other machines.
     if (entry.dtype != name(profile_.dtype)) continue;
@@ -56,9 +71,28 @@ CostModel::CostModel(Profile profile) : profile_(std::move(profile)) {
   for (auto& [key, points] : curves_) {
     std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.work < b.work; });
     points = one_a_place(points);
+    if (curves == Curves::isotonic) fit(key, points);
   }
   if (const auto launch = curves_.find({Operator::launch, Pass::forward, {}}); launch != curves_.end())
     profile_.launch_seconds = launch->second.front().seconds;
+}
+
+void CostModel::fit(const Key& key, Curve& points) {
+  std::vector<double> measured;
+  for (const Point& point : points) measured.push_back(point.seconds);
+  const std::vector<double> fitted = isotonic(measured);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    points[i].seconds = fitted[i];
+    const double share = measured[i] > 0 ? fitted[i] / measured[i] - 1 : 0;
+    const auto work = static_cast<std::int64_t>(points[i].work);
+    // Ties go to the least key, so that the order of the table does not show.
+    const Departure& furthest = largest_departure_;
+    const auto rank = [](const Departure& one) {
+      return std::tuple(-std::abs(one.share), one.op, one.pass, one.shape, one.work);
+    };
+    if (const Departure here{key.op, key.pass, key.shape, work, share}; share != 0 && rank(here) < rank(furthest))
+      largest_departure_ = here;
+  }
 }
 
 Estimate CostModel::estimate(std::span<const OperatorCall> calls) const {
@@ -67,11 +101,17 @@ Estimate CostModel::estimate(std::span<const OperatorCall> calls) const {
   for (std::size_t first = 0; first < calls.size();) {
     std::size_t last = first + 1;
     while (last < calls.size() && calls[last].beside) ++last;
-    const Estimate one = last == first + 1 ? estimate(calls[first]) : side_by_side(calls.subspan(first, last - first));
-    total += one;
-    if (is_derived(calls[first])) {
-      host += calls[first].count * roofline_->launches(calls[first]) * profile_.launch_seconds;
-      device += one.seconds;
+    const OperatorCall& call = calls[first];
+    Answer one = answer(call);
+    if (last > first + 1) {
+      one.once = side_by_side(calls.subspan(first, last - first));
+    } else {
+      one.once = times(one.once, call.count);
+    }
+    total += one.once;
+    if (one.derived) {
+      host += call.count * roofline_->launches(call) * profile_.launch_seconds;
+      device += one.once.seconds;
     }
     first = last;
   }
@@ -84,59 +124,34 @@ Estimate CostModel::estimate(std::span<const OperatorCall> calls) const {
 Estimate CostModel::side_by_side(std::span<const OperatorCall> calls) const {
   Estimate weighted, longest;
   for (const OperatorCall& call : calls) {
-    const Estimate alone = estimate(call);
+    const Answer alone = answer(call);
     // What was measured says nothing of its utilization: it is taken to be full.
-    const double share = is_derived(call) ? roofline_->utilization(call) : 1;
-    weighted += {share * alone.seconds, share * alone.extrapolated_seconds};
-    if (alone.seconds > longest.seconds) longest = alone;
+    weighted += times(alone.once, call.count * (alone.derived ? roofline_->utilization(call) : 1));
+    if (const Estimate whole = times(alone.once, call.count); whole.seconds > longest.seconds) longest = whole;
   }
   return weighted.seconds > longest.seconds ? weighted : longest;
 }
 
-namespace {
-
-template <typename Curve>
-Estimate on_curve(const Curve& points, double work, double power) {
-  if (work <= 0) return {};
-  if (work < points.front().work) return {points.front().seconds, points.front().seconds};
-  if (work > points.back().work) {
-    // Past the last point: the last slope for linear work (overheads stay what they are), proportion for attention.
-    double beyond = points.back().seconds * std::pow(work / points.back().work, power);
-    if (power == 1 && points.size() > 1) {
-      const auto& a = points[points.size() - 2];
-      const auto& b = points.back();
-      beyond = b.seconds + std::max(0.0, (b.seconds - a.seconds) / (b.work - a.work)) * (work - b.work);
-    }
-    return {beyond, beyond};
-  }
-  const auto above = std::lower_bound(points.begin(), points.end(), work,
-                                      [](const auto& point, double key) { return point.work < key; });
-  if (above->work == work) return {above->seconds, 0};
-  const auto below = std::prev(above);
-  const double share = (work - below->work) / (above->work - below->work);
-  return {below->seconds + share * (above->seconds - below->seconds), 0};
-}
-
-Estimate times(Estimate once, double count) {
-  return {once.seconds * count, once.extrapolated_seconds * count};
-}
-
-}  // namespace
-
 Estimate CostModel::estimate(const OperatorCall& call) const {
-  if (is_derived(call)) {
-    const double seconds = derived_seconds(call);
-    return times({seconds, seconds}, call.count);
-  }
-  if (call.op == Operator::attention) return times(attention(call), call.count);
-  if (is_adapter(call.op) && !curves_.contains({call.op, call.pass, call.shape})) {
-    return times(adapter_between_ranks(call), call.count);
-  }
-  return times(on_curve(curve(call), static_cast<double>(call.tokens), 1), call.count);
+  return times(answer(call).once, call.count);
 }
 
-bool CostModel::is_derived(const OperatorCall& call) const {
-  return roofline_ && !curves_.contains({call.op, call.pass, call.shape});
+CostModel::Answer CostModel::answer(const OperatorCall& call) const {
+  if (const Curve* points = find(call)) {
+    if (call.op == Operator::attention) return {attention(*points, call), false};
+    return {on_curve(*points, call, static_cast<double>(call.tokens)), false};
+  }
+  if (roofline_) {
+    const double seconds = derived_seconds(call);
+    return {{seconds, seconds}, true};
+  }
+  if (is_adapter(call.op)) return {adapter_between_ranks(call), false};
+  refuse(call);
+}
+
+const CostModel::Curve* CostModel::find(const OperatorCall& call) const {
+  const auto found = curves_.find({call.op, call.pass, call.shape});
+  return found == curves_.end() ? nullptr : &found->second;
 }
 
 double CostModel::derived_seconds(const OperatorCall& call) const {
@@ -151,23 +166,51 @@ double CostModel::derived_seconds(const OperatorCall& call) const {
                             ranks, nodes);
 }
 
+Estimate CostModel::on_curve(const Curve& points, const OperatorCall& call, double work) const {
+  if (work <= 0) return {};
+  if (work < points.front().work) return {points.front().seconds, points.front().seconds};
+  if (work > points.back().work) {
+    const double seconds = beyond(points, call, work);
+    return {seconds, seconds};
+  }
+  const auto above = std::lower_bound(points.begin(), points.end(), work,
+                                      [](const Point& point, double key) { return point.work < key; });
+  if (above->work == work) return {above->seconds, 0};
+  const auto below = std::prev(above);
+  const double share = (work - below->work) / (above->work - below->work);
+  return {below->seconds + share * (above->seconds - below->seconds), 0};
+}
+
+/// Past the last point.
+double CostModel::beyond(const Curve& points, const OperatorCall& call, double work) const {
+  const Point& last = points.back();
+  const bool attends = call.op == Operator::attention;
+  if (roofline_ && !is_collective(call.op)) {
+    const auto derived = [&](double size) {
+      OperatorCall sized = call;
+      sized.tokens = static_cast<std::int64_t>(size);
+      if (attends) sized.context = sized.tokens;
+      sized.prefix = 0;
+      return roofline_->seconds(sized);
+    };
+    if (const double at_last = derived(last.work); at_last > 0) return last.seconds * derived(work) / at_last;
+  }
+  // Overheads stay what they are; attention's scores grow with the square.
+  if (attends || points.size() < 2) return last.seconds * std::pow(work / last.work, attends ? 2 : 1);
+  const Point& before = points[points.size() - 2];
+  const double slope = std::max(0.0, (last.seconds - before.seconds) / (last.work - before.work));
+  return last.seconds + slope * (work - last.work);
+}
+
 /// A chunk with a prefix costs what its share of the causal triangle costs: t(context) − t(prefix).
-Estimate CostModel::attention(const OperatorCall& call) const {
-  const Curve& points = curve(call);
-  Estimate whole = on_curve(points, static_cast<double>(call.context), 2);
+Estimate CostModel::attention(const Curve& points, const OperatorCall& call) const {
+  Estimate whole = on_curve(points, call, static_cast<double>(call.context));
   if (call.prefix > 0) {
-    const Estimate prefix = on_curve(points, static_cast<double>(call.prefix), 2);
+    const Estimate prefix = on_curve(points, call, static_cast<double>(call.prefix));
     whole.seconds = std::max(0.0, whole.seconds - prefix.seconds);
     whole.extrapolated_seconds = whole.seconds;
   }
   return whole;
-}
-
-const CostModel::Curve& CostModel::curve(const OperatorCall& call) const {
-  const auto found = curves_.find({call.op, call.pass, call.shape});
-  if (found != curves_.end()) return found->second;
-  throw error("the profile has no '{}' {} of shape {}; it has: {}; measure one for this workload with `braid profile`",
-              name(call.op), name(call.pass), describe(call.shape), known_shapes(call.op));
 }
 
 /// Linear between the nearest measured ranks of the same modules; level outside them, in proportion to rank above.
@@ -176,28 +219,28 @@ Estimate CostModel::adapter_between_ranks(const OperatorCall& call) const {
   const Curve* above = nullptr;
   std::int64_t rank_below = 0, rank_above = 0;
   for (const auto& [key, points] : curves_) {
-    const auto& [op, pass, shape] = key;
-    if (op != call.op || pass != call.pass) continue;
+    const OperatorShape& shape = key.shape;
+    if (key.op != call.op || key.pass != call.pass) continue;
     if (shape[0] != call.shape[0] || shape[1] != call.shape[1] || shape[3] != call.shape[3]) continue;
     if (shape[2] < call.shape[2] && shape[2] > rank_below) below = &points, rank_below = shape[2];
     if (shape[2] > call.shape[2] && (rank_above == 0 || shape[2] < rank_above)) above = &points, rank_above = shape[2];
   }
   const auto tokens = static_cast<double>(call.tokens);
-  if (!below && !above) return on_curve(curve(call), tokens, 1);
+  if (!below && !above) refuse(call);
   if (!below) {
-    const Estimate least = on_curve(*above, tokens, 1);
+    const Estimate least = on_curve(*above, call, tokens);
     return {least.seconds, least.seconds};
   }
-  const Estimate low = on_curve(*below, tokens, 1);
+  const Estimate low = on_curve(*below, call, tokens);
   if (!above) {
     const double seconds = low.seconds * static_cast<double>(call.shape[2]) / static_cast<double>(rank_below);
     return {seconds, seconds};
   }
-  const Estimate high = on_curve(*above, tokens, 1);
+  const Estimate high = on_curve(*above, call, tokens);
   const double share = static_cast<double>(call.shape[2] - rank_below) / static_cast<double>(rank_above - rank_below);
   const double seconds = low.seconds + share * (high.seconds - low.seconds);
-  const bool beyond = low.extrapolated_seconds > 0 || high.extrapolated_seconds > 0;
-  return {seconds, beyond ? seconds : 0};
+  const bool extrapolates = low.extrapolated_seconds > 0 || high.extrapolated_seconds > 0;
+  return {seconds, extrapolates ? seconds : 0};
 }
 
 OperatorShape CostModel::group_shape(Operator op, std::span<const std::int32_t> ranks) const {
@@ -208,12 +251,14 @@ OperatorShape CostModel::group_shape(Operator op, std::span<const std::int32_t> 
   return op == Operator::send_recv ? OperatorShape{} : OperatorShape{members};
 }
 
-std::string CostModel::known_shapes(Operator op) const {
+void CostModel::refuse(const OperatorCall& call) const {
   std::set<std::string> shapes;
   for (const auto& [key, points] : curves_) {
-    if (std::get<0>(key) == op) shapes.insert(describe(std::get<2>(key)));
+    if (key.op == call.op) shapes.insert(describe(key.shape));
   }
-  return shapes.empty() ? "none" : fmt::format("{}", fmt::join(shapes, " "));
+  throw error("the profile has no '{}' {} of shape {}; it has: {}; measure one for this workload with `braid profile`",
+              name(call.op), name(call.pass), describe(call.shape),
+              shapes.empty() ? "none" : fmt::format("{}", fmt::join(shapes, " ")));
 }
 
 }  // namespace braid::costmodel

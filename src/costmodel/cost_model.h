@@ -1,10 +1,9 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "costmodel/profile.h"
@@ -24,17 +23,32 @@ struct Estimate {
   }
 };
 
-/// What work costs on the machine of a profile: the one thing the planner asks.
+/// What the curves through a profile's points are: a fit that never falls with more work (least squares of relative
+/// errors), which is what plans are made with, or the measured points as they are.
+enum class Curves { isotonic, raw };
+
+/// The point that the isotonic fit moves the furthest.
+struct Departure {
+  Operator op = Operator::linear;
+  Pass pass = Pass::forward;
+  OperatorShape shape{};
+  std::int64_t work = 0;  ///< tokens; attention: the context's length
+  double share = 0;       ///< fitted over measured, less 1
+};
+
+/// What work costs on the machine of a profile: the one thing the planner asks. Safe for concurrent use.
 ///
 /// Between measured points time is linear in tokens (attention: in the context length); adapters are linear in rank
-/// too. Beyond the last point it goes on in proportion to the work, before the first it stays level; both count as
-/// extrapolated. What has no entry is answered by the roofline of the profile's device, where it names one, and counts
-/// as extrapolated too; else it is an Error that lists what is there.
+/// too. Before the first point it stays level; beyond the last it goes on as the roofline of the profile's device does,
+/// or without one along the last slope (attention: in proportion to the square). What has no entry is answered by the
+/// roofline, else it is an Error that lists what is there. All that was not measured counts as extrapolated.
 class CostModel {
  public:
-  explicit CostModel(Profile profile);
+  explicit CostModel(Profile profile, Curves curves = Curves::isotonic);
 
   const Profile& profile() const { return profile_; }
+  const Departure& largest_departure() const { return largest_departure_; }
+
   Estimate estimate(const OperatorCall& call) const;
   /// Of one Forward or Backward: the sum, with adapters beside one another by MuxTune's Eq. 3, and the time that the
   /// host keeps the GPU waiting: it starts kernels ahead of the GPU, at a cost for each, so that small work is bound by
@@ -50,20 +64,36 @@ class CostModel {
     double seconds = 0;
   };
   using Curve = std::vector<Point>;
-  using Key = std::tuple<Operator, Pass, OperatorShape>;
+  struct Key {
+    Operator op = Operator::linear;
+    Pass pass = Pass::forward;
+    OperatorShape shape{};
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+  /// An answer, and whether the roofline gave it.
+  struct Answer {
+    Estimate once;
+    bool derived = false;
+  };
 
-  const Curve& curve(const OperatorCall& call) const;
-  /// True for what has no entry and is answered by the roofline.
-  bool is_derived(const OperatorCall& call) const;
+  void fit(const Key& key, Curve& points);
+  const Curve* find(const OperatorCall& call) const;
+  Answer answer(const OperatorCall& call) const;
   double derived_seconds(const OperatorCall& call) const;
+  Estimate on_curve(const Curve& points, const OperatorCall& call, double work) const;
+  double beyond(const Curve& points, const OperatorCall& call, double work) const;
   Estimate side_by_side(std::span<const OperatorCall> calls) const;
   Estimate adapter_between_ranks(const OperatorCall& call) const;
-  Estimate attention(const OperatorCall& call) const;
-  std::string known_shapes(Operator op) const;
+  Estimate attention(const Curve& points, const OperatorCall& call) const;
+  [[noreturn]] void refuse(const OperatorCall& call) const;
 
   Profile profile_;
-  std::map<Key, Curve> curves_;
+  std::unordered_map<Key, Curve, KeyHash> curves_;
   std::optional<Roofline> roofline_;
+  Departure largest_departure_;
 };
 
 }  // namespace braid::costmodel

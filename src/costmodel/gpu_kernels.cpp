@@ -1,5 +1,7 @@
 #include "costmodel/gpu_kernels.h"
 
+#include <utility>
+
 namespace braid::costmodel {
 namespace {
 
@@ -16,7 +18,7 @@ class Builder {
     kernel.product = {rows, in, out};
     kernel.bytes = kernel.product.bytes(type_);
     kernel.count = count;
-    kernels_.add(kernel);
+    kernels_.push_back(kernel);
   }
 
   /// A kernel that moves `numbers_a_token` · tokens numbers of this type.
@@ -28,7 +30,7 @@ class Builder {
     kernel.stream = kind;
     kernel.bytes = bytes;
     kernel.count = count;
-    kernels_.add(kernel);
+    kernels_.push_back(kernel);
   }
 
   void attention(double flops, double bytes) {
@@ -36,10 +38,10 @@ class Builder {
     kernel.kind = GpuKernel::Kind::attention;
     kernel.flops = flops;
     kernel.bytes = bytes;
-    kernels_.add(kernel);
+    kernels_.push_back(kernel);
   }
 
-  GpuKernels take() { return kernels_; }
+  GpuKernels take() { return std::move(kernels_); }
 
  private:
   DataType type_;

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
+#include <boost/container/static_vector.hpp>
 
-#include "base/error.h"
 #include "costmodel/gemm_model.h"
 #include "costmodel/operators.h"
 #include "costmodel/stream_model.h"
@@ -22,19 +20,7 @@ struct GpuKernel {
 };
 
 /// The launches of one call, without allocating.
-class GpuKernels {
- public:
-  void add(const GpuKernel& kernel) {
-    BRAID_CHECK(size_ < kernels_.size(), "an operator of more than {} kernels", kernels_.size());
-    kernels_[size_++] = kernel;
-  }
-  const GpuKernel* begin() const { return kernels_.data(); }
-  const GpuKernel* end() const { return kernels_.data() + size_; }
-
- private:
-  std::array<GpuKernel, 16> kernels_;
-  std::size_t size_ = 0;
-};
+using GpuKernels = boost::container::static_vector<GpuKernel, 16>;
 
 /// What a GPU runs for one call (`count` not applied). Operators run as PyTorch runs them. Adapters kernel by kernel,
 /// as Hugging Face PEFT runs them: dropout, two thin products, scaling, addition; going back scaling, the gradients of

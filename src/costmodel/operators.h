@@ -96,12 +96,14 @@ OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adap
 struct TaskRows {
   AdapterShape adapter;
   std::int64_t tokens = 0;
+  bool operator==(const TaskRows&) const = default;
 };
 
 /// A sequence in a microbatch: tokens [prefix, context) of a sample, padding counted as tokens.
 struct SequenceLoad {
   std::int64_t prefix = 0;
   std::int64_t context = 0;
+  bool operator==(const SequenceLoad&) const = default;
 };
 
 /// All that a microbatch's cost depends on.
@@ -111,6 +113,7 @@ struct MicrobatchLoad {
   std::vector<SequenceLoad> sequences;
   std::vector<TaskRows> tasks;
   AdapterKernels kernels = AdapterKernels::separate;
+  bool operator==(const MicrobatchLoad&) const = default;
 };
 
 /// Rows of a tile of LoRAFusion's kernels. A tile serves one adapter, so that tasks' rows are filled up to it.
@@ -125,6 +128,7 @@ struct StageShape {
   /// Norms and residuals work on a tp-th of the tokens (Korthikanti et al. 2022); all-reduces become reduce-scatters
   /// and all-gathers.
   bool sequence_parallel = false;
+  bool operator==(const StageShape&) const = default;
 };
 
 /// The shape of the backbone that one of `tp` shards computes: heads, feed-forward columns and vocabulary divided,

@@ -1,8 +1,6 @@
 #include "planner/durations.h"
 
 #include <array>
-#include <map>
-#include <tuple>
 
 #include "planner/load.h"
 
@@ -15,9 +13,9 @@ using costmodel::Pass;
 
 class InstructionCosts {
  public:
-  InstructionCosts(const Program& program, const costmodel::BackboneShape& backbone,
-                   std::span<const costmodel::AdapterShape> adapters, const costmodel::CostModel& cost)
-      : program_(program), backbone_(backbone), adapters_(adapters), cost_(cost) {}
+  InstructionCosts(const Program& program, std::span<const costmodel::AdapterShape> adapters,
+                   costmodel::StageLatency& latency)
+      : program_(program), adapters_(adapters), latency_(latency), cost_(latency.cost()) {}
 
   Estimate of(const StageProgram& stage, const Instruction& instruction) {
     switch (instruction.kind) {
@@ -52,7 +50,7 @@ class InstructionCosts {
   }
 
   std::int64_t parameters(const StageProgram& stage, TaskIndex task) const {
-    return stage.layers.count() * adapters_[static_cast<std::size_t>(task)].layer_parameters(backbone_);
+    return stage.layers.count() * adapters_[static_cast<std::size_t>(task)].layer_parameters(latency_.backbone());
   }
 
   const std::vector<std::int32_t>& ranks_of(StageIndex stage) const {
@@ -76,34 +74,23 @@ class InstructionCosts {
 
   Estimate compute(const StageProgram& stage, const Instruction& instruction, Pass pass) {
     Estimate total;
-    for (const Part& part : stage.parts_of(instruction)) {
-      const auto key = std::tuple(stage.layers.count(), stage.has_embedding, stage.has_head, pass, part.microbatch);
-      const auto known = computed_.find(key);
-      if (known != computed_.end()) {
-        total += known->second;
-        continue;
-      }
-      const auto calls = costmodel::stage_operators(backbone_, shape_of(stage),
-                                                    load_of(program_.microbatch(part.microbatch), adapters_), pass);
-      total += computed_[key] = cost_.estimate(calls);
-    }
+    for (const Part& part : stage.parts_of(instruction))
+      total += latency_.estimate(shape_of(stage), load_of(program_.microbatch(part.microbatch), adapters_), pass);
     return total;
   }
 
   const Program& program_;
-  const costmodel::BackboneShape& backbone_;
   std::span<const costmodel::AdapterShape> adapters_;
+  costmodel::StageLatency& latency_;
   const costmodel::CostModel& cost_;
-  std::map<std::tuple<std::int32_t, bool, bool, Pass, MicrobatchId>, Estimate> computed_;
 };
 
 }  // namespace
 
-PredictedDurations predict_durations(const Program& program, const costmodel::BackboneShape& backbone,
-                                     std::span<const costmodel::AdapterShape> adapters,
-                                     const costmodel::CostModel& cost) {
+PredictedDurations predict_durations(const Program& program, std::span<const costmodel::AdapterShape> adapters,
+                                     costmodel::StageLatency& latency) {
   PredictedDurations predicted;
-  InstructionCosts costs(program, backbone, adapters, cost);
+  InstructionCosts costs(program, adapters, latency);
   for (const StageProgram& stage : program.stages) {
     std::vector<Nanoseconds>& durations = predicted.durations.stages.emplace_back();
     durations.reserve(stage.instructions.size());

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "costmodel/cost_model.h"
+#include "costmodel/stage_latency.h"
 #include "planner/timeline.h"
 
 namespace braid::planner {
@@ -11,10 +11,9 @@ struct PredictedDurations {
   costmodel::Estimate total;
 };
 
-/// `adapters` are the tasks'. Microbatches of the same load are asked for once.
-PredictedDurations predict_durations(const Program& program, const costmodel::BackboneShape& backbone,
-                                     std::span<const costmodel::AdapterShape> adapters,
-                                     const costmodel::CostModel& cost);
+/// `adapters` are the tasks'. Microbatches of the same load are asked for once, also over several Programs.
+PredictedDurations predict_durations(const Program& program, std::span<const costmodel::AdapterShape> adapters,
+                                     costmodel::StageLatency& latency);
 
 /// Backbone FLOPs of all Forwards and Backwards.
 double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,7 @@ struct Prediction {
   double gpu_utilization = 0;
   std::vector<double> stage_busy_share;  ///< of each stage's compute stream
   std::vector<Bytes> peak_memory_bytes;  ///< per rank
+  std::optional<double> energy_joules;   ///< of a step over all ranks; nothing where the power is not known
   double extrapolated_share = 0;
 };
 

@@ -53,7 +53,7 @@ Json predicted_json(const Prediction& predicted) {
           {"gpu_utilization", predicted.gpu_utilization},
           {"stage_busy_share", predicted.stage_busy_share},
           {"peak_memory_bytes", predicted.peak_memory_bytes},
-          {"energy_joules", nullptr},
+          {"energy_joules", predicted.energy_joules ? Json(*predicted.energy_joules) : Json(nullptr)},
           {"extrapolated_share", predicted.extrapolated_share}};
 }
 
@@ -70,6 +70,8 @@ Prediction predicted_from(const Node& node) {
     predicted.stage_busy_share.push_back(share.as_number("stage_busy_share"));
   for (const Node& bytes : node.at("peak_memory_bytes").sequence("peak_memory_bytes"))
     predicted.peak_memory_bytes.push_back(bytes.as_integer("peak_memory_bytes", 0));
+  if (const Node& joules = node.at("energy_joules"); !joules.is_null())
+    predicted.energy_joules = joules.as_number("energy_joules");
   predicted.extrapolated_share = node.number_at("extrapolated_share");
   return predicted;
 }

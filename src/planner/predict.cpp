@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "costmodel/energy.h"
 #include "planner/durations.h"
 
 namespace braid::planner {
@@ -69,12 +70,13 @@ Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costm
   endless.endless = true;
   const std::vector<costmodel::AdapterShape> adapters = adapters_of(input.workload);
   const MemoryContext memory{input.workload.backbone, adapters, fixed.storage, fixed.backbone_copies};
+  costmodel::StageLatency latency(cost, input.workload.backbone);
   Prediction prediction;
   Totals totals;
   double ranks = 0;
   for (std::int64_t window = 0; window < windows_to_predict(fixed); ++window) {
     const Program program = window_program(fixed, endless, window);
-    const PredictedDurations predicted = predict_durations(program, input.workload.backbone, adapters, cost);
+    const PredictedDurations predicted = predict_durations(program, adapters, latency);
     const Timeline timeline = judge(program, predicted.durations);
     // Each of these policies drains its pipeline every window, so that windows simply add up.
     totals.span += timeline.end();
@@ -108,6 +110,11 @@ Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costm
   prediction.bubble_ratio = 1 - busy / (ranks * span);
   if (cost.profile().peak_flops > 0)
     prediction.gpu_utilization = totals.flops / (ranks * span * cost.profile().peak_flops);
+  if (const std::string& device = cost.profile().device; !device.empty()) {
+    const costmodel::Power power = costmodel::power_of(costmodel::device_of(device));
+    prediction.energy_joules =
+        costmodel::energy_joules(power, ranks, span, busy) / static_cast<double>(kPredictedSteps);
+  }
   if (totals.work.seconds > 0) prediction.extrapolated_share = totals.work.extrapolated_seconds / totals.work.seconds;
   return prediction;
 }

@@ -105,10 +105,33 @@ TEST(CostModel, NoWorkCostsNothing) {
   EXPECT_EQ(linear_model().estimate(call(Operator::linear, kLinear, 64, 0)).seconds, 0.0);
 }
 
-TEST(CostModel, ALastStretchThatFallsIsNotFollowedDown) {
-  const CostModel cost =
-      model_of({entry(Operator::linear, kLinear, 64, 2.0), entry(Operator::linear, kLinear, 128, 1.0)});
-  EXPECT_EQ(cost.estimate(call(Operator::linear, kLinear, 100000)).seconds, 1.0);
+TEST(CostModel, PointsThatFallAreFittedByACurveThatDoesNot) {
+  Profile profile;
+  profile.entries = {entry(Operator::linear, kLinear, 64, 2.0), entry(Operator::linear, kLinear, 128, 1.0)};
+  const CostModel raw(profile, Curves::raw), cost(profile);
+  EXPECT_EQ(raw.estimate(call(Operator::linear, kLinear, 64)).seconds, 2.0);
+  EXPECT_EQ(raw.estimate(call(Operator::linear, kLinear, 100000)).seconds, 1.0) << "not followed down";
+  EXPECT_EQ(raw.largest_departure().share, 0);
+  // The least of (x / 2 - 1)² + (x - 1)².
+  EXPECT_DOUBLE_EQ(cost.estimate(call(Operator::linear, kLinear, 64)).seconds, 1.2);
+  EXPECT_DOUBLE_EQ(cost.estimate(call(Operator::linear, kLinear, 100000)).seconds, 1.2);
+  EXPECT_DOUBLE_EQ(cost.largest_departure().share, 1.2 / 2 - 1);
+  EXPECT_EQ(cost.largest_departure().work, 64);
+}
+
+TEST(CostModel, BeyondTheLastPointADevicesRooflineGoesOn) {
+  Profile profile = analytic_profile("a100", DataType::bf16);
+  const OperatorShape shape{4096, 4096};
+  ProfileEntry measured = entry(Operator::linear, shape, 1024, 1.0);
+  measured.dtype = "bf16";
+  profile.entries = {measured};
+  const CostModel cost(profile);
+  const Roofline roofline(device_of("a100"), DataType::bf16);
+  const auto at = [&](std::int64_t tokens) { return call(Operator::linear, shape, tokens); };
+  EXPECT_EQ(cost.estimate(at(1024)).extrapolated_seconds, 0);
+  const Estimate beyond = cost.estimate(at(5000));
+  EXPECT_DOUBLE_EQ(beyond.seconds, roofline.seconds(at(5000)) / roofline.seconds(at(1024)));
+  EXPECT_EQ(beyond.extrapolated_seconds, beyond.seconds);
 }
 
 TEST(CostModel, AttentionIsCountedPerSequence) {

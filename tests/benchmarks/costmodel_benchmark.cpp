@@ -1,0 +1,90 @@
+#include <benchmark/benchmark.h>
+
+#include "base/random.h"
+#include "costmodel/cost_model.h"
+#include "costmodel/derive.h"
+#include "costmodel/stage_latency.h"
+
+namespace {
+
+using namespace braid;
+using namespace braid::costmodel;
+
+AdapterShape adapter() {
+  AdapterShape shape;
+  shape.rank = 16;
+  shape.alpha = 32;
+  for (const Module module : {Module::q, Module::k, Module::v, Module::o})
+    shape.targets[static_cast<std::size_t>(module)] = true;
+  return shape;
+}
+
+/// Four tasks of two sequences each; lengths differ with `i`.
+MicrobatchLoad load_of(std::int64_t i) {
+  MicrobatchLoad load;
+  for (std::int64_t task = 0; task < 4; ++task) {
+    const std::int64_t length = 64 + (i * 37 + task * 61) % 192;
+    load.tokens += 2 * length;
+    load.sequences.insert(load.sequences.end(), 2, {0, length});
+    load.tasks.push_back({adapter(), 2 * length});
+  }
+  load.scored = load.tokens;
+  return load;
+}
+
+Profile derived() {
+  Profile profile = analytic_profile("a40", DataType::bf16);
+  profile.entries = derived_entries(profile, builtin_backbone("llama2-7b"), std::vector{adapter()}, 16384, 4096);
+  return profile;
+}
+
+constexpr StageShape kStage{8, false, false};
+constexpr std::int64_t kLoads = 64;
+
+std::vector<MicrobatchLoad> loads() {
+  std::vector<MicrobatchLoad> loads;
+  for (std::int64_t i = 0; i < kLoads; ++i) loads.push_back(load_of(i));
+  return loads;
+}
+
+void uncached(benchmark::State& state, const CostModel& cost) {
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  const std::vector<MicrobatchLoad> asked = loads();
+  std::size_t i = 0;
+  for (auto _ : state) {
+    const MicrobatchLoad& load = asked[i++ % asked.size()];
+    benchmark::DoNotOptimize(cost.estimate(stage_operators(backbone, kStage, load, Pass::forward)).seconds);
+  }
+}
+
+void BM_StageFromRoofline(benchmark::State& state) {
+  uncached(state, CostModel(analytic_profile("a40", DataType::bf16)));
+}
+BENCHMARK(BM_StageFromRoofline);
+
+void BM_StageFromProfile(benchmark::State& state) {
+  uncached(state, CostModel(derived()));
+}
+BENCHMARK(BM_StageFromProfile);
+
+void BM_StageCached(benchmark::State& state) {
+  const CostModel cost(derived());
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  const std::vector<MicrobatchLoad> asked = loads();
+  StageLatency latency(cost, backbone);
+  std::size_t i = 0;
+  for (auto _ : state)
+    benchmark::DoNotOptimize(latency.estimate(kStage, asked[i++ % asked.size()], Pass::forward).seconds);
+}
+BENCHMARK(BM_StageCached);
+
+void BM_LoadProfile(benchmark::State& state) {
+  const std::string text = to_json(derived());
+  for (auto _ : state) benchmark::DoNotOptimize(profile_from(parse_json(text, "profile.json")).entries.size());
+  state.counters["entries"] = static_cast<double>(derived().entries.size());
+}
+BENCHMARK(BM_LoadProfile)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();
