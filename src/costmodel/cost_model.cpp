@@ -110,7 +110,7 @@ Estimate CostModel::estimate(std::span<const OperatorCall> calls) const {
     }
     total += one.once;
     if (one.derived) {
-      host += call.count * roofline_->launches(call) * profile_.launch_seconds;
+      host += call.count * one.launches * profile_.launch_seconds;
       device += one.once.seconds;
     }
     first = last;
@@ -142,8 +142,8 @@ CostModel::Answer CostModel::answer(const OperatorCall& call) const {
     return {on_curve(*points, call, static_cast<double>(call.tokens)), false};
   }
   if (roofline_) {
-    const double seconds = derived_seconds(call);
-    return {{seconds, seconds}, true};
+    const Roofline::Cost cost = is_collective(call.op) ? Roofline::Cost{collective(call), 0} : roofline_->cost(call);
+    return {{cost.seconds, cost.seconds}, true, cost.launches};
   }
   if (is_adapter(call.op)) return {adapter_between_ranks(call), false};
   refuse(call);
@@ -154,8 +154,7 @@ const CostModel::Curve* CostModel::find(const OperatorCall& call) const {
   return found == curves_.end() ? nullptr : &found->second;
 }
 
-double CostModel::derived_seconds(const OperatorCall& call) const {
-  if (!is_collective(call.op)) return roofline_->seconds(call);
+double CostModel::collective(const OperatorCall& call) const {
   const Interconnect& interconnect = profile_.interconnect;
   const std::int64_t ranks = std::max<std::int64_t>(call.shape[0], 2), nodes = std::max<std::int64_t>(call.shape[1], 1);
   const Link& slowest = nodes > 1 ? interconnect.inter_node : interconnect.intra_node;

@@ -77,12 +77,13 @@ class CostModel {
   struct Answer {
     Estimate once;
     bool derived = false;
+    double launches = 0;  ///< then
   };
 
   void fit(const Key& key, Curve& points);
   const Curve* find(const OperatorCall& call) const;
   Answer answer(const OperatorCall& call) const;
-  double derived_seconds(const OperatorCall& call) const;
+  double collective(const OperatorCall& call) const;
   Estimate on_curve(const Curve& points, const OperatorCall& call, double work) const;
   double beyond(const Curve& points, const OperatorCall& call, double work) const;
   Estimate side_by_side(std::span<const OperatorCall> calls) const;

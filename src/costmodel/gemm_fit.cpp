@@ -49,12 +49,11 @@ struct Problem {
 /// Mean absolute relative error, smooth at zero: single points that no tile explains do not draw the fit to them.
 double loss(unsigned, const double* x, double*, void* data) {
   const auto& problem = *static_cast<const Problem*>(data);
-  const GemmCoefficients coefficients = coefficients_at(x);
+  const GemmModel model(*problem.device, problem.type, coefficients_at(x));
   constexpr double kSmooth = 0.03;
   double sum = 0;
   for (const GemmPoint& point : problem.points) {
-    const double error =
-        std::log(gemm_seconds(*problem.device, problem.type, coefficients, point.shape) / point.seconds);
+    const double error = std::log(model.seconds(point.shape) / point.seconds);
     sum += std::sqrt(error * error + kSmooth * kSmooth);
   }
   return sum / static_cast<double>(problem.points.size());

@@ -46,6 +46,31 @@ struct GemmCoefficients {
 ///
 /// Never falls with more rows, columns or depth, never lies below the roofline max(FLOPs / peak, bytes / bandwidth) of
 /// the datasheet, and a product cut into n along `in` or `out` never costs less than an n-th.
+class GemmModel {
+ public:
+  GemmModel(const Device& device, DataType type, const GemmCoefficients& coefficients);
+  double seconds(const GemmShape& shape) const;
+
+ private:
+  /// Of a tile: sizes, and what a multiply-add of its whole area takes, edges included.
+  struct Tile {
+    double rows = 0, columns = 0;
+    double by_rows = 0, by_columns = 0;  ///< inverses
+    double step_seconds = 0;             ///< one of K
+  };
+
+  double least_fourth(const GemmShape& shape, double split, double memory) const;
+
+  std::array<Tile, kGemmTiles.size()> tiles_;
+  GemmCoefficients coefficients_;
+  DataType type_;
+  double peak_seconds_ = 0;  ///< of one FLOP, by the datasheet
+  double byte_seconds_ = 0;  ///< likewise of one byte
+  double effective_byte_seconds_ = 0;
+  double cached_number_seconds_ = 0;
+  double per_processor_ = 0;
+};
+
 double gemm_seconds(const Device& device, DataType type, const GemmCoefficients& coefficients, const GemmShape& shape);
 
 /// Fitted on the linear layers of Llama-2-7B in Vidur's published profiles of A40, A100 and H100 (braid profile

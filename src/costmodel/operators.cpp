@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 
 #include "base/error.h"
@@ -33,7 +32,14 @@ std::int64_t shares(std::int64_t whole, std::int64_t parts) {
 class StageCalls {
  public:
   StageCalls(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load)
-      : whole_(backbone), shard_(shard_of(backbone, stage.tp)), stage_(stage), load_(load) {}
+      : whole_(backbone),
+        divided_(stage.tp > 1 ? std::optional(shard_of(backbone, stage.tp)) : std::nullopt),
+        shard_(divided_ ? *divided_ : backbone),
+        stage_(stage),
+        load_(load) {
+    constexpr std::size_t kOthers = 24;
+    calls_.reserve(kOthers + load.sequences.size() + 4 * load.tasks.size());
+  }
 
   std::vector<OperatorCall> forward() {
     if (stage_.has_embedding) {
@@ -122,18 +128,25 @@ class StageCalls {
   }
 
   void add_attention(Pass pass, double count) {
-    std::map<std::pair<std::int64_t, std::int64_t>, double> alike;
-    for (const SequenceLoad& sequence : load_.sequences) alike[{sequence.prefix, sequence.context}] += count;
-    for (const auto& [sequence, times] : alike) {
-      const auto [prefix, context] = sequence;
-      if (times <= 0) continue;
+    if (count <= 0) return;
+    // Sequences alike are one call.
+    const std::size_t first = calls_.size();
+    for (const SequenceLoad& sequence : load_.sequences) {
+      const auto begin = calls_.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto alike = std::find_if(begin, calls_.end(), [&](const OperatorCall& call) {
+        return call.context == sequence.context && call.prefix == sequence.prefix;
+      });
+      if (alike != calls_.end()) {
+        alike->count += count;
+        continue;
+      }
       calls_.push_back({Operator::attention,
                         pass,
                         {shard_.heads, shard_.kv_heads, shard_.head_dim},
-                        context - prefix,
-                        context,
-                        prefix,
-                        times});
+                        sequence.context - sequence.prefix,
+                        sequence.context,
+                        sequence.prefix,
+                        count});
     }
   }
 
@@ -196,7 +209,8 @@ class StageCalls {
   }
 
   const BackboneShape& whole_;
-  const BackboneShape shard_;
+  const std::optional<BackboneShape> divided_;
+  const BackboneShape& shard_;
   const StageShape& stage_;
   const MicrobatchLoad& load_;
   std::vector<OperatorCall> calls_;

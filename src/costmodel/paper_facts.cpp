@@ -181,7 +181,7 @@ MloraStep mlora_step(const std::string& name) {
   for (const Pass pass : {Pass::forward, Pass::forward, Pass::backward}) {
     const std::vector<OperatorCall> calls = stage_operators(backbone, whole, load, pass);
     for (const OperatorCall& call : calls)
-      step.launching += call.count * roofline.launches(call) * profile.launch_seconds;
+      step.launching += call.count * roofline.cost(call).launches * profile.launch_seconds;
     step.whole += cost.estimate(calls).seconds;
   }
   return step;

@@ -17,7 +17,7 @@ constexpr double kAttentionBackward = 0.54;
 double Roofline::seconds(const GpuKernel& kernel, bool forward) const {
   switch (kernel.kind) {
     case GpuKernel::Kind::product:
-      return gemm_seconds(device_, activation_type(type_), gemm_coefficients(device_.generation), kernel.product);
+      return products_.seconds(kernel.product);
     case GpuKernel::Kind::attention: {
       const double rate = device_.peak_flops(type_) * (forward ? kAttentionForward : kAttentionBackward);
       const StreamCoefficients& moved = stream_coefficients(device_.generation, StreamKind::add);
@@ -34,13 +34,15 @@ double Roofline::least_seconds(const GpuKernel& kernel) const {
   return std::max(flops / device_.peak_flops(type_), kernel.bytes / device_.memory_bandwidth);
 }
 
-double Roofline::seconds(const OperatorCall& call) const {
+Roofline::Cost Roofline::cost(const OperatorCall& call) const {
   if (is_collective(call.op))
     throw error("'{}' needs a link between GPUs; give a cluster, or a profile that measured it", name(call.op));
-  double sum = 0;
-  for (const GpuKernel& kernel : gpu_kernels(call, type_))
-    sum += kernel.count * seconds(kernel, call.pass == Pass::forward);
-  return sum;
+  Cost cost;
+  for (const GpuKernel& kernel : gpu_kernels(call, type_)) {
+    cost.seconds += kernel.count * seconds(kernel, call.pass == Pass::forward);
+    cost.launches += kernel.count;
+  }
+  return cost;
 }
 
 double Roofline::utilization(const OperatorCall& call) const {
@@ -48,12 +50,6 @@ double Roofline::utilization(const OperatorCall& call) const {
   for (const GpuKernel& kernel : gpu_kernels(call, type_)) least += kernel.count * least_seconds(kernel);
   const double whole = seconds(call);
   return whole > 0 ? least / whole : 1;
-}
-
-double Roofline::launches(const OperatorCall& call) const {
-  double count = 0;
-  for (const GpuKernel& kernel : gpu_kernels(call, type_)) count += kernel.count;
-  return count;
 }
 
 double Roofline::traffic(const OperatorCall& call) const {

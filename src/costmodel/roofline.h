@@ -11,20 +11,25 @@ namespace braid::costmodel {
 /// FlashAttention-2's paper reports. Frozen layers compute no weight gradient.
 class Roofline {
  public:
-  Roofline(const Device& device, DataType type) : device_(device), type_(type) {}
+  Roofline(const Device& device, DataType type)
+      : device_(device), type_(type), products_(device, activation_type(type), gemm_coefficients(device.generation)) {}
 
   const Device& device() const { return device_; }
   DataType type() const { return type_; }
 
-  /// t_a of MuxTune Eq. 3 for an adapter: one call of one kind of work on the GPU; `count` is not applied. Throws Error
-  /// for messages and collectives, which need a link.
-  double seconds(const OperatorCall& call) const;
+  struct Cost {
+    double seconds = 0;   ///< on the GPU
+    double launches = 0;  ///< kernels
+  };
+  /// Of one call of one kind of work; `count` is not applied. Throws Error for messages and collectives, which need a
+  /// link.
+  Cost cost(const OperatorCall& call) const;
+  /// t_a of MuxTune Eq. 3 for an adapter.
+  double seconds(const OperatorCall& call) const { return cost(call).seconds; }
   /// u_a of MuxTune Eq. 3, in (0, 1]: the time that the call's work needs at the datasheet's rates over the time it
   /// takes.
   double utilization(const OperatorCall& call) const;
 
-  /// Kernels that a call launches.
-  double launches(const OperatorCall& call) const;
   /// Bytes read from and written to memory, each operand of each kernel once.
   double traffic(const OperatorCall& call) const;
 
@@ -34,6 +39,7 @@ class Roofline {
 
   const Device& device_;
   DataType type_;
+  GemmModel products_;
 };
 
 }  // namespace braid::costmodel

@@ -19,10 +19,10 @@ AdapterShape adapter() {
   return shape;
 }
 
-/// Four tasks of two sequences each; lengths differ with `i`.
-MicrobatchLoad load_of(std::int64_t i) {
+/// Tasks of two sequences each; lengths differ with `i`.
+MicrobatchLoad load_of(std::int64_t i, std::int64_t tasks) {
   MicrobatchLoad load;
-  for (std::int64_t task = 0; task < 4; ++task) {
+  for (std::int64_t task = 0; task < tasks; ++task) {
     const std::int64_t length = 64 + (i * 37 + task * 61) % 192;
     load.tokens += 2 * length;
     load.sequences.insert(load.sequences.end(), 2, {0, length});
@@ -41,15 +41,15 @@ Profile derived() {
 constexpr StageShape kStage{8, false, false};
 constexpr std::int64_t kLoads = 64;
 
-std::vector<MicrobatchLoad> loads() {
+std::vector<MicrobatchLoad> loads(std::int64_t tasks) {
   std::vector<MicrobatchLoad> loads;
-  for (std::int64_t i = 0; i < kLoads; ++i) loads.push_back(load_of(i));
+  for (std::int64_t i = 0; i < kLoads; ++i) loads.push_back(load_of(i, tasks));
   return loads;
 }
 
 void uncached(benchmark::State& state, const CostModel& cost) {
   const BackboneShape backbone = builtin_backbone("llama2-7b");
-  const std::vector<MicrobatchLoad> asked = loads();
+  const std::vector<MicrobatchLoad> asked = loads(state.range(0));
   std::size_t i = 0;
   for (auto _ : state) {
     const MicrobatchLoad& load = asked[i++ % asked.size()];
@@ -60,23 +60,23 @@ void uncached(benchmark::State& state, const CostModel& cost) {
 void BM_StageFromRoofline(benchmark::State& state) {
   uncached(state, CostModel(analytic_profile("a40", DataType::bf16)));
 }
-BENCHMARK(BM_StageFromRoofline);
+BENCHMARK(BM_StageFromRoofline)->ArgName("tasks")->Arg(1)->Arg(4);
 
 void BM_StageFromProfile(benchmark::State& state) {
   uncached(state, CostModel(derived()));
 }
-BENCHMARK(BM_StageFromProfile);
+BENCHMARK(BM_StageFromProfile)->ArgName("tasks")->Arg(1)->Arg(4);
 
 void BM_StageCached(benchmark::State& state) {
   const CostModel cost(derived());
   const BackboneShape backbone = builtin_backbone("llama2-7b");
-  const std::vector<MicrobatchLoad> asked = loads();
+  const std::vector<MicrobatchLoad> asked = loads(state.range(0));
   StageLatency latency(cost, backbone);
   std::size_t i = 0;
   for (auto _ : state)
     benchmark::DoNotOptimize(latency.estimate(kStage, asked[i++ % asked.size()], Pass::forward).seconds);
 }
-BENCHMARK(BM_StageCached);
+BENCHMARK(BM_StageCached)->ArgName("tasks")->Arg(1)->Arg(4);
 
 void BM_LoadProfile(benchmark::State& state) {
   const std::string text = to_json(derived());

@@ -22,7 +22,7 @@ constexpr StageShape kLayers{2, false, false};
 
 double launches(const Roofline& roofline, const std::vector<OperatorCall>& calls) {
   double count = 0;
-  for (const OperatorCall& call : calls) count += call.beside ? 0 : call.count * roofline.launches(call);
+  for (const OperatorCall& call : calls) count += call.beside ? 0 : call.count * roofline.cost(call).launches;
   return count;
 }
 
@@ -122,7 +122,7 @@ RC_GTEST_PROP(AdapterKernels, SideBySideTakesBetweenTheLongestAndTheSum, ()) {
     longest = std::max(longest, alone);
     sum += alone;
     work += used * alone;
-    launching = roofline.launches(calls.front()) * 5e-6;
+    launching = roofline.cost(calls.front()).launches * 5e-6;
   }
   const double together = cost.estimate(calls).seconds;
   RC_ASSERT(together >= longest * (1 - 1e-12));

@@ -80,7 +80,7 @@ TEST(Roofline, SmallWorkIsBoundByTheHostAndLargeWorkIsNot) {
     for (const Pass pass : {Pass::forward, Pass::backward}) {
       const std::vector<OperatorCall> calls = layer_calls(tokens, 64, pass);
       double host = 0;
-      for (const OperatorCall& call : calls) host += call.count * roofline.launches(call) * 5e-6;
+      for (const OperatorCall& call : calls) host += call.count * roofline.cost(call).launches * 5e-6;
       EXPECT_DOUBLE_EQ(cost.estimate(calls).seconds, std::max(host, sum(roofline, calls)));
       if (tokens == 8192) {
         EXPECT_LT(host, 0.2 * sum(roofline, calls));
