@@ -41,8 +41,9 @@ class StageWalk {
     for (const MicrobatchId id : program.before.stages[index].live) live_ += stash(id);
     for (const Awaited& awaited : program.before.stages[index].awaited) {
       if (!is_recv(awaited.kind)) continue;
-      received_[awaited.id] = message(awaited.microbatches.front());
-      waiting_ += received_[awaited.id];
+      const Bytes bytes = message(awaited.microbatches.front());
+      received_[awaited.id] = {awaited.channel, bytes};
+      waiting_ += bytes;
     }
     for (std::size_t c = 0; c < program.channels.size(); ++c) {
       std::vector<Bytes> sizes;
@@ -55,11 +56,11 @@ class StageWalk {
   }
 
   void run(StageMemory& memory) {
-    keep(memory, 0, 0);
+    keep(memory, 0, true);
     for (const Instruction& instruction : stage_.instructions) {
       const bool computes = instruction.kind == Kind::forward || instruction.kind == Kind::backward;
       Bytes scratch = 0;
-      if (is_send(instruction.kind)) outgoing_ += instruction.bytes;
+      if (is_send(instruction.kind)) outgoing_[peer(instruction.channel)] += instruction.bytes;
       if (computes) {
         take_input(instruction);
         for (const Part& part : stage_.parts_of(instruction)) {
@@ -67,9 +68,9 @@ class StageWalk {
           scratch = std::max(scratch, workspace(part.microbatch, instruction.kind));
         }
       }
-      memory.after.push_back(keep(memory, scratch, instruction.kind == Kind::forward ? 0 : outgoing_));
+      memory.after.push_back(keep(memory, scratch, instruction.kind != Kind::forward));
       if (!computes) continue;
-      outgoing_ = 0;
+      outgoing_.clear();
       for (const Part& part : stage_.parts_of(instruction)) {
         if (instruction.kind == Kind::backward && part.first_subgraph == 0) live_ -= stash(part.microbatch);
       }
@@ -77,9 +78,21 @@ class StageWalk {
   }
 
  private:
-  /// What is held with so much scratch and so much on its way out; the most of it goes into `memory`.
-  Bytes keep(StageMemory& memory, Bytes scratch, Bytes leaving) const {
-    Bytes messages = waiting_ + leaving;
+  struct Received {
+    ChannelIndex channel = kNone;
+    Bytes bytes = 0;
+  };
+
+  /// The stage at the other end.
+  StageIndex peer(ChannelIndex index) const {
+    const Channel& channel = program_.channels[static_cast<std::size_t>(index)];
+    return &program_.stages[static_cast<std::size_t>(channel.from)] == &stage_ ? channel.to : channel.from;
+  }
+
+  /// What is held with so much scratch, and with what is `leaving` or without; the most of it goes into `memory`.
+  Bytes keep(StageMemory& memory, Bytes scratch, bool leaving) const {
+    Bytes messages = waiting_;
+    for (const auto& [stage, bytes] : outgoing_) messages += leaving ? bytes : 0;
     for (const PostedReceives& receives : posted_) messages += receives.held();
     if (live_ + scratch + messages > memory.activations + memory.messages) {
       memory.activations = live_ + scratch;
@@ -88,16 +101,20 @@ class StageWalk {
     return memory.fixed() + live_ + scratch + messages;
   }
 
-  /// Its message becomes part of the stash, or of the scratch.
+  /// Its message becomes part of the stash, or of the scratch. Whoever sent it has come to the end of an operator, and
+  /// so taken what went there.
   void take_input(const Instruction& instruction) {
     for (const InstructionId id : stage_.waits_of(instruction)) {
       if (const auto earlier = received_.find(id); earlier != received_.end()) {
-        waiting_ -= earlier->second;
+        waiting_ -= earlier->second.bytes;
+        outgoing_.erase(peer(earlier->second.channel));
         received_.erase(earlier);
       }
       if (id < stage_.first_id) continue;
       const Instruction& received = stage_.instructions[static_cast<std::size_t>(id - stage_.first_id)];
-      if (is_recv(received.kind)) posted_[static_cast<std::size_t>(received.channel)].consume(received.bytes);
+      if (!is_recv(received.kind)) continue;
+      posted_[static_cast<std::size_t>(received.channel)].consume(received.bytes);
+      outgoing_.erase(peer(received.channel));
     }
   }
 
@@ -118,10 +135,10 @@ class StageWalk {
   const StageProgram& stage_;
   const MemoryContext& context_;
   costmodel::StageShape shape_;
-  std::vector<PostedReceives> posted_;       // per channel
-  std::map<InstructionId, Bytes> received_;  // before the slice, and not yet consumed
-  Bytes waiting_ = 0;                        // these together
-  Bytes outgoing_ = 0;
+  std::vector<PostedReceives> posted_;          // per channel
+  std::map<InstructionId, Received> received_;  // before the slice, and not yet consumed
+  Bytes waiting_ = 0;                           // these together
+  std::map<StageIndex, Bytes> outgoing_;        // per stage that it goes to
   Bytes live_ = 0;
 };
 

@@ -32,9 +32,9 @@ struct StageMemory {
 /// Walks each stage's list as the executor does. A Forward adds its microbatch's stash, its Backward takes it away,
 /// both need scratch while they run. Each channel keeps as many receives posted as messages may wait, from the start;
 /// who consumes one posts the next. So a message out finds its receive posted, and goes as soon as both sides have come
-/// to the end of an operator: it is gone when the next Forward is at its fullest, in its last layer, but still there
-/// when the next Backward is, which is at its start. The same for all times of a Program: nothing here depends on
-/// durations.
+/// to the end of an operator: it is gone when the next Forward is at its fullest, in its last layer, and when a message
+/// has come from where it went; but still there when a Backward that waited for none is at its fullest, at its start.
+/// The same for all times of a Program: nothing here depends on durations.
 std::vector<StageMemory> walk_memory(const Program& program, const MemoryContext& context);
 
 }  // namespace braid::planner
