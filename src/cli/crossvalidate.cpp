@@ -28,6 +28,7 @@ constexpr std::array kTables = {Table{costmodel::kReferencePointColumns, crossva
 }  // namespace
 
 void crossvalidate(const std::filesystem::path& table) {
+  if (table.extension() == ".json") return crossvalidate_profile(table);
   const std::string header = costmodel::reference_header(table);
   std::vector<std::string_view> known;
   for (const Table& one : kTables) {

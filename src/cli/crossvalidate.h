@@ -6,8 +6,9 @@
 
 namespace braid::cli {
 
-/// Holds the analytic model against a table measured elsewhere: fits on part of it, predicts the rest and prints the
-/// errors. Which table it is, its columns say. Throws Error that lists the tables known.
+/// Holds the analytic model against a table measured elsewhere, or a profile (.json) against itself: fits on part of
+/// it, predicts the rest and prints the errors. Which table it is, its columns say. Throws Error that lists the tables
+/// known.
 void crossvalidate(const std::filesystem::path& table);
 
 /// Linear layers and kernels that move numbers: fits one backbone's layers, predicts the other's, by tensor-parallel
@@ -19,6 +20,9 @@ void crossvalidate_collectives(const std::filesystem::path& csv);
 /// Times of whole layers and the most tokens that fit (LobRA's profiles): predicted from operators and items alone.
 void crossvalidate_layers(const std::filesystem::path& csv);
 void crossvalidate_capacities(const std::filesystem::path& csv);
+
+/// A profile: points held out of its own curves.
+void crossvalidate_profile(const std::filesystem::path& file);
 
 /// One line of a table of errors: their number, median and 95th percentile.
 void print_errors(const std::string& what, const std::vector<double>& errors);

@@ -18,6 +18,7 @@
 #include "cli/session.h"
 #include "costmodel/derive.h"
 #include "costmodel/paper_facts.h"
+#include "costmodel/profile_facts.h"
 
 namespace braid::cli {
 namespace {
@@ -53,6 +54,10 @@ void print_summary(const costmodel::Profile& profile, const std::string& file) {
                100 * median(line.spreads));
   }
   fmt::print("{} entries, written to {}\n", profile.entries.size(), file);
+  const costmodel::Departure furthest = costmodel::CostModel(profile).largest_departure();
+  if (furthest.share != 0)
+    fmt::print("curves that never fall depart from the points by {:+.1f} % at most ({} {}, {} tokens)\n",
+               100 * furthest.share, name(furthest.op), name(furthest.pass), furthest.work);
   if (!spreads.empty() && median(spreads) > kNoisySpread)
     fmt::print("half of the entries spread over {:.0f} %: the machine was busy; measure again when it is quiet\n",
                100 * median(spreads));
@@ -76,12 +81,26 @@ void derive(const std::string& gpu, const std::string& dtype, const CommonFlags&
              profile.entries.size(), flags.out);
 }
 
+/// What the table does that the fitted curves may not.
+void print_facts(const std::string& file, const costmodel::Profile& profile) {
+  const costmodel::ProfileFacts facts = costmodel::facts_of(profile);
+  fmt::print("{}: of {} neighbouring points {} fall, by {:.1f} % at most", file, facts.neighbours, facts.falls,
+             100 * facts.largest_fall);
+  if (facts.shards > 0) fmt::print("; of {} shards of products {} are superlinear", facts.shards, facts.superlinear);
+  if (facts.moves > 0) fmt::print("; of {} moves {} beat the memory", facts.moves, facts.beats_memory);
+  const costmodel::Departure& furthest = facts.largest_departure;
+  if (furthest.share != 0)
+    fmt::print("; the curves of plans depart by {:+.1f} % at most ({} {}, {} tokens, shape {})", 100 * furthest.share,
+               name(furthest.op), name(furthest.pass), furthest.work, fmt::join(furthest.shape, "x"));
+  fmt::print("\n");
+}
+
 /// Prints, operator by operator, how the second profile's answers compare with the first's entries.
 void check(const std::vector<std::string>& files) {
   if (files.size() != 2) throw error("--check takes two profiles, not {}; give --check A.json B.json", files.size());
   std::int64_t unanswered = 0;
-  const std::vector<costmodel::Disagreement> all =
-      costmodel::compare_profiles(costmodel::read_profile(files[0]), costmodel::read_profile(files[1]), unanswered);
+  const costmodel::Profile first = costmodel::read_profile(files[0]), second = costmodel::read_profile(files[1]);
+  const std::vector<costmodel::Disagreement> all = costmodel::compare_profiles(first, second, unanswered);
   if (all.empty()) throw error("{}: answers none of the {} entries of {}", files[1], unanswered, files[0]);
   std::map<std::pair<costmodel::Operator, costmodel::Pass>, std::vector<double>> ratios;
   for (const costmodel::Disagreement& one : all) ratios[{one.entry.op, one.entry.pass}].push_back(one.ratio());
@@ -104,6 +123,8 @@ void check(const std::vector<std::string>& files) {
                fmt::join(entry.shape, "x"), entry.seconds * 1e6, worst[i].other_seconds * 1e6);
   }
   if (unanswered > 0) fmt::print("{} entries of {} have no answer in {}\n", unanswered, files[0], files[1]);
+  print_facts(files[0], first);
+  print_facts(files[1], second);
 }
 
 void print_paper_facts() {
@@ -132,8 +153,8 @@ int run_profile(const std::vector<std::string>& words) {
   line.add().add_options()("check", boost::program_options::value(&checked)->multitoken(),
                            "two profiles: print where they disagree");
   line.add().add_options()("crossvalidate", boost::program_options::value(&reference),
-                           "a table of layer times measured elsewhere (gpu,model,tp,tokens,op,median_ms): fit the "
-                           "analytic model on one backbone, predict the other");
+                           "a table measured elsewhere (Vidur's operators or collectives, LobRA's layers or "
+                           "capacities) or a profile: fit on part of it, predict the rest");
   bool facts = false;
   line.add().add_options()("papers", boost::program_options::bool_switch(&facts),
                            "print what the papers report of operators and memory beside what the analytic model says");

@@ -177,6 +177,9 @@ Estimate CostModel::on_curve(const Curve& points, const OperatorCall& call, doub
   if (above->work == work) return {above->seconds, 0};
   const auto below = std::prev(above);
   const double share = (work - below->work) / (above->work - below->work);
+  // Time over length is linear where time has a linear and a quadratic part.
+  const double low = below->seconds / below->work, high = above->seconds / above->work;
+  if (call.op == Operator::attention && low < high) return {work * (low + share * (high - low)), 0};
   return {below->seconds + share * (above->seconds - below->seconds), 0};
 }
 

@@ -38,8 +38,8 @@ struct Departure {
 
 /// What work costs on the machine of a profile: the one thing the planner asks. Safe for concurrent use.
 ///
-/// Between measured points time is linear in tokens (attention: in the context length); adapters are linear in rank
-/// too. Before the first point it stays level; beyond the last it goes on as the roofline of the profile's device does,
+/// Between measured points time is linear in tokens (attention: time over the context's length is, so that it may be
+/// quadratic); adapters are linear in rank too. Before the first point it stays level; beyond the last it goes on as the roofline of the profile's device does,
 /// or without one along the last slope (attention: in proportion to the square). What has no entry is answered by the
 /// roofline, else it is an Error that lists what is there. All that was not measured counts as extrapolated.
 class CostModel {

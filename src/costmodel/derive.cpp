@@ -47,7 +47,7 @@ std::vector<ProfileEntry> derived_entries(const Profile& profile, const Backbone
 }
 
 std::vector<Disagreement> compare_profiles(const Profile& first, const Profile& other, std::int64_t& unanswered) {
-  const CostModel answers(other);
+  const CostModel answers(other, Curves::raw);
   std::vector<Disagreement> disagreements;
   unanswered = 0;
   for (const ProfileEntry& entry : first.entries) {

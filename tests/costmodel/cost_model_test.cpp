@@ -134,6 +134,22 @@ TEST(CostModel, BeyondTheLastPointADevicesRooflineGoesOn) {
   EXPECT_EQ(beyond.extrapolated_seconds, beyond.seconds);
 }
 
+TEST(CostModel, BetweenPointsAttentionIsAQuadraticWithoutAConstant) {
+  Profile profile;
+  for (const std::int64_t length : {64, 256}) {
+    const auto l = static_cast<double>(length);
+    ProfileEntry point = entry(Operator::attention, {8, 2, 32}, length, 3 * l + 0.5 * l * l);
+    point.context = length;
+    profile.entries.push_back(point);
+  }
+  const CostModel cost(profile);
+  for (const std::int64_t length : {64, 100, 180, 256}) {
+    const auto l = static_cast<double>(length);
+    const OperatorCall one{Operator::attention, Pass::forward, {8, 2, 32}, length, length};
+    EXPECT_DOUBLE_EQ(cost.estimate(one).seconds, 3 * l + 0.5 * l * l);
+  }
+}
+
 TEST(CostModel, AttentionIsCountedPerSequence) {
   const CostModel cost = attention_model();
   EXPECT_EQ(cost.estimate(attend(0, 64)).seconds, 1.0);

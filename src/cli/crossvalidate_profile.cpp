@@ -1,0 +1,26 @@
+#include <cmath>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "cli/crossvalidate.h"
+#include "costmodel/profile_facts.h"
+
+namespace braid::cli {
+
+void crossvalidate_profile(const std::filesystem::path& file) {
+  const costmodel::Profile profile = costmodel::read_profile(file);
+  std::map<std::string, std::vector<double>> by_operator;
+  std::vector<double> all;
+  for (const costmodel::HeldOutPoint& point : costmodel::hold_out(profile)) {
+    if (point.entry.seconds <= 0) continue;
+    all.push_back(std::abs(point.predicted / point.entry.seconds - 1));
+    by_operator[fmt::format("{} {}", name(point.entry.op), name(point.entry.pass))].push_back(all.back());
+  }
+  fmt::print("{}: each point between two others, predicted by the rest of its curve\n", profile.machine);
+  print_error_header();
+  print_errors("all", all);
+  for (const auto& [what, errors] : by_operator) print_errors(what, errors);
+}
+
+}  // namespace braid::cli
