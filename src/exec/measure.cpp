@@ -256,7 +256,7 @@ class Measuring {
       while (!request.done()) {
       }
     };
-    for (std::int64_t bytes = 64; bytes <= 32 * kMebibyte; bytes *= 4) {
+    for (std::int64_t bytes = 64; bytes <= 32 * kMebibyte; bytes *= 2) {
       std::vector<float> numbers(static_cast<std::size_t>(bytes) / sizeof(float), 1.0F);
       // Rank 0 and 1 play ball; half a round is one message.
       const Key key{Operator::send_recv, Pass::forward, {}, bytes, 0};
