@@ -1,5 +1,7 @@
 #include "planner/load.h"
 
+#include <algorithm>
+
 namespace braid::planner {
 
 costmodel::MicrobatchLoad load_of(const Microbatch& microbatch, std::span<const costmodel::AdapterShape> adapters) {
@@ -17,7 +19,8 @@ costmodel::MicrobatchLoad load_of(const Microbatch& microbatch, std::span<const 
 }
 
 costmodel::StageShape shape_of(const StageProgram& stage) {
-  return {stage.layers.count(), stage.has_embedding, stage.has_head};
+  const auto tp = static_cast<std::int64_t>(std::max<std::size_t>(stage.ranks.size(), 1));
+  return {stage.layers.count(), stage.has_embedding, stage.has_head, tp};
 }
 
 }  // namespace braid::planner

@@ -1,6 +1,7 @@
 #include "costmodel/roofline.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "costmodel/cost_model.h"
 #include "costmodel/derive.h"
@@ -144,6 +145,50 @@ TEST(Memory, OfLlama7BOnAGpuIsWhatMuxTuneReports) {
   const Bytes all = backbone_bytes(backbone, whole, storage) + stash_bytes(backbone, whole, load, storage) +
                     adapter_bytes(backbone, lora, backbone.layers) + storage.context;
   EXPECT_NEAR(gigabytes(all), 18.1, 0.05 * 18.1);
+}
+
+/// A backbone of any family whose heads and columns divide by 16.
+BackboneShape any_backbone() {
+  BackboneShape shape;
+  shape.architecture =
+      *rc::gen::element(Architecture::llama, Architecture::qwen2, Architecture::gpt2, Architecture::opt);
+  shape.layers = *rc::gen::inRange<std::int64_t>(1, 5);
+  shape.heads = 16 * *rc::gen::inRange<std::int64_t>(1, 5);
+  shape.head_dim = 16 * *rc::gen::inRange<std::int64_t>(1, 9);
+  shape.kv_heads = shape.gated() ? shape.heads / *rc::gen::element<std::int64_t>(1, 2, 4, 8, 16) : shape.heads;
+  shape.hidden = shape.heads * shape.head_dim;
+  shape.intermediate = 16 * *rc::gen::inRange<std::int64_t>(16, 1000);
+  shape.vocabulary = 16 * *rc::gen::inRange<std::int64_t>(16, 8000);
+  shape.max_position = 4096;
+  return shape;
+}
+
+RC_GTEST_PROP(Roofline, StagesObeyTheLawsOnRandomShapes, ()) {
+  const Device& device = device_of(*rc::gen::elementOf(device_names()));
+  const Roofline roofline(device, *rc::gen::element(DataType::f32, DataType::bf16, DataType::f16, DataType::int8));
+  const BackboneShape backbone = any_backbone();
+  AdapterShape shape =
+      adapter(*rc::gen::inRange<std::int64_t>(1, 130), {Module::q, Module::o, Module::up, Module::down});
+  shape.dropout = *rc::gen::element(0.0, 0.1);
+  const Pass pass = *rc::gen::element(Pass::forward, Pass::backward);
+  const auto tokens = *rc::gen::inRange<std::int64_t>(1, 5000), more = *rc::gen::inRange<std::int64_t>(1, 5000);
+  const auto kernels = *rc::gen::element(AdapterKernels::separate, AdapterKernels::split, AdapterKernels::fused);
+  const auto calls = [&](std::int64_t count, std::int64_t tp) {
+    MicrobatchLoad load = load_of(shape, {count});
+    load.kernels = kernels;
+    return stage_operators(backbone, {backbone.layers, true, true, tp}, load, pass);
+  };
+  const double whole = sum(roofline, calls(tokens, 1));
+  RC_ASSERT(sum(roofline, calls(tokens + more, 1)) >= whole * (1 - 1e-12));
+  RC_ASSERT(whole >= backbone_flops(calls(tokens, 1)) / device.peak_flops(roofline.type()));
+  // Of the products: what moves numbers may gain more than its share when a shard fits in the cache.
+  const auto products = [&](std::int64_t tp) {
+    std::vector<OperatorCall> linear = calls(tokens, tp);
+    std::erase_if(linear, [](const OperatorCall& call) { return call.op != Operator::linear; });
+    return roofline.type() == DataType::int8 ? 0 : sum(roofline, linear);
+  };
+  for (const std::int64_t tp : {2, 4, 16})
+    RC_ASSERT(static_cast<double>(tp) * products(tp) >= products(1) * (1 - 1e-12));
 }
 
 }  // namespace
