@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "base/error.h"
 #include "cli/crossvalidate.h"
 #include "costmodel/reference_collectives.h"
 
@@ -21,7 +22,10 @@ void split(std::vector<CollectivePoint> points, std::vector<CollectivePoint>& fi
   std::stable_sort(points.begin(), points.end(), [](const CollectivePoint& a, const CollectivePoint& b) {
     return std::tuple(a.op, a.ranks, a.bytes) < std::tuple(b.op, b.ranks, b.bytes);
   });
-  for (std::size_t i = 0; i < points.size(); ++i) (i % 2 == 0 ? fitted : held_out).push_back(points[i]);
+  for (std::size_t i = 0, place = 0; i < points.size(); ++i, ++place) {
+    if (i > 0 && (points[i].op != points[i - 1].op || points[i].ranks != points[i - 1].ranks)) place = 0;
+    (place % 2 == 0 ? fitted : held_out).push_back(points[i]);
+  }
 }
 
 void crossvalidate_link(const costmodel::ReferenceCollectives& reference) {
@@ -56,8 +60,9 @@ void crossvalidate_link(const costmodel::ReferenceCollectives& reference) {
 }  // namespace
 
 void crossvalidate_collectives(const std::filesystem::path& csv) {
-  for (const costmodel::ReferenceCollectives& reference : costmodel::read_reference_collectives(csv))
-    crossvalidate_link(reference);
+  const auto references = costmodel::read_reference_collectives(csv);
+  if (references.empty()) throw error("{}: the wire of no row is known; give Vidur's networks", csv.string());
+  for (const costmodel::ReferenceCollectives& reference : references) crossvalidate_link(reference);
 }
 
 }  // namespace braid::cli

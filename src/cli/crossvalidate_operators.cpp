@@ -95,6 +95,7 @@ void crossvalidate_streams(const costmodel::Device& device, const std::vector<Re
       if (const auto stream = costmodel::stream_of(point); stream && stream->first == kind)
         points.push_back(stream->second);
     }
+    if (points.size() < 3) continue;
     const costmodel::StreamCoefficients coefficients = costmodel::fit_stream(points, device);
     const auto predict = [&](const ReferencePoint& point) -> std::optional<double> {
       const auto stream = costmodel::stream_of(point);
@@ -113,6 +114,7 @@ void crossvalidate_streams(const costmodel::Device& device, const std::vector<Re
 void crossvalidate_operators(const std::filesystem::path& csv) {
   const std::vector<ReferencePoint> all = those(
       costmodel::read_reference_points(csv), [](const ReferencePoint& point) { return point.tokens >= kFewestTokens; });
+  if (all.empty()) throw error("{}: no row has {} tokens or more", csv.string(), kFewestTokens);
   std::set<std::string> gpus;
   for (const ReferencePoint& point : all) gpus.insert(point.gpu);
   for (const std::string& gpu : gpus) {

@@ -60,7 +60,7 @@ double collective_seconds(Generation generation, const Interconnect& interconnec
   if (nodes <= 1) return over(interconnect.intra_node, op, bytes, ranks);
   const double flat = over(interconnect.inter_node, op, bytes, ranks);
   const std::int64_t inside = ranks / nodes;
-  if (op == Operator::send_recv || inside <= 1) return flat;
+  if (op == Operator::send_recv || inside <= 1 || interconnect.intra_node.bandwidth_bytes_per_second <= 0) return flat;
   // The shares of a node's ranks follow one another over its link: together they are `bytes`.
   const double across = over(interconnect.inter_node, op, bytes, nodes);
   const Link& intra = interconnect.intra_node;

@@ -58,8 +58,10 @@ std::size_t CostModel::KeyHash::operator()(const Key& key) const {
 
 CostModel::CostModel(Profile profile, Curves curves) : profile_(std::move(profile)) {
   for (const ProfileEntry& entry : profile_.entries) {
-    // Shapes are those of one shard, so that its tp says nothing more; other data types are other machines.
+    // Shapes are those of one shard, so that its tp says nothing more; other data types are other machines. What was
+    // derived from a datasheet the roofline answers, which also knows launches and utilization.
     if (entry.dtype != name(profile_.dtype)) continue;
+    if (!profile_.device.empty() && entry.source.starts_with(kDerived)) continue;
     const bool attends = entry.op == Operator::attention;
     // Attention was measured on whole sequences of one length; its curve is the time of one of them.
     const double sequences =
@@ -101,18 +103,10 @@ Estimate CostModel::estimate(std::span<const OperatorCall> calls) const {
   for (std::size_t first = 0; first < calls.size();) {
     std::size_t last = first + 1;
     while (last < calls.size() && calls[last].beside) ++last;
-    const OperatorCall& call = calls[first];
-    Answer one = answer(call);
-    if (last > first + 1) {
-      one.once = side_by_side(calls.subspan(first, last - first));
-    } else {
-      one.once = times(one.once, call.count);
-    }
-    total += one.once;
-    if (one.derived) {
-      host += call.count * one.launches * profile_.launch_seconds;
-      device += one.once.seconds;
-    }
+    const Group group = side_by_side(calls.subspan(first, last - first));
+    total += group.together;
+    host += group.launches * profile_.launch_seconds;
+    device += group.derived_seconds;
     first = last;
   }
   const double waited = std::max(0.0, host - device);
@@ -121,15 +115,24 @@ Estimate CostModel::estimate(std::span<const OperatorCall> calls) const {
 }
 
 /// MuxTune Eq. 3: the sum of utilization times latency, yet no less than the longest.
-Estimate CostModel::side_by_side(std::span<const OperatorCall> calls) const {
+CostModel::Group CostModel::side_by_side(std::span<const OperatorCall> calls) const {
+  Group group;
   Estimate weighted, longest;
+  bool derived = false;
   for (const OperatorCall& call : calls) {
     const Answer alone = answer(call);
+    const Estimate whole = times(alone.once, call.count);
     // What was measured says nothing of its utilization: it is taken to be full.
-    weighted += times(alone.once, call.count * (alone.derived ? roofline_->utilization(call) : 1));
-    if (const Estimate whole = times(alone.once, call.count); whole.seconds > longest.seconds) longest = whole;
+    const double share = alone.derived && calls.size() > 1 ? roofline_->utilization(call) : 1;
+    weighted += times(whole, share);
+    if (whole.seconds > longest.seconds) longest = whole;
+    // One launch holds the kernels of all.
+    group.launches = std::max(group.launches, call.count * alone.launches);
+    derived = derived || alone.derived;
   }
-  return weighted.seconds > longest.seconds ? weighted : longest;
+  group.together = weighted.seconds > longest.seconds ? weighted : longest;
+  group.derived_seconds = derived ? group.together.seconds : 0;
+  return group;
 }
 
 Estimate CostModel::estimate(const OperatorCall& call) const {
@@ -138,14 +141,17 @@ Estimate CostModel::estimate(const OperatorCall& call) const {
 
 CostModel::Answer CostModel::answer(const OperatorCall& call) const {
   if (const Curve* points = find(call)) {
-    if (call.op == Operator::attention) return {attention(*points, call), false};
+    if (call.op == Operator::attention)
+      return {times(attention(*points, call), static_cast<double>(call.sequences)), false};
     return {on_curve(*points, call, static_cast<double>(call.tokens)), false};
+  }
+  if (is_adapter(call.op)) {
+    if (const std::optional<Estimate> between = adapter_between_ranks(call)) return {*between, false};
   }
   if (roofline_) {
     const Roofline::Cost cost = is_collective(call.op) ? Roofline::Cost{collective(call), 0} : roofline_->cost(call);
     return {{cost.seconds, cost.seconds}, true, cost.launches};
   }
-  if (is_adapter(call.op)) return {adapter_between_ranks(call), false};
   refuse(call);
 }
 
@@ -167,7 +173,11 @@ double CostModel::collective(const OperatorCall& call) const {
 
 Estimate CostModel::on_curve(const Curve& points, const OperatorCall& call, double work) const {
   if (work <= 0) return {};
-  if (work < points.front().work) return {points.front().seconds, points.front().seconds};
+  if (work < points.front().work) {
+    // Attention in proportion to the length, so that chunks of a sample never come for nothing; the rest stays level.
+    const double share = call.op == Operator::attention ? work / points.front().work : 1;
+    return {share * points.front().seconds, share * points.front().seconds};
+  }
   if (work > points.back().work) {
     const double seconds = beyond(points, call, work);
     return {seconds, seconds};
@@ -197,11 +207,12 @@ double CostModel::beyond(const Curve& points, const OperatorCall& call, double w
     };
     if (const double at_last = derived(last.work); at_last > 0) return last.seconds * derived(work) / at_last;
   }
-  // Overheads stay what they are; attention's scores grow with the square.
-  if (attends || points.size() < 2) return last.seconds * std::pow(work / last.work, attends ? 2 : 1);
-  const Point& before = points[points.size() - 2];
-  const double slope = std::max(0.0, (last.seconds - before.seconds) / (last.work - before.work));
-  return last.seconds + slope * (work - last.work);
+  // Overheads stay what they are, along the slope from the nearest point that took less; attention's scores grow with
+  // the square.
+  const auto before =
+      std::find_if(points.rbegin(), points.rend(), [&](const Point& point) { return point.seconds < last.seconds; });
+  if (attends || before == points.rend()) return last.seconds * std::pow(work / last.work, attends ? 2 : 1);
+  return last.seconds + (last.seconds - before->seconds) / (last.work - before->work) * (work - last.work);
 }
 
 /// A chunk with a prefix costs what its share of the causal triangle costs: t(context) − t(prefix).
@@ -216,7 +227,7 @@ Estimate CostModel::attention(const Curve& points, const OperatorCall& call) con
 }
 
 /// Linear between the nearest measured ranks of the same modules; level outside them, in proportion to rank above.
-Estimate CostModel::adapter_between_ranks(const OperatorCall& call) const {
+std::optional<Estimate> CostModel::adapter_between_ranks(const OperatorCall& call) const {
   const Curve* below = nullptr;
   const Curve* above = nullptr;
   std::int64_t rank_below = 0, rank_above = 0;
@@ -228,21 +239,22 @@ Estimate CostModel::adapter_between_ranks(const OperatorCall& call) const {
     if (shape[2] > call.shape[2] && (rank_above == 0 || shape[2] < rank_above)) above = &points, rank_above = shape[2];
   }
   const auto tokens = static_cast<double>(call.tokens);
-  if (!below && !above) refuse(call);
+  // Where there is a roofline, only what lies between two measured ranks is better known than by it.
+  if ((!below && !above) || (roofline_ && !(below && above))) return std::nullopt;
   if (!below) {
     const Estimate least = on_curve(*above, call, tokens);
-    return {least.seconds, least.seconds};
+    return Estimate{least.seconds, least.seconds};
   }
   const Estimate low = on_curve(*below, call, tokens);
   if (!above) {
     const double seconds = low.seconds * static_cast<double>(call.shape[2]) / static_cast<double>(rank_below);
-    return {seconds, seconds};
+    return Estimate{seconds, seconds};
   }
   const Estimate high = on_curve(*above, call, tokens);
   const double share = static_cast<double>(call.shape[2] - rank_below) / static_cast<double>(rank_above - rank_below);
   const double seconds = low.seconds + share * (high.seconds - low.seconds);
   const bool extrapolates = low.extrapolated_seconds > 0 || high.extrapolated_seconds > 0;
-  return {seconds, extrapolates ? seconds : 0};
+  return Estimate{seconds, extrapolates ? seconds : 0};
 }
 
 OperatorShape CostModel::group_shape(Operator op, std::span<const std::int32_t> ranks) const {

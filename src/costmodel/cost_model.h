@@ -39,9 +39,10 @@ struct Departure {
 /// What work costs on the machine of a profile: the one thing the planner asks. Safe for concurrent use.
 ///
 /// Between measured points time is linear in tokens (attention: time over the context's length is, so that it may be
-/// quadratic); adapters are linear in rank too. Before the first point it stays level; beyond the last it goes on as the roofline of the profile's device does,
-/// or without one along the last slope (attention: in proportion to the square). What has no entry is answered by the
-/// roofline, else it is an Error that lists what is there. All that was not measured counts as extrapolated.
+/// quadratic); adapters are linear in rank too. Before the first point it stays level (attention: in proportion);
+/// beyond the last it goes on as the roofline of the profile's device does, or without one along the last slope
+/// (attention: in proportion to the square). What has no entry is answered by the roofline, else it is an Error that
+/// lists what is there. All that was not measured counts as extrapolated.
 class CostModel {
  public:
   explicit CostModel(Profile profile, Curves curves = Curves::isotonic);
@@ -86,8 +87,15 @@ class CostModel {
   double collective(const OperatorCall& call) const;
   Estimate on_curve(const Curve& points, const OperatorCall& call, double work) const;
   double beyond(const Curve& points, const OperatorCall& call, double work) const;
-  Estimate side_by_side(std::span<const OperatorCall> calls) const;
-  Estimate adapter_between_ranks(const OperatorCall& call) const;
+  /// Calls whose kernels share launches; mostly one.
+  struct Group {
+    Estimate together;
+    double derived_seconds = 0;  ///< of them, what the roofline answered
+    double launches = 0;
+  };
+
+  Group side_by_side(std::span<const OperatorCall> calls) const;
+  std::optional<Estimate> adapter_between_ranks(const OperatorCall& call) const;
   Estimate attention(const Curve& points, const OperatorCall& call) const;
   [[noreturn]] void refuse(const OperatorCall& call) const;
 

@@ -30,7 +30,8 @@ std::vector<ProfileEntry> derived_entries(const Profile& profile, const Backbone
       for (const AdapterShape& adapter : adapters) {
         load.tasks = {{adapter, tokens}};
         for (const OperatorCall& call : stage_operators(backbone, {2, true, true}, load, pass))
-          seconds[{call.op, call.pass, call.shape, call.tokens, call.context}] = roofline.seconds(call);
+          if (tokens <= most_tokens || call.op == Operator::attention)
+            seconds[{call.op, call.pass, call.shape, call.tokens, call.context}] = roofline.seconds(call);
       }
     }
   }
@@ -40,7 +41,7 @@ std::vector<ProfileEntry> derived_entries(const Profile& profile, const Backbone
     std::tie(entry.op, entry.pass, entry.shape, entry.tokens, entry.context) = key;
     entry.dtype = name(profile.dtype);
     entry.seconds = time;
-    entry.source = fmt::format("derived from the datasheet of {}", device.name);
+    entry.source = fmt::format("{} from the datasheet of {}", kDerived, device.name);
     entries.push_back(entry);
   }
   return entries;
@@ -51,6 +52,10 @@ std::vector<Disagreement> compare_profiles(const Profile& first, const Profile& 
   std::vector<Disagreement> disagreements;
   unanswered = 0;
   for (const ProfileEntry& entry : first.entries) {
+    if (entry.dtype != name(other.dtype)) {
+      ++unanswered;
+      continue;
+    }
     const bool attends = entry.op == Operator::attention;
     OperatorCall call{entry.op, entry.pass, entry.shape, entry.tokens, entry.context, 0, 1};
     if (attends) {

@@ -101,8 +101,8 @@ void fused_adapter(const OperatorCall& call, Builder& builder) {
   const auto [in, out_sum, rank, modules] = call.shape;
   const std::int64_t tokens = call.tokens, low = rank * modules;
   if (call.pass == Pass::forward) {
-    // X read; its masked copy, which the gradient of A reads, and the low-rank product written.
-    builder.stream(StreamKind::add, tokens, 2 * in + low);
+    // X read, the low-rank product written; with dropout also the masked X, which the gradient of A reads.
+    builder.stream(StreamKind::add, tokens, (call.op == Operator::fused_lora_dropout ? 2 : 1) * in + low);
   } else {
     builder.stream(StreamKind::add, tokens, out_sum + 2 * low);
     builder.product(low, tokens, in);
@@ -120,7 +120,8 @@ void attention_kernel(const OperatorCall& call, DataType type, Builder& builder)
   const double traffic =
       static_cast<double>(bytes_of(activation_type(type))) * static_cast<double>(passes * head_dim) *
       (2 * fresh * static_cast<double>(heads) + 2 * static_cast<double>(call.context) * static_cast<double>(kv_heads));
-  builder.attention(flops, traffic);
+  const auto sequences = static_cast<double>(call.sequences);
+  builder.attention(sequences * flops, sequences * traffic);
 }
 
 /// Final norm, head, cross-entropy in f32, and the way back.
@@ -166,6 +167,7 @@ GpuKernels gpu_kernels(const OperatorCall& call, DataType type) {
       separate_adapter(call, builder);
       break;
     case Operator::fused_lora:
+    case Operator::fused_lora_dropout:
       fused_adapter(call, builder);
       break;
     case Operator::split_gradient:

@@ -9,11 +9,25 @@
 namespace braid::costmodel {
 namespace {
 
-constexpr std::array<std::string_view, kOperatorCount> kOperatorNames = {
-    "embedding",  "rms_norm",       "layer_norm", "linear",       "lora",   "lora_dropout",
-    "fused_lora", "split_gradient", "rope",       "attention",    "swiglu", "gelu",
-    "residual",   "head_loss",      "dispatch",   "squared_norm", "adamw",  "send_recv",
-    "all_reduce", "reduce_scatter", "all_gather", "copy",         "launch", "empty_kernel"};
+struct OperatorWords {
+  std::string_view name;
+  ShapeSize size;
+};
+
+/// In the order of the enumeration.
+constexpr std::array<OperatorWords, kOperatorCount> kOperators = {
+    {{"embedding", {2, 2}},      {"rms_norm", {1, 1}},     {"layer_norm", {1, 1}}, {"linear", {2, 2}},
+     {"lora", {4, 4}},           {"lora_dropout", {4, 4}}, {"fused_lora", {4, 4}}, {"fused_lora_dropout", {4, 4}},
+     {"split_gradient", {1, 1}}, {"rope", {2, 2}},         {"attention", {3, 3}},  {"swiglu", {1, 1}},
+     {"gelu", {1, 1}},           {"residual", {1, 1}},     {"head_loss", {2, 2}},  {"dispatch", {0, 0}},
+     {"squared_norm", {0, 0}},   {"adamw", {0, 0}},        {"send_recv", {0, 2}},  {"all_reduce", {1, 2}},
+     {"reduce_scatter", {1, 2}}, {"all_gather", {1, 2}},   {"copy", {0, 0}},       {"launch", {0, 0}},
+     {"empty_kernel", {0, 0}}}};
+constexpr std::array<std::string_view, kOperatorCount> kOperatorNames = [] {
+  std::array<std::string_view, kOperatorCount> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kOperators[i].name;
+  return names;
+}();
 constexpr std::array<std::string_view, 3> kPassNames = {"forward", "backward", "parameters"};
 
 template <std::size_t N>
@@ -75,10 +89,21 @@ class StageCalls {
   void add_linear(Pass pass, ModuleGroup group, std::int64_t in, std::int64_t out, double count) {
     std::int64_t tokens = load_.tokens;
     if (const std::optional<OperatorCall> fused = fuses() ? fused_call(pass, group) : std::nullopt) {
-      tokens = std::max(tokens, fused->tokens);
-      (pass == Pass::forward ? in : out) += fused->shape[2] * (pass == Pass::forward ? 1 : fused->shape[3]);
+      // Rows are filled up; the depth is the mean over all of them, with an adapter here or without.
+      tokens += fused->tokens - adapted_rows(group);
+      const std::int64_t depth = shares(fused->tokens * fused->shape[2], tokens);
+      (pass == Pass::forward ? in : out) += depth * (pass == Pass::forward ? 1 : fused->shape[3]);
     }
     add(Operator::linear, pass, {in, out}, tokens, count);
+  }
+
+  bool adapts(const TaskRows& task, ModuleGroup group) const {
+    return task.tokens > 0 && lora_shape(whole_, task.adapter, group, stage_.tp)[3] > 0;
+  }
+  std::int64_t adapted_rows(ModuleGroup group) const {
+    std::int64_t rows = 0;
+    for (const TaskRows& task : load_.tasks) rows += adapts(task, group) ? task.tokens : 0;
+    return rows;
   }
 
   /// All tasks of a group in one call: the rank is the rows' mean, rows are filled up to whole tiles where several
@@ -86,11 +111,14 @@ class StageCalls {
   std::optional<OperatorCall> fused_call(Pass pass, ModuleGroup group) const {
     OperatorCall call{Operator::fused_lora, pass};
     double rank = 0, rows = 0;
+    const auto adapted = std::count_if(load_.tasks.begin(), load_.tasks.end(),
+                                       [&](const TaskRows& task) { return adapts(task, group); });
     for (const TaskRows& task : load_.tasks) {
+      if (!adapts(task, group)) continue;
       const OperatorShape shape = lora_shape(whole_, task.adapter, group, stage_.tp);
-      if (shape[3] == 0 || task.tokens == 0) continue;
+      if (task.adapter.dropout > 0) call.op = Operator::fused_lora_dropout;
       call.shape = {shape[0], std::max(call.shape[1], shape[1]), 0, std::max(call.shape[3], shape[3])};
-      call.tokens += load_.tasks.size() > 1 ? shares(task.tokens, kFusedTileRows) * kFusedTileRows : task.tokens;
+      call.tokens += adapted > 1 ? shares(task.tokens, kFusedTileRows) * kFusedTileRows : task.tokens;
       rank += static_cast<double>(task.tokens * shape[2]);
       rows += static_cast<double>(task.tokens);
     }
@@ -120,12 +148,7 @@ class StageCalls {
     }
   }
 
-  bool any_lora(ModuleGroup group) const {
-    for (const TaskRows& task : load_.tasks) {
-      if (task.tokens > 0 && lora_shape(whole_, task.adapter, group)[3] > 0) return true;
-    }
-    return false;
-  }
+  bool any_lora(ModuleGroup group) const { return adapted_rows(group) > 0; }
 
   void add_attention(Pass pass, double count) {
     if (count <= 0) return;
@@ -137,7 +160,7 @@ class StageCalls {
         return call.context == sequence.context && call.prefix == sequence.prefix;
       });
       if (alike != calls_.end()) {
-        alike->count += count;
+        ++alike->sequences;
         continue;
       }
       calls_.push_back({Operator::attention,
@@ -147,6 +170,8 @@ class StageCalls {
                         sequence.context,
                         sequence.prefix,
                         count});
+      // One launch attends within every sequence of a microbatch.
+      calls_.back().beside = calls_.size() > first + 1;
     }
   }
 
@@ -218,6 +243,10 @@ class StageCalls {
 
 }  // namespace
 
+ShapeSize shape_size(Operator op) {
+  return kOperators[static_cast<std::size_t>(op)].size;
+}
+
 std::string_view name(Operator op) {
   return kOperatorNames[static_cast<std::size_t>(op)];
 }
@@ -264,9 +293,10 @@ OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adap
   OperatorShape shape{0, 0, adapter.rank, 0};
   for (const Module module : modules_of(group)) {
     const ModuleShape whole = module_shape(backbone, module);
-    shape[0] = splits_rows ? shares(whole.in, tp) : whole.in;
+    const ModuleShape part = tp > 1 ? module_shape(shard_of(backbone, tp), module) : whole;
+    shape[0] = splits_rows ? part.in : whole.in;
     if (!adapter.has(module)) continue;
-    shape[1] += splits_rows ? whole.out : shares(whole.out, tp);
+    shape[1] += splits_rows ? whole.out : part.out;
     ++shape[3];
   }
   return shape;
@@ -294,8 +324,13 @@ std::vector<OperatorCall> stage_collectives(const BackboneShape& backbone, const
     }
   };
   const auto layers = static_cast<double>(stage.layers);
-  sum_up(load.tokens, backbone.hidden, 2 * layers);
-  if (pass == Pass::forward && stage.has_embedding) sum_up(load.tokens, backbone.hidden, 1);
+  const bool bottom = pass == Pass::backward && stage.has_embedding && stage.layers > 0;
+  sum_up(load.tokens, backbone.hidden, 2 * layers - (bottom ? 1 : 0));
+  if (pass == Pass::forward && stage.has_embedding) {
+    sum_up(load.tokens, backbone.hidden, 1);
+    // The first norm works on the share that the reduce-scatter leaves.
+    if (stage.sequence_parallel) calls.pop_back();
+  }
   if (pass == Pass::forward && stage.has_head) {
     // A maximum, a sum and the label's logit a row, in f32; then the gradient of the hidden state.
     const std::int64_t bytes = 3 * 4 * load.scored;
@@ -316,7 +351,8 @@ double backbone_flops(const std::vector<OperatorCall>& calls) {
     if (call.op == Operator::attention) {
       const double seen = tokens * (static_cast<double>(call.prefix) + (tokens + 1) / 2);
       const double products = call.pass == Pass::forward ? 2 : 5;
-      flops += call.count * 2 * products * seen * static_cast<double>(call.shape[0] * call.shape[2]);
+      flops += call.count * static_cast<double>(call.sequences) * 2 * products * seen *
+               static_cast<double>(call.shape[0] * call.shape[2]);
     }
   }
   return flops;

@@ -21,12 +21,13 @@ enum class Operator {
   lora,          ///< {in, sum of out, rank, modules}: the modules of one input, dropout 0
   lora_dropout,  ///< the same with dropout, masks included
   fused_lora,  ///< the same: what LoRAFusion's kernels do beside the frozen layer's product, which has r more of depth
-  split_gradient,  ///< {in}: BatchLoRA's split, derived by autograd; mLoRA prunes it
-  rope,            ///< {heads + kv_heads, D}
-  attention,       ///< {heads, kv_heads, D}; context is each sequence's length
-  swiglu,          ///< {F}
-  gelu,            ///< {F}; also ReLU: one input, one result
-  residual,        ///< {H}
+  fused_lora_dropout,  ///< the same with dropout: the masked input is kept too
+  split_gradient,      ///< {in}: BatchLoRA's split, derived by autograd; mLoRA prunes it
+  rope,                ///< {heads + kv_heads, D}
+  attention,           ///< {heads, kv_heads, D}; context is each sequence's length
+  swiglu,              ///< {F}
+  gelu,                ///< {F}; also ReLU: one input, one result
+  residual,            ///< {H}
   head_loss,  ///< {H, V}: final norm, head, cross-entropy and the gradient back to the hidden state; rows with a loss
   dispatch,   ///< {}: what one Forward or Backward costs beside its operators
   squared_norm,    ///< {}: tokens counts numbers
@@ -39,7 +40,7 @@ enum class Operator {
   launch,          ///< {}: the host's time to start a kernel
   empty_kernel     ///< {}: a kernel's time on the device that does nothing, others around it
 };
-inline constexpr int kOperatorCount = 24;
+inline constexpr int kOperatorCount = 25;
 
 /// Operators that ranks do together.
 constexpr bool is_collective(Operator op) {
@@ -49,6 +50,13 @@ constexpr bool is_collective(Operator op) {
 
 /// `parameters` is a backward pass that needs no gradient of its input: the bottom of the first stage.
 enum class Pass { forward, backward, parameters };
+
+/// How many numbers the operator's shape has, at least and at most.
+struct ShapeSize {
+  std::size_t least = 0;
+  std::size_t most = 0;
+};
+ShapeSize shape_size(Operator op);
 
 std::string_view name(Operator op);
 std::string_view name(Pass pass);
@@ -68,7 +76,8 @@ struct OperatorCall {
   std::int64_t context = 0;  ///< attention: keys that the last token sees
   std::int64_t prefix = 0;   ///< attention: keys stored by earlier chunks of the sample
   double count = 1;
-  bool beside = false;  ///< its kernels run in the launches of the call before it (MuxTune's horizontal fusion)
+  std::int64_t sequences = 1;  ///< attention: so many alike in one launch
+  bool beside = false;         ///< its kernels run in the launches of the call before it (MuxTune's horizontal fusion)
   bool operator==(const OperatorCall&) const = default;
 };
 
@@ -142,7 +151,8 @@ std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const S
 
 /// The collectives of one Forward or Backward of a stage's tensor-parallel ranks, with numbers of `number_bytes` bytes:
 /// none for tp = 1. Each layer's two partial sums meet forward, the gradients of its two inputs backward (Shoeybi et
-/// al. 2019); the embedding's rows and the head's maxima, sums and gradient on their stages.
+/// al. 2019), save the bottom layer's first, which nothing needs; the embedding's rows and the head's maxima, sums and
+/// gradient on their stages.
 std::vector<OperatorCall> stage_collectives(const BackboneShape& backbone, const StageShape& stage,
                                             const MicrobatchLoad& load, Pass pass, Bytes number_bytes);
 

@@ -47,8 +47,10 @@ class LinearWithLora {
   double frozen_traffic() const { return roofline_.traffic(call(Operator::linear)); }
   double traffic() const { return frozen_traffic() + roofline_.traffic(adapter(Operator::lora_dropout)); }
 
-  double fused() const { return roofline_.seconds(deep()) + roofline_.seconds(adapter(Operator::fused_lora)); }
-  double fused_traffic() const { return roofline_.traffic(deep()) + roofline_.traffic(adapter(Operator::fused_lora)); }
+  double fused() const { return roofline_.seconds(deep()) + roofline_.seconds(adapter(Operator::fused_lora_dropout)); }
+  double fused_traffic() const {
+    return roofline_.traffic(deep()) + roofline_.traffic(adapter(Operator::fused_lora_dropout));
+  }
 
  private:
   static constexpr std::int64_t kSide = 4096, kRank = 16, kTokens = 8192;
@@ -177,9 +179,11 @@ MloraStep mlora_step(const std::string& name) {
   const StageShape whole{backbone.layers, true, true};
   const MicrobatchLoad load = load_of(lora(16, kAttentionModules, 0.05), 1, 8, 512);
   MloraStep step;
-  // Forward, forward again, backward.
-  for (const Pass pass : {Pass::forward, Pass::forward, Pass::backward}) {
-    const std::vector<OperatorCall> calls = stage_operators(backbone, whole, load, pass);
+  // Forward, the layers again, backward.
+  const StageShape layers{backbone.layers, false, false};
+  for (const auto& [stage, pass] :
+       {std::pair(whole, Pass::forward), std::pair(layers, Pass::forward), std::pair(whole, Pass::backward)}) {
+    const std::vector<OperatorCall> calls = stage_operators(backbone, stage, load, pass);
     for (const OperatorCall& call : calls)
       step.launching += call.count * roofline.cost(call).launches * profile.launch_seconds;
     step.whole += cost.estimate(calls).seconds;

@@ -20,25 +20,35 @@ Json entry_json(const ProfileEntry& entry) {
           {"spread", entry.spread}, {"count", entry.count},     {"source", entry.source}};
 }
 
+/// Doubles hold every whole number up to here.
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 53;
+
 ProfileEntry entry_from(const Node& node) {
   ProfileEntry entry;
+  const std::string op = node.string_at("op"), pass = node.string_at("pass");
+  entry.dtype = node.string_or("dtype", "f32");
   try {
-    entry.op = operator_of(node.string_at("op"));
-    entry.pass = pass_of(node.string_at("pass"));
+    entry.op = operator_of(op);
+    entry.pass = pass_of(pass);
+    data_type_of(entry.dtype);
   } catch (const Error& unknown) {
     const std::string text = unknown.what();
     const auto mark = text.find("; ");
     throw node.error(text.substr(0, mark),
                      mark == std::string::npos ? "measure the profile again" : text.substr(mark + 2));
   }
-  entry.dtype = node.string_or("dtype", "f32");
   entry.tp = node.integer_or("tp", 1, 1);
   const std::vector<Node>& shape = node.at("shape").sequence("shape");
-  if (shape.size() > entry.shape.size())
-    throw node.at("shape").error("the shape has too many numbers", "give at most 4");
+  const ShapeSize size = shape_size(entry.op);
+  if (shape.size() < size.least || shape.size() > size.most)
+    throw node.at("shape").error(fmt::format("the shape of '{}' has {} numbers", op, shape.size()),
+                                 fmt::format("give {}", size.most));
   for (std::size_t i = 0; i < shape.size(); ++i) entry.shape[i] = shape[i].as_integer("shape", 1);
-  entry.tokens = node.integer_at("tokens", 1);
-  entry.context = node.integer_or("context", 0, 0);
+  entry.tokens = node.integer_at("tokens", 1, kMostTokens);
+  entry.context = node.integer_or("context", 0, 0, kMostTokens);
+  if (entry.op == Operator::attention && (entry.context < 1 || entry.context > entry.tokens))
+    throw node.error(fmt::format("attention over {} tokens in contexts of {}", entry.tokens, entry.context),
+                     "give 1 <= context <= tokens");
   entry.seconds = node.number_at("seconds", 0.0);
   entry.spread = node.number_or("spread", 0.0, 0.0);
   entry.count = node.integer_or("count", 0, 0);
@@ -65,14 +75,18 @@ Profile profile_from(const Node& node) {
   profile.peak_flops = node.number_or("peak_flops", 0.0, 0.0);
   profile.memory_bytes = node.integer_or("memory_bytes", 0, 0);
   profile.runtime_bytes = node.integer_or("runtime_bytes", 0, 0);
+  if (const Node* dtype = node.find("dtype")) {
+    try {
+      profile.dtype = data_type_of(dtype->as_string("dtype"));
+    } catch (const Error& unknown) {
+      throw dtype->error(unknown.what(), "derive the profile again with `braid profile --analytic`");
+    }
+  }
   if (const Node* device = node.find("device")) {
     profile.device = device->as_string("device");
-    try {
-      device_of(profile.device);
-      profile.dtype = data_type_of(node.string_at("dtype"));
-    } catch (const Error& unknown) {
-      throw device->error(unknown.what(), "derive the profile again with `braid profile --analytic`");
-    }
+    if (!find_device(profile.device))
+      throw device->error(fmt::format("unknown GPU '{}'; known: {}", profile.device, fmt::join(device_names(), ", ")),
+                          "derive the profile again with `braid profile --analytic`");
     profile.launch_seconds = node.number_or("launch_seconds", profile.launch_seconds, 0.0);
     if (const Node* interconnect = node.find("interconnect")) profile.interconnect = interconnect_from(*interconnect);
   }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/node.h"
@@ -12,6 +13,9 @@
 #include "costmodel/operators.h"
 
 namespace braid::costmodel {
+
+/// What the source of an entry begins with that was not measured.
+inline constexpr std::string_view kDerived = "derived";
 
 /// One measured or derived point: `seconds` is the median of `count` runs, `spread` their interquartile range over it.
 struct ProfileEntry {

@@ -69,6 +69,7 @@ void count_shards(const Profile& profile, ProfileFacts& facts) {
     const auto& [pass, dtype, tokens, in, out] = key;
     for (const std::int64_t tp : {2, 4, 8}) {
       for (const auto& [part_in, part_out] : {std::pair(in / tp, out), std::pair(in, out / tp)}) {
+        if (part_in * part_out * tp != in * out) continue;
         const auto part = products.find({pass, dtype, tokens, part_in, part_out});
         if (part == products.end()) continue;
         ++facts.shards;

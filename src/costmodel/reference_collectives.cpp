@@ -50,6 +50,7 @@ Operator collective_of(const ReferenceRow& row) {
 std::vector<ReferenceCollectives> read_reference_collectives(const std::filesystem::path& csv) {
   std::vector<ReferenceCollectives> groups;
   for (const ReferenceRow& row : read_reference_table(csv, kReferenceCollectiveColumns)) {
+    if (row.integer(2) < 2) throw error_at(row.file, row.line, "a collective of one worker", "give 2 or more");
     const CollectivePoint point{collective_of(row), row.number(4), row.integer(2), row.number(5) * 1e-3};
     const Source* source = source_of(row);
     if (!source) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "costmodel/reference_table.h"
 
 namespace braid::costmodel {
@@ -13,15 +14,24 @@ constexpr const char* kBackbone = "llama2-7b";
 
 std::vector<ReferenceLayer> read_reference_layers(const std::filesystem::path& csv) {
   std::vector<ReferenceLayer> layers;
-  for (const ReferenceRow& row : read_reference_table(csv, kReferenceLayerColumns))
+  constexpr std::int64_t kMostSequences = 1'000'000;
+  for (const ReferenceRow& row : read_reference_table(csv, kReferenceLayerColumns)) {
     layers.push_back({row.integer(0), row.integer(2), row.integer(1), row.number(3) * 1e-3});
+    if (layers.back().sequences > kMostSequences)
+      throw error_at(row.file, row.line, fmt::format("{} sequences in a microbatch", row.text(2)), "give fewer");
+  }
   return layers;
 }
 
 std::vector<ReferenceCapacity> read_reference_capacities(const std::filesystem::path& csv) {
   std::vector<ReferenceCapacity> capacities;
-  for (const ReferenceRow& row : read_reference_table(csv, kReferenceCapacityColumns))
+  const std::int64_t most_stages = builtin_backbone(kBackbone).layers;
+  for (const ReferenceRow& row : read_reference_table(csv, kReferenceCapacityColumns)) {
     capacities.push_back({row.integer(0), row.integer(1), row.integer(3)});
+    if (capacities.back().pp > most_stages)
+      throw error_at(row.file, row.line, fmt::format("{} stages of {} layers", row.text(1), most_stages),
+                     "give at most a stage a layer");
+  }
   return capacities;
 }
 

@@ -26,9 +26,10 @@ Number positive(const ReferenceRow& row, std::size_t column) {
   const std::string& text = row.fields[column];
   Number number{};
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (fault != std::errc() || end != text.data() + text.size() || !(number > 0))
+  constexpr auto kMost = static_cast<Number>(1'000'000'000'000);
+  if (fault != std::errc() || end != text.data() + text.size() || !(number > 0) || number > kMost)
     throw error_at(row.file, row.line, fmt::format("'{}' in column {} is no number above 0", text, column + 1),
-                   "give one, or take the row away");
+                   "give one of 1e12 at most, or take the row away");
   return number;
 }
 
@@ -67,6 +68,7 @@ std::vector<ReferenceRow> read_reference_table(const std::filesystem::path& csv,
     if (rows.back().fields.size() != columns)
       throw error_at(csv.string(), number, fmt::format("'{}' is not a row", line), fmt::format("give {}", header));
   }
+  if (rows.empty()) throw error_at(csv.string(), 1, "there are no rows below the columns", "give some");
   return rows;
 }
 

@@ -82,10 +82,10 @@ Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, co
   const std::int64_t numbers =
       forward ? forward_numbers(shard, stage, load, storage) : backward_numbers(shard, stage, load, storage);
   Bytes bytes = numbers * bytes_of(storage.activations);
-  if (!forward && storage.recomputes && stage.layers > 0)
-    bytes += layer_stash_bytes(backbone, stage, load, storage, false);
+  // Of a layer that keeps its input alone, the rest lives while it runs.
+  if (storage.recomputes && stage.layers > 0) bytes += layer_stash_bytes(backbone, stage, load, storage, false);
   // int8 weights of the largest product are widened before it.
-  if (!forward && storage.weights == DataType::int8)
+  if (!forward && storage.weights == DataType::int8 && stage.layers > 0)
     bytes += shard.hidden * std::max(shard.up_width(), shard.qkv_width()) * bytes_of(storage.activations);
   if (!forward) bytes += chunk_gradient_bytes(backbone, stage, load, storage);
   return bytes;

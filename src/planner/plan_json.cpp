@@ -80,6 +80,8 @@ Prediction predicted_from(const Node& node) {
 ReplicaShape replica_from(const Node& node, std::int64_t layer_count) {
   ReplicaShape replica;
   replica.tp = static_cast<std::int32_t>(node.integer_at("tp", 1, 1 << 20));
+  if (replica.tp != 1)
+    throw node.at("tp").error("this build does not plan tensor parallelism", "give a plan with tp 1");
   std::int64_t next = 0;
   for (const Node& range : node.at("layers").sequence("layers")) {
     if (range.sequence("layers").size() != 2)

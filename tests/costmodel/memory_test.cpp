@@ -142,11 +142,10 @@ TEST(Memory, RecomputationKeepsEachLayersInputAndNeedsOneLayerAgain) {
     again.recomputes = true;
     const StageShape stage{8, false, false};
     EXPECT_EQ(stash_bytes(backbone, stage, load, again), 8 * 1024 * backbone.hidden * bytes_of(keeps.activations));
-    EXPECT_EQ(workspace_bytes(backbone, stage, load, Pass::backward, again) -
-                  workspace_bytes(backbone, stage, load, Pass::backward, keeps),
-              stash_bytes(backbone, {1, false, false}, load, keeps));
-    EXPECT_EQ(workspace_bytes(backbone, stage, load, Pass::forward, again),
-              workspace_bytes(backbone, stage, load, Pass::forward, keeps));
+    for (const Pass pass : {Pass::forward, Pass::backward})
+      EXPECT_EQ(
+          workspace_bytes(backbone, stage, load, pass, again) - workspace_bytes(backbone, stage, load, pass, keeps),
+          stash_bytes(backbone, {1, false, false}, load, keeps));
   }
 }
 

@@ -19,7 +19,8 @@ using Work = std::map<std::tuple<Operator, Pass, OperatorShape, std::int64_t, st
 Work work_of(const std::vector<OperatorCall>& calls) {
   Work work;
   for (const OperatorCall& call : calls) {
-    work[{call.op, call.pass, call.shape, call.context, call.prefix}] += call.count * static_cast<double>(call.tokens);
+    work[{call.op, call.pass, call.shape, call.context, call.prefix}] +=
+        call.count * static_cast<double>(call.sequences * call.tokens);
   }
   return work;
 }
@@ -115,16 +116,21 @@ TEST(Operators, StagesOfASplitDoTheWorkOfTheWhole) {
   }
 }
 
-TEST(Operators, AttentionRunsOnceASequenceAndLayer) {
+TEST(Operators, AttentionLaunchesOnceALayerForAllSequences) {
   const BackboneShape backbone = small_backbone();
   const MicrobatchLoad load = load_of(adapter_on_all(4), {10, 30, 10, 10, 25});
   const auto forward = stage_operators(backbone, kWhole, load, Pass::forward);
-  EXPECT_EQ(times(forward, Operator::attention), 5.0 * 6);
-  EXPECT_EQ(times(stage_operators(backbone, kWhole, load, Pass::backward), Operator::attention), 5.0 * 6);
-  for (const OperatorCall& call : forward) {
-    if (call.op == Operator::attention && call.context == 10) {
-      EXPECT_EQ(call.count, 3.0 * 6);
+  for (const auto& calls : {forward, stage_operators(backbone, kWhole, load, Pass::backward)}) {
+    double sequences = 0, launches = 0;
+    for (const OperatorCall& call : calls) {
+      if (call.op != Operator::attention) continue;
+      EXPECT_EQ(call.count, 6);
+      EXPECT_EQ(call.sequences, call.context == 10 ? 3 : 1);
+      sequences += static_cast<double>(call.sequences) * call.count;
+      launches += call.beside ? 0 : call.count;
     }
+    EXPECT_EQ(sequences, 5.0 * 6);
+    EXPECT_EQ(launches, 6);
   }
 }
 

@@ -29,9 +29,9 @@ Profile full_profile() {
       entry.pass = pass;
       entry.dtype = op % 2 == 0 ? "f32" : "bf16";
       entry.tp = 1 + op % 3;
-      for (int i = 0; i < op % 5; ++i) entry.shape[static_cast<std::size_t>(i)] = 100 + i;
+      for (std::size_t i = 0; i < shape_size(entry.op).most; ++i) entry.shape[i] = 100 + static_cast<std::int64_t>(i);
       entry.tokens = 64 * op + 1;
-      entry.context = op;
+      entry.context = std::max(op, 1);
       entry.seconds = awkward[static_cast<std::size_t>(op) % awkward.size()];
       entry.spread = entry.seconds / 7;
       entry.count = 20;
@@ -108,8 +108,10 @@ TEST(Profile, WhatIsNotAProfileIsRefusedWithItsLine) {
   refused("\"format\": 1,", "", "'format' is missing");
   refused("\"linear\"", "\"gemm\"", "p.json:10: unknown operator 'gemm'; known: ", "lora_dropout");
   refused("\"forward\"", "\"sideways\"", "unknown pass 'sideways'; known: ");
-  refused("[64,128]", "[1,2,3,4,5]", "too many numbers");
-  refused("[64,128]", "[0]", "'shape' is '0'");
+  refused("[64,128]", "[1,2,3,4,5]", "the shape of 'linear' has 5 numbers; give 2");
+  refused("[64,128]", "[]", "the shape of 'linear' has 0 numbers; give 2");
+  refused("\"f32\"", "\"fp32\"", "unknown data type 'fp32'");
+  refused("[64,128]", "[0,1]", "'shape' is '0'");
   refused("[64,128]", "64", "'shape' is '64'; give a list");
   refused("\"seconds\":0.5", "\"seconds\":-0.5", "'seconds' is '-0.5'; give seconds >= 0");
   refused("\"seconds\":0.5,", "", "'seconds' is missing");

@@ -185,7 +185,7 @@ TEST(StageModel, DoesTheWorkThatTheCostModelCharges) {
       for (const costmodel::OperatorCall& call : costmodel::stage_operators(tasks.golden.backbone, stage, load, pass)) {
         if (call.op == costmodel::Operator::dispatch) continue;
         if (call.op == costmodel::Operator::attention)
-          attended_charged += call.count * static_cast<double>(call.tokens);
+          attended_charged += call.count * static_cast<double>(call.sequences * call.tokens);
         else
           charged[{call.op, call.pass, call.shape, call.tokens}] += call.count;
       }

@@ -22,10 +22,14 @@ double random_number() {
 
 Measurement random_measurement() {
   Measurement measurement;
-  measurement.point.op =
-      costmodel::name(static_cast<costmodel::Operator>(*rc::gen::inRange(0, costmodel::kOperatorCount)));
+  // What the probe measures.
+  const auto op =
+      *rc::gen::element(costmodel::Operator::linear, costmodel::Operator::copy, costmodel::Operator::residual,
+                        costmodel::Operator::launch, costmodel::Operator::empty_kernel);
+  measurement.point.op = costmodel::name(op);
   measurement.point.pass = costmodel::name(static_cast<costmodel::Pass>(*rc::gen::inRange(0, 3)));
-  for (int i = *rc::gen::inRange(0, 5); i > 0; --i) measurement.point.shape.push_back(*rc::gen::inRange(1, 1 << 30));
+  for (std::size_t i = costmodel::shape_size(op).most; i > 0; --i)
+    measurement.point.shape.push_back(*rc::gen::inRange(1, 1 << 30));
   measurement.point.tokens = *rc::gen::inRange<std::int64_t>(1, std::int64_t{1} << 40);
   measurement.time = {random_number(), random_number(), *rc::gen::inRange(1, 100)};
   return measurement;
