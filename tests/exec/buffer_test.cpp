@@ -76,9 +76,14 @@ TEST(BufferPool, IsResidentWithWhatItHolds) {
   BufferPool pool;
   Bytes most = 0;
   lend_at_random(pool, 300, 2'000'000, [&](const std::vector<Loan>&) { most = std::max(most, resident_memory()); });
-  constexpr Bytes kOther = Bytes{2} << 20;
-  EXPECT_LE(most - before, pool.peak() + kOther);
-  EXPECT_GE(resident_memory() - before, pool.held() - kOther);
+#ifdef __SANITIZE_ADDRESS__
+  // Its shadow is resident too, a byte for eight, and it keeps what was freed for a while.
+  const Bytes other = pool.peak() / 4 + (Bytes{16} << 20);
+#else
+  const Bytes other = Bytes{2} << 20;
+#endif
+  EXPECT_LE(most - before, pool.peak() + other);
+  EXPECT_GE(resident_memory() - before, pool.held() - other);
 }
 
 TEST(BufferPool, GivesTheSameRoomAgain) {
