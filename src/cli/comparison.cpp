@@ -115,15 +115,15 @@ void print_line(const Compared& compared, const std::string& predicted, const st
 
 Comparison compare(const planner::Plan& plan, const workload::SampleIndex& samples, const Execution& execution) {
   const costmodel::CostModel cost(plan.profile);
-  const std::vector<costmodel::AdapterShape> adapters = planner::adapters_of(plan.workload);
-  const planner::MemoryContext memory{plan.workload.backbone, adapters, plan.fixed.storage, plan.fixed.backbone_copies};
+  const planner::TaskAdapters adapters = planner::task_adapters(plan.fixed, plan.workload);
+  const planner::MemoryContext memory = planner::memory_context(plan.fixed, plan.workload);
   std::map<std::int64_t, std::vector<std::size_t>> runs;  // of each window, as places in the result
   for (std::size_t i = 0; i < execution.result.recorded.size(); ++i) {
     std::vector<std::size_t>& places = runs[execution.result.recorded[i]];
     if (i >= execution.warm_up) places.push_back(i);
   }
   Totals totals;
-  costmodel::StageLatency latency(cost, plan.workload.backbone);
+  planner::ClockLatency latency(cost, plan.workload.backbone);
   std::vector<Bytes> predicted_peaks(execution.peak_memory.size(), 0);
   for (const auto& [window, places] : runs) {
     const planner::Program program = planner::window_program(plan.fixed, {plan.workload, samples}, window);

@@ -1,3 +1,4 @@
+#include <boost/program_options/value_semantic.hpp>
 #include <fmt/core.h>
 
 #include "base/error.h"
@@ -14,6 +15,8 @@ int run_plan(const std::vector<std::string>& words) {
   line.add_planning("megatron-pp");
   line.add_threads();
   line.add_out("plan.json");
+  bool explain = false;
+  line.add().add_options()("explain", boost::program_options::bool_switch(&explain), "say why each decision was taken");
   if (!line.parse(words)) return kSuccess;
   if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite)
     throw error("{}: exists; give another file or --overwrite", flags.out);
@@ -24,6 +27,9 @@ int run_plan(const std::vector<std::string>& words) {
     fmt::print("{}", planner::to_json(plan));
   } else {
     print_plan(plan);
+    for (const std::string& reason : plan.reasons) {
+      if (explain) fmt::print("  {}\n", reason);
+    }
   }
   return kSuccess;
 }

@@ -69,7 +69,7 @@ planner::Plan make_plan_from_flags(const CommonFlags& flags) {
   const workload::Cluster cluster = read_cluster_flags(flags);
   const Data data = load_data(workload, false);
   const planner::Overrides overrides = flags.overrides();
-  planner::check_placement(workload, cluster, overrides);
+  planner::check_placement(workload, cluster, overrides, *choices[0].policy);
   const costmodel::CostModel cost(profile_for(flags, workload, cluster));
   const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
     return sim::replay(program, durations);

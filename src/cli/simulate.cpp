@@ -49,16 +49,14 @@ int run_simulate(const std::vector<std::string>& words) {
   const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
     return sim::replay(program, durations);
   };
-  plan.predicted = planner::predict(plan.fixed, input, cost, judge);
+  planner::ClockLatency latency(cost, plan.workload.backbone);
+  plan.predicted = planner::predict(plan.fixed, input, latency, judge);
   if (!flags.timeline_out.empty()) {
     const planner::Program program = planner::window_program(plan.fixed, input, window);
-    costmodel::StageLatency latency(cost, plan.workload.backbone);
-    const auto predicted = planner::predict_durations(program, planner::adapters_of(plan.workload), latency);
+    const auto predicted =
+        planner::predict_durations(program, planner::task_adapters(plan.fixed, plan.workload), latency);
     planner::Timeline timeline = sim::replay(program, predicted.durations);
-    add_memory(
-        program,
-        {plan.workload.backbone, planner::adapters_of(plan.workload), plan.fixed.storage, plan.fixed.backbone_copies},
-        timeline);
+    add_memory(program, planner::memory_context(plan.fixed, plan.workload), timeline);
     const std::vector<std::string> names = task_names(plan.workload);
     write_file(flags.timeline_out, [&](std::ostream& out) { planner::write_trace(program, timeline, names, out); });
   }

@@ -28,6 +28,7 @@ constexpr std::array<std::string_view, kOperatorCount> kOperatorNames = [] {
   for (std::size_t i = 0; i < names.size(); ++i) names[i] = kOperators[i].name;
   return names;
 }();
+constexpr std::array<std::string_view, 4> kAdapterKernelNames = {"separate", "split", "side_by_side", "fused"};
 constexpr std::array<std::string_view, 3> kPassNames = {"forward", "backward", "parameters"};
 
 template <std::size_t N>
@@ -253,6 +254,10 @@ std::string_view name(Operator op) {
 
 std::string_view name(Pass pass) {
   return kPassNames[static_cast<std::size_t>(pass)];
+}
+
+std::string_view name(AdapterKernels kernels) {
+  return kAdapterKernelNames[static_cast<std::size_t>(kernels)];
 }
 
 Operator operator_of(std::string_view name) {

@@ -88,6 +88,7 @@ enum class AdapterKernels {
   side_by_side,  ///< one launch holds all tasks' kernels (MuxTune §3.4.3, costed by Eq. 3)
   fused          ///< LoRAFusion's FusedLoRA, of several tasks FusedMultiLoRA
 };
+std::string_view name(AdapterKernels kernels);
 
 /// Modules that read the same input, so that their adapters can share a pass over it.
 enum class ModuleGroup { qkv, o, gate_up, down };

@@ -13,8 +13,7 @@ using costmodel::Pass;
 
 class InstructionCosts {
  public:
-  InstructionCosts(const Program& program, std::span<const costmodel::AdapterShape> adapters,
-                   costmodel::StageLatency& latency)
+  InstructionCosts(const Program& program, const TaskAdapters& adapters, ClockLatency& latency)
       : program_(program), adapters_(adapters), latency_(latency), cost_(latency.cost()) {}
 
   Estimate of(const StageProgram& stage, const Instruction& instruction) {
@@ -50,7 +49,8 @@ class InstructionCosts {
   }
 
   std::int64_t parameters(const StageProgram& stage, TaskIndex task) const {
-    return stage.layers.count() * adapters_[static_cast<std::size_t>(task)].layer_parameters(latency_.backbone());
+    return stage.layers.count() *
+           adapters_.shapes[static_cast<std::size_t>(task)].layer_parameters(latency_.backbone());
   }
 
   const std::vector<std::int32_t>& ranks_of(StageIndex stage) const {
@@ -73,22 +73,22 @@ class InstructionCosts {
   }
 
   Estimate compute(const StageProgram& stage, const Instruction& instruction, Pass pass) {
-    Estimate total;
+    loads_.clear();
     for (const Part& part : stage.parts_of(instruction))
-      total += latency_.estimate(shape_of(stage), load_of(program_.microbatch(part.microbatch), adapters_), pass);
-    return total;
+      loads_.push_back(load_of(program_.microbatch(part.microbatch), adapters_.shapes, adapters_.kernels));
+    return latency_.estimate(shape_of(stage), stage.ranks, loads_, pass);
   }
 
   const Program& program_;
-  std::span<const costmodel::AdapterShape> adapters_;
-  costmodel::StageLatency& latency_;
+  const TaskAdapters& adapters_;
+  ClockLatency& latency_;
   const costmodel::CostModel& cost_;
+  std::vector<costmodel::MicrobatchLoad> loads_;
 };
 
 }  // namespace
 
-PredictedDurations predict_durations(const Program& program, std::span<const costmodel::AdapterShape> adapters,
-                                     costmodel::StageLatency& latency) {
+PredictedDurations predict_durations(const Program& program, const TaskAdapters& adapters, ClockLatency& latency) {
   PredictedDurations predicted;
   InstructionCosts costs(program, adapters, latency);
   for (const StageProgram& stage : program.stages) {
@@ -110,8 +110,9 @@ double backbone_flops(const Program& program, const costmodel::BackboneShape& ba
     for (const Instruction& instruction : stage.instructions) {
       const Pass pass = instruction.kind == Kind::forward ? Pass::forward : Pass::backward;
       for (const Part& part : stage.parts_of(instruction)) {
-        flops += costmodel::backbone_flops(costmodel::stage_operators(
-            backbone, shape_of(stage), load_of(program.microbatch(part.microbatch), adapters), pass));
+        flops += static_cast<double>(stage.ranks.size()) *
+                 costmodel::backbone_flops(costmodel::stage_operators(
+                     backbone, shape_of(stage), load_of(program.microbatch(part.microbatch), adapters), pass));
       }
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "costmodel/stage_latency.h"
+#include "planner/clock_latency.h"
 #include "planner/timeline.h"
 
 namespace braid::planner {
@@ -11,11 +11,16 @@ struct PredictedDurations {
   costmodel::Estimate total;
 };
 
-/// `adapters` are the tasks'. Microbatches of the same load are asked for once, also over several Programs.
-PredictedDurations predict_durations(const Program& program, std::span<const costmodel::AdapterShape> adapters,
-                                     costmodel::StageLatency& latency);
+/// The tasks' adapters, and how a GPU runs those of one microbatch.
+struct TaskAdapters {
+  std::vector<costmodel::AdapterShape> shapes;
+  costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate;
+};
 
-/// Backbone FLOPs of all Forwards and Backwards.
+/// Microbatches of the same load are asked for once, also over several Programs.
+PredictedDurations predict_durations(const Program& program, const TaskAdapters& adapters, ClockLatency& latency);
+
+/// Backbone FLOPs of all Forwards and Backwards on all ranks.
 double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone,
                       std::span<const costmodel::AdapterShape> adapters);
 

@@ -4,8 +4,10 @@
 
 namespace braid::planner {
 
-costmodel::MicrobatchLoad load_of(const Microbatch& microbatch, std::span<const costmodel::AdapterShape> adapters) {
+costmodel::MicrobatchLoad load_of(const Microbatch& microbatch, std::span<const costmodel::AdapterShape> adapters,
+                                  costmodel::AdapterKernels kernels) {
   costmodel::MicrobatchLoad load;
+  load.kernels = kernels;
   TaskIndex last_task = kNone;
   for (const Segment& segment : microbatch.segments) {
     load.tokens += segment.computed_tokens();

@@ -121,16 +121,23 @@ class Lowering {
       }
     };
     sync_what_is_complete();
-    for (const ComputeSlot& slot : order) {
-      const Microbatch& microbatch = program_.microbatch(slot.microbatch);
-      if (slot.kind == Kind::forward) {
-        for (const BatchKey& key : batches_of(microbatch)) open_gate(stage, key, pending);
-        forward(index, microbatch);
+    for (auto slot = order.begin(); slot != order.end();) {
+      const auto next = std::find_if(slot + 1, order.end(), [](const ComputeSlot& other) { return !other.joins; });
+      std::vector<const Microbatch*> together;
+      for (auto same = slot; same != next; ++same) together.push_back(&program_.microbatch(same->microbatch));
+      if (slot->kind == Kind::forward) {
+        for (const Microbatch* microbatch : together) {
+          for (const BatchKey& key : batches_of(*microbatch)) open_gate(stage, key, pending);
+        }
+        forward(index, together);
       } else {
-        backward(index, microbatch);
-        for (const BatchKey& key : batches_of(microbatch)) --backwards_left[key];
+        backward(index, together);
+        for (const Microbatch* microbatch : together) {
+          for (const BatchKey& key : batches_of(*microbatch)) --backwards_left[key];
+        }
         sync_what_is_complete();
       }
+      slot = next;
     }
     for (const PendingStep& step : pending) append_step(stage, step);
   }
@@ -174,39 +181,44 @@ class Lowering {
     return stage.append(instruction, waits);
   }
 
-  static InstructionId append_compute(StageProgram& stage, Kind kind, const Microbatch& microbatch,
+  static InstructionId append_compute(StageProgram& stage, Kind kind, std::span<const Microbatch* const> microbatches,
                                       std::span<const InstructionId> waits) {
     Instruction instruction;
     instruction.kind = kind;
-    const Part part{microbatch.id, 0, 1};
-    return stage.append(instruction, waits, {&part, 1});
+    std::vector<Part> parts;
+    for (const Microbatch* microbatch : microbatches) parts.push_back({microbatch->id, 0, 1});
+    return stage.append(instruction, waits, parts);
   }
 
-  void forward(StageIndex index, const Microbatch& microbatch) {
+  void forward(StageIndex index, std::span<const Microbatch* const> microbatches) {
     StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
     std::vector<InstructionId> waits;
-    if (!stage.has_embedding) {
-      waits.push_back(append_message(stage, Kind::recv_activation, microbatch,
+    for (const Microbatch* microbatch : microbatches) {
+      if (stage.has_embedding) break;
+      waits.push_back(append_message(stage, Kind::recv_activation, *microbatch,
                                      activation_to_[static_cast<std::size_t>(index)], {}));
     }
-    const InstructionId id = append_compute(stage, Kind::forward, microbatch, waits);
-    if (!stage.has_head) {
-      append_message(stage, Kind::send_activation, microbatch, activation_to_[static_cast<std::size_t>(index + 1)],
+    const InstructionId id = append_compute(stage, Kind::forward, microbatches, waits);
+    for (const Microbatch* microbatch : microbatches) {
+      if (stage.has_head) break;
+      append_message(stage, Kind::send_activation, *microbatch, activation_to_[static_cast<std::size_t>(index + 1)],
                      {&id, 1});
     }
   }
 
-  void backward(StageIndex index, const Microbatch& microbatch) {
+  void backward(StageIndex index, std::span<const Microbatch* const> microbatches) {
     StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
     std::vector<InstructionId> waits;
-    if (!stage.has_head) {
+    for (const Microbatch* microbatch : microbatches) {
+      if (stage.has_head) break;
       waits.push_back(
-          append_message(stage, Kind::recv_gradient, microbatch, gradient_to_[static_cast<std::size_t>(index)], {}));
+          append_message(stage, Kind::recv_gradient, *microbatch, gradient_to_[static_cast<std::size_t>(index)], {}));
     }
-    const InstructionId id = append_compute(stage, Kind::backward, microbatch, waits);
+    const InstructionId id = append_compute(stage, Kind::backward, microbatches, waits);
     last_backward_ = id;
-    if (!stage.has_embedding) {
-      append_message(stage, Kind::send_gradient, microbatch, gradient_to_[static_cast<std::size_t>(index - 1)],
+    for (const Microbatch* microbatch : microbatches) {
+      if (stage.has_embedding) break;
+      append_message(stage, Kind::send_gradient, *microbatch, gradient_to_[static_cast<std::size_t>(index - 1)],
                      {&id, 1});
     }
   }

@@ -4,25 +4,21 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "planner/misfit.h"
 
 namespace braid::planner {
 namespace {
 
-std::vector<ReplicaShape> place_layers(const workload::Workload& workload, const workload::Cluster& cluster,
-                                       const Overrides& overrides) {
-  const std::int64_t tp = overrides.tp.value_or(1);
-  if (tp != 1) throw error("--tp {}: this build does not plan tensor parallelism; give --tp 1", tp);
-  const std::int64_t ranks = cluster.gpus();
-  const std::int64_t layers = workload.backbone.layers;
-  const std::int64_t pp = overrides.pp.value_or(std::min(ranks, layers));
-  if (pp < 1) throw error("--pp {} is not usable; give pp >= 1", pp);
-  if (pp > layers)
-    throw error("{} stages are more than the {} layers of {}; give --pp <= {}", pp, layers, workload.backbone.name,
-                layers);
-  if (pp > ranks)
-    throw error("{} stages need {} ranks and the cluster has {}; give --pp <= {} or --ranks {}", pp, pp, ranks, ranks,
-                pp);
-  return {{static_cast<std::int32_t>(tp), even_layers(layers, pp)}};
+/// The fastest candidates of a glance that are looked at in full.
+constexpr std::size_t kExamined = 3;
+
+Parallelism searched(const workload::Cluster& cluster, const Overrides& overrides, const Policy& policy) {
+  Parallelism parallelism = policy.parallelism();
+  if (cluster.gpu == "cpu") {
+    parallelism.tensor = parallelism.tensor && overrides.tp.has_value();
+    parallelism.data = false;
+  }
+  return parallelism;
 }
 
 /// 1, 2, 4, ... up to one sample a microbatch.
@@ -41,27 +37,94 @@ std::vector<std::int64_t> microbatch_candidates(const PlanningInput& input) {
   return candidates;
 }
 
-/// The task whose samples are longest: with a sample a microbatch it is the one that still needs most.
-const workload::Task& heaviest_task(const PlanningInput& input) {
-  return *std::max_element(input.workload.tasks.begin(), input.workload.tasks.end(),
-                           [](const auto& a, const auto& b) { return a.max_length < b.max_length; });
+struct Candidate {
+  Arrangement arrangement;
+  Prediction prediction;
+};
+
+/// Tries candidates, keeps those that fit, and remembers by how little the others missed.
+class Search {
+ public:
+  Search(const PlanningInput& input, const PolicyChoice& choice)
+      : input_(input),
+        choice_(choice),
+        window_{input.workload, input.samples},
+        latency_(input.cost, input.workload.backbone),
+        capacity_(input.cost.profile().memory_bytes) {}
+
+  Candidate run() {
+    std::vector<Candidate> glanced;
+    const Parallelism parallelism = searched(input_.cluster, input_.overrides, *choice_.policy);
+    for (const auto& deployment : deployments(input_.workload, input_.cluster, input_.overrides, parallelism)) {
+      for (const std::int64_t microbatches : microbatch_candidates(input_)) {
+        if (auto candidate = glance(deployment, microbatches)) glanced.push_back(std::move(*candidate));
+      }
+    }
+    std::stable_sort(glanced.begin(), glanced.end(), faster);
+    std::vector<Candidate> examined;
+    for (Candidate& candidate : glanced) {
+      if (examined.size() == kExamined) break;
+      candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::full);
+      if (fits(candidate)) examined.push_back(std::move(candidate));
+    }
+    if (examined.empty())
+      throw error("{}", describe_misfit(misfit_, input_.workload, choice_.policy->name(), capacity_));
+    return std::move(*std::min_element(examined.begin(), examined.end(), faster));
+  }
+
+  const WindowInput& window() const { return window_; }
+  Bytes capacity() const { return capacity_; }
+
+ private:
+  static bool faster(const Candidate& a, const Candidate& b) {
+    return a.prediction.step_seconds < b.prediction.step_seconds;
+  }
+
+  std::optional<Candidate> glance(const std::vector<ReplicaShape>& deployment, std::int64_t microbatches) {
+    auto arrangement = choice_.policy->arrange(
+        {input_.workload, input_.samples, input_.cost, capacity_, deployment, microbatches, choice_.options});
+    if (!arrangement) return std::nullopt;
+    FixedPlan& fixed = arrangement->fixed;
+    fixed.storage = input_.cost.profile().storage();
+    fixed.deployment = deployment;
+    fixed.microbatches = microbatches;
+    Candidate candidate{std::move(*arrangement), {}};
+    candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::glance);
+    return fits(candidate) ? std::optional(std::move(candidate)) : std::nullopt;
+  }
+
+  bool fits(const Candidate& candidate) {
+    const std::vector<Bytes>& peaks = candidate.prediction.peak_memory_bytes;
+    const auto fullest = std::max_element(peaks.begin(), peaks.end());
+    if (capacity_ <= 0 || *fullest <= capacity_) return true;
+    const Bytes missing = *fullest - capacity_;
+    if (misfit_.missing == 0 || missing < misfit_.missing)
+      misfit_ = {static_cast<std::int32_t>(fullest - peaks.begin()), missing, candidate.arrangement.fixed};
+    return false;
+  }
+
+  const PlanningInput& input_;
+  const PolicyChoice& choice_;
+  WindowInput window_;
+  ClockLatency latency_;
+  Bytes capacity_;
+  Misfit misfit_;
+};
+
+void verify_telling_windows(const FixedPlan& fixed, const WindowInput& window, Bytes capacity) {
+  const VerifyContext rules = verify_context(fixed, window, capacity);
+  for (const std::int64_t telling : telling_windows(fixed, window)) {
+    const std::vector<Violation> violations = verify(window_program(fixed, window, telling), rules);
+    BRAID_CHECK(violations.empty(), "window {} of the plan breaks the rule '{}': {}", telling, name(violations[0].rule),
+                violations[0].message);
+  }
 }
 
 }  // namespace
 
-void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides) {
-  place_layers(workload, cluster, overrides);
-}
-
-std::vector<LayerRange> even_layers(std::int64_t layers, std::int64_t stages) {
-  std::vector<LayerRange> ranges;
-  std::int64_t next = 0;
-  for (std::int64_t stage = 0; stage < stages; ++stage) {
-    const std::int64_t count = layers / stages + (stage < layers % stages ? 1 : 0);
-    ranges.push_back({static_cast<std::int32_t>(next), static_cast<std::int32_t>(next + count)});
-    next += count;
-  }
-  return ranges;
+void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
+                     const Policy& policy) {
+  deployments(workload, cluster, overrides, searched(cluster, overrides, policy));
 }
 
 Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
@@ -69,49 +132,19 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   if (input.workload.reproducible)
     throw error("{}: 'reproducible: true' is not supported by this build; set it to false",
                 input.workload.file.string());
-  FixedPlan fixed = choice.policy->arrange(static_cast<std::int32_t>(input.workload.tasks.size()), choice.options);
-  fixed.storage = input.cost.profile().storage();
-  fixed.deployment = place_layers(input.workload, input.cluster, input.overrides);
-  const Bytes capacity = input.cost.profile().memory_bytes;
-  const WindowInput window{input.workload, input.samples};
-  std::optional<FixedPlan> best;
-  Prediction best_prediction;
-  Bytes least_missing = 0;
-  for (const std::int64_t count : microbatch_candidates(input)) {
-    fixed.microbatches = count;
-    const Prediction prediction = predict(fixed, window, input.cost, input.judge);
-    const Bytes peak = *std::max_element(prediction.peak_memory_bytes.begin(), prediction.peak_memory_bytes.end());
-    if (capacity > 0 && peak > capacity) {
-      least_missing = least_missing == 0 ? peak - capacity : std::min(least_missing, peak - capacity);
-      continue;
-    }
-    if (!best || prediction.step_seconds < best_prediction.step_seconds) {
-      best = fixed;
-      best_prediction = prediction;
-    }
-  }
-  if (!best) {
-    const workload::Task& task = heaviest_task(input);
-    throw error(
-        "{}: task '{}' does not fit memory under {}: the fullest rank misses {} bytes of {}; lower max_length or "
-        "global_batch_size, use more ranks, or a policy with one shared backbone",
-        input.workload.file.string(), task.name, choice.policy->name(), least_missing, capacity);
-  }
-  const VerifyContext rules = verify_context(*best, window, capacity);
-  for (const std::int64_t telling : telling_windows(*best, window)) {
-    const std::vector<Violation> violations = verify(window_program(*best, window, telling), rules);
-    BRAID_CHECK(violations.empty(), "window {} of the plan breaks the rule '{}': {}", telling, name(violations[0].rule),
-                violations[0].message);
-  }
+  Search search(input, choice);
+  Candidate best = search.run();
+  verify_telling_windows(best.arrangement.fixed, search.window(), search.capacity());
   Plan plan;
   plan.workload = input.workload;
   plan.cluster = input.cluster;
   plan.profile = input.cost.profile();
   plan.policy = choice.policy->name();
   plan.options = choice.options;
-  plan.fixed = *best;
-  plan.predicted = best_prediction;
-  plan.lower_bound = busiest_stage_bound(best_prediction);
+  plan.fixed = std::move(best.arrangement.fixed);
+  plan.reasons = std::move(best.arrangement.reasons);
+  plan.predicted = best.prediction;
+  plan.lower_bound = busiest_stage_bound(plan.predicted);
   plan.data_hashes = data_hashes(input.workload);
   plan.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return plan;

@@ -5,13 +5,6 @@
 
 namespace braid::planner {
 
-/// What the command line fixes that a policy would search.
-struct Overrides {
-  std::optional<std::int64_t> tp;
-  std::optional<std::int64_t> pp;
-  std::optional<std::int64_t> microbatches;
-};
-
 /// All that planning reads.
 struct PlanningInput {
   const workload::Workload& workload;
@@ -22,17 +15,17 @@ struct PlanningInput {
   Overrides overrides;
 };
 
-/// Plans one policy: places the layers, searches the number of microbatches for the least predicted step time among
-/// those that fit memory, and verifies the first window. Deterministic: it counts replays, not seconds.
+/// Plans one policy by a grid search: every deployment that its system has on this cluster, with every power of two of
+/// microbatches, arranged by the policy and glanced at; of the fastest few that fit memory the one whose full
+/// prediction takes the least time is verified and returned. Deterministic: it counts replays, not seconds. On CPUs
+/// the search stays within what `braid train` can run there; what the overrides ask for is planned all the same.
 ///
-/// Throws Error when there are more stages than layers, more ranks than the cluster has, or when some task does not fit
-/// memory with any number of microbatches; the message names the task and the bytes it misses by.
+/// Throws Error when there are more stages than layers, more ranks than the cluster has, or when nothing fits memory;
+/// the message names the task, the rank, the bytes it misses by and the cheapest change that would make it fit.
 Plan make_plan(const PlanningInput& input, const PolicyChoice& choice);
 
 /// Throws the Errors about stages, layers and ranks that make_plan would, before anything is measured.
-void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides);
-
-/// Layers split as evenly as can be, the earlier stages taking one more: the last has the head.
-std::vector<LayerRange> even_layers(std::int64_t layers, std::int64_t stages);
+void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
+                     const Policy& policy);
 
 }  // namespace braid::planner

@@ -151,6 +151,9 @@ std::vector<StageMemory> walk_memory(const Program& program, const MemoryContext
     memories[s].backbone =
         context.backbone_copies * costmodel::backbone_bytes(context.backbone, shape, context.storage) +
         context.storage.context;
+    const bool shards = program.stages[s].ranks.size() > 1,
+               replicates = program.stages[s].replica > 0 || program.stages.back().replica > 0;
+    memories[s].communicators = (shards + replicates) * costmodel::kCommunicatorBytes;
     for (const costmodel::AdapterShape& adapter : context.adapters) {
       memories[s].adapters += costmodel::adapter_bytes(context.backbone, adapter, shape.layers);
     }

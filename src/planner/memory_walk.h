@@ -19,13 +19,14 @@ struct MemoryContext {
 /// The memory of one rank of a stage.
 struct StageMemory {
   Bytes backbone = 0;
-  Bytes adapters = 0;  ///< with gradients and optimizer state
+  Bytes adapters = 0;       ///< with gradients and optimizer state
+  Bytes communicators = 0;  ///< their buffers, where shards or replicas meet
   // When the two together take the most:
   Bytes activations = 0;     ///< stashes and scratch
   Bytes messages = 0;        ///< receives posted ahead, and what is on its way out
   std::vector<Bytes> after;  ///< per instruction of the list: all that is held while it runs
 
-  Bytes fixed() const { return backbone + adapters; }
+  Bytes fixed() const { return backbone + adapters + communicators; }
   Bytes peak() const { return fixed() + messages + activations; }
 };
 

@@ -11,6 +11,7 @@ namespace braid::planner {
 struct ComputeSlot {
   Kind kind = Kind::forward;  ///< forward or backward
   MicrobatchId microbatch = 0;
+  bool joins = false;  ///< one instruction with the slot before, of the same kind: hTasks of one bucket
   bool operator==(const ComputeSlot&) const = default;
 };
 using StageOrder = std::vector<ComputeSlot>;

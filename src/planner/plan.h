@@ -40,6 +40,7 @@ struct FixedPlan {
   Turns turns = Turns::together;
   std::int64_t microbatches = 1;  ///< that each global batch is split into
   std::int64_t backbone_copies = 1;
+  costmodel::AdapterKernels adapter_kernels = costmodel::AdapterKernels::separate;
   costmodel::Storage storage;  ///< how what is planned for stores things
 };
 
@@ -73,6 +74,7 @@ struct Plan {
   FixedPlan fixed;
   Prediction predicted;
   LowerBound lower_bound;
+  std::vector<std::string> reasons;                              ///< why the plan is what it is; `braid plan --explain`
   std::vector<std::pair<std::string, std::string>> data_hashes;  ///< file, hash: datasets and weights
   double planning_seconds = 0;
 

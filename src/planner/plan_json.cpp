@@ -12,6 +12,9 @@ using Json = nlohmann::ordered_json;
 constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
                                            PipelineTemplate::one_by_one};
 constexpr Padding kPaddings[] = {Padding::none, Padding::max_length, Padding::longest};
+constexpr costmodel::AdapterKernels kAdapterKernels[] = {
+    costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split, costmodel::AdapterKernels::side_by_side,
+    costmodel::AdapterKernels::fused};
 constexpr Turns kTurns[] = {Turns::together, Turns::queued};
 
 /// The value of an enumeration that has that name.
@@ -80,8 +83,6 @@ Prediction predicted_from(const Node& node) {
 ReplicaShape replica_from(const Node& node, std::int64_t layer_count) {
   ReplicaShape replica;
   replica.tp = static_cast<std::int32_t>(node.integer_at("tp", 1, 1 << 20));
-  if (replica.tp != 1)
-    throw node.at("tp").error("this build does not plan tensor parallelism", "give a plan with tp 1");
   std::int64_t next = 0;
   for (const Node& range : node.at("layers").sequence("layers")) {
     if (range.sequence("layers").size() != 2)
@@ -195,11 +196,13 @@ std::string to_json(const Plan& plan) {
                       {"pad_to", name(plan.fixed.padding)},
                       {"turns", name(plan.fixed.turns)},
                       {"microbatches", plan.fixed.microbatches},
-                      {"backbone_copies", plan.fixed.backbone_copies}};
+                      {"backbone_copies", plan.fixed.backbone_copies},
+                      {"adapter_kernels", name(plan.fixed.adapter_kernels)}};
   json["predicted"] = predicted_json(plan.predicted);
   json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds}, {"binds", plan.lower_bound.binds}};
   json["gap"] =
       plan.lower_bound.step_seconds > 0 ? plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1 : 0.0;
+  json["reasons"] = plan.reasons;
   json["meta"] = {{"planning_seconds", plan.planning_seconds}};
   return json.dump(1) + "\n";
 }
@@ -245,8 +248,10 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.turns = named(schedule, "turns", kTurns);
   plan.fixed.microbatches = schedule.integer_at("microbatches", 1);
   plan.fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);
+  plan.fixed.adapter_kernels = named(schedule, "adapter_kernels", kAdapterKernels);
   plan.predicted = predicted_from(node.at("predicted"));
   plan.lower_bound = {node.at("lower_bound").number_at("step_seconds"), node.at("lower_bound").string_at("binds")};
+  for (const Node& reason : node.at("reasons").sequence("reasons")) plan.reasons.push_back(reason.as_string("reasons"));
   for (const auto& [file, hash] : node.at("hashes").at("files").fields)
     plan.data_hashes.emplace_back(file, hash.as_string(file));
   check_embedded_hashes(node, plan);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/cost_model.h"
+#include "planner/deployment.h"
 #include "planner/plan.h"
 
 namespace braid::planner {
@@ -18,6 +20,25 @@ struct PolicyOption {
 
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
+/// What a policy arranges: the tasks of a workload on one deployment, each global batch in so many microbatches.
+struct PolicyInput {
+  const workload::Workload& workload;
+  const workload::SampleIndex& samples;
+  const costmodel::CostModel& cost;
+  Bytes capacity = 0;  ///< of one rank; 0: not limited
+  const std::vector<ReplicaShape>& deployment;
+  std::int64_t microbatches = 1;
+  const OptionValues& options;  ///< all, resolved
+
+  std::int32_t task_count() const { return static_cast<std::int32_t>(workload.tasks.size()); }
+};
+
+/// A fixed plan, and why it is what it is, in lines that a person can follow.
+struct Arrangement {
+  FixedPlan fixed;  ///< deployment, number of microbatches and storage are filled in by who asked
+  std::vector<std::string> reasons;
+};
+
 /// The number of microbatches and the place of the layers are searched or fixed outside; a policy says what goes
 /// together, and in which order.
 class Policy {
@@ -27,8 +48,9 @@ class Policy {
   /// For `--help`: one line.
   virtual std::string_view summary() const = 0;
   virtual std::vector<PolicyOption> options() const = 0;
-  /// hTasks, template, padding, turns and copies for `task_count` tasks; `options` are all, resolved.
-  virtual FixedPlan arrange(std::int32_t task_count, const OptionValues& options) const = 0;
+  virtual Parallelism parallelism() const = 0;
+  /// hTasks, buckets, template, padding, turns and copies; nothing where the policy sees that it cannot fit memory.
+  virtual std::optional<Arrangement> arrange(const PolicyInput& input) const = 0;
 };
 
 /// All policies of this build, in the order of `braid compare`.

@@ -1,6 +1,7 @@
 #include "planner/predict.h"
 
 #include <algorithm>
+#include <map>
 
 #include "costmodel/energy.h"
 #include "planner/durations.h"
@@ -8,11 +9,15 @@
 namespace braid::planner {
 namespace {
 
-/// Windows in which every task takes kPredictedSteps steps.
-std::int64_t windows_to_predict(const FixedPlan& fixed) {
+/// Windows in which every task takes `steps` steps.
+std::vector<std::int64_t> windows_to_predict(const FixedPlan& fixed, std::int64_t steps) {
   static_assert(kPredictedSteps == kQueuedTurn);
-  return fixed.turns == Turns::queued ? kPredictedSteps * static_cast<std::int64_t>(fixed.htasks.size())
-                                      : kPredictedSteps;
+  std::vector<std::int64_t> windows;
+  const std::int64_t turns = fixed.turns == Turns::queued ? static_cast<std::int64_t>(fixed.htasks.size()) : 1;
+  for (std::int64_t turn = 0; turn < turns; ++turn) {
+    for (std::int64_t step = 0; step < steps; ++step) windows.push_back(turn * kQueuedTurn + step);
+  }
+  return windows;
 }
 
 bool holds_first_step(const FixedPlan& fixed, std::int64_t window) {
@@ -31,13 +36,78 @@ void raise_peaks(const Program& program, const MemoryContext& memory, std::vecto
   }
 }
 
-struct Totals {
+/// What a window is predicted to do.
+struct WindowOutlook {
   TokenCounts tokens;
   double flops = 0;
   costmodel::Estimate work;
   Nanoseconds span = 0;
+  std::vector<Nanoseconds> busy;  // per stage
+};
+
+/// What a window's times depend on: the loads of its microbatches, in order.
+using Likeness = std::vector<std::int64_t>;
+
+Likeness likeness_of(const Program& program) {
+  Likeness likeness;
+  for (const Microbatch& microbatch : program.microbatches) {
+    likeness.push_back(-1 - microbatch.replica);
+    for (const Segment& segment : microbatch.segments) {
+      likeness.insert(likeness.end(), {segment.task, segment.begin, segment.end + segment.padding, segment.scored});
+    }
+  }
+  return likeness;
+}
+
+/// Replays windows, those alike once.
+class Outlooks {
+ public:
+  Outlooks(const FixedPlan& fixed, const WindowInput& input, ClockLatency& latency, const Judge& judge)
+      : adapters_(task_adapters(fixed, input.workload)),
+        memory_(memory_context(fixed, input.workload)),
+        input_(input),
+        latency_(latency),
+        judge_(judge) {}
+
+  const WindowOutlook& of(const Program& program, std::vector<Bytes>& peaks) {
+    auto [known, is_new] = known_.try_emplace(likeness_of(program));
+    if (!is_new) return known->second;
+    WindowOutlook& outlook = known->second;
+    const PredictedDurations predicted = predict_durations(program, adapters_, latency_);
+    const Timeline timeline = judge_(program, predicted.durations);
+    outlook.span = timeline.end();
+    outlook.work = predicted.total;
+    outlook.flops = backbone_flops(program, input_.workload.backbone, adapters_.shapes);
+    outlook.tokens = count_tokens(program, input_.workload);
+    outlook.busy = compute_busy(program, timeline);
+    raise_peaks(program, memory_, peaks);
+    return outlook;
+  }
+  const MemoryContext& memory() const { return memory_; }
+
+ private:
+  TaskAdapters adapters_;
+  MemoryContext memory_;
+  const WindowInput& input_;
+  ClockLatency& latency_;
+  const Judge& judge_;
+  std::map<Likeness, WindowOutlook> known_;
+};
+
+struct Totals {
+  WindowOutlook sum;
   Nanoseconds first_span = 0;
-  std::vector<Nanoseconds> busy;
+
+  void add(const WindowOutlook& window) {
+    sum.tokens.computed += window.tokens.computed;
+    sum.tokens.billed += window.tokens.billed;
+    sum.tokens.data += window.tokens.data;
+    sum.flops += window.flops;
+    sum.work += window.work;
+    sum.span += window.span;
+    sum.busy.resize(window.busy.size());
+    for (std::size_t s = 0; s < window.busy.size(); ++s) sum.busy[s] += window.busy[s];
+  }
 };
 
 }  // namespace
@@ -64,58 +134,50 @@ std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& ti
   return busy;
 }
 
-Prediction predict(const FixedPlan& fixed, const WindowInput& input, const costmodel::CostModel& cost,
-                   const Judge& judge) {
+Prediction predict(const FixedPlan& fixed, const WindowInput& input, ClockLatency& latency, const Judge& judge,
+                   Outlook outlook) {
   WindowInput endless = input;
   endless.endless = true;
-  const std::vector<costmodel::AdapterShape> adapters = adapters_of(input.workload);
-  const MemoryContext memory{input.workload.backbone, adapters, fixed.storage, fixed.backbone_copies};
-  costmodel::StageLatency latency(cost, input.workload.backbone);
+  const std::int64_t steps = outlook == Outlook::full ? kPredictedSteps : 1;
+  Outlooks outlooks(fixed, endless, latency, judge);
   Prediction prediction;
   Totals totals;
-  double ranks = 0;
-  for (std::int64_t window = 0; window < windows_to_predict(fixed); ++window) {
-    const Program program = window_program(fixed, endless, window);
-    const PredictedDurations predicted = predict_durations(program, adapters, latency);
-    const Timeline timeline = judge(program, predicted.durations);
+  for (const std::int64_t window : windows_to_predict(fixed, steps)) {
+    const WindowOutlook& seen = outlooks.of(window_program(fixed, endless, window), prediction.peak_memory_bytes);
     // Each of these policies drains its pipeline every window, so that windows simply add up.
-    totals.span += timeline.end();
-    if (holds_first_step(fixed, window)) totals.first_span += timeline.end();
-    totals.work += predicted.total;
-    totals.flops += backbone_flops(program, input.workload.backbone, adapters);
-    const TokenCounts tokens = count_tokens(program, input.workload);
-    totals.tokens.computed += tokens.computed;
-    totals.tokens.billed += tokens.billed;
-    totals.tokens.data += tokens.data;
-    const std::vector<Nanoseconds> busy = compute_busy(program, timeline);
-    totals.busy.resize(busy.size());
-    for (std::size_t s = 0; s < busy.size(); ++s) totals.busy[s] += busy[s];
-    raise_peaks(program, memory, prediction.peak_memory_bytes);
-    ranks = 0;
-    for (const StageProgram& stage : program.stages) ranks += static_cast<double>(stage.ranks.size());
+    totals.add(seen);
+    if (holds_first_step(fixed, window)) totals.first_span += seen.span;
   }
-  for (const std::int64_t window : telling_windows(fixed, input))
-    raise_peaks(window_program(fixed, input, window), memory, prediction.peak_memory_bytes);
-  const double span = seconds(totals.span);
-  prediction.step_seconds = span / static_cast<double>(kPredictedSteps);
+  if (outlook == Outlook::full) {
+    for (const std::int64_t window : telling_windows(fixed, input))
+      raise_peaks(window_program(fixed, input, window), outlooks.memory(), prediction.peak_memory_bytes);
+  }
+  const costmodel::Profile& profile = latency.cost().profile();
+  const double span = seconds(totals.sum.span), taken = static_cast<double>(steps);
+  prediction.step_seconds = span / taken;
   prediction.first_step_seconds = seconds(totals.first_span);
-  prediction.tokens_per_second = static_cast<double>(totals.tokens.computed) / span;
-  prediction.effective_tokens_per_second = static_cast<double>(totals.tokens.billed) / span;
-  prediction.data_tokens_per_second = static_cast<double>(totals.tokens.data) / span;
-  double busy = 0;
-  for (const Nanoseconds time : totals.busy) {
-    busy += seconds(time);
-    prediction.stage_busy_share.push_back(seconds(time) / span);
+  prediction.tokens_per_second = static_cast<double>(totals.sum.tokens.computed) / span;
+  prediction.effective_tokens_per_second = static_cast<double>(totals.sum.tokens.billed) / span;
+  prediction.data_tokens_per_second = static_cast<double>(totals.sum.tokens.data) / span;
+  // All ranks of a stage are as busy as its first.
+  double ranks = 0, busy = 0;
+  std::size_t stage = 0;
+  for (const ReplicaShape& replica : fixed.deployment) {
+    for (std::int32_t s = 0; s < replica.stages(); ++s, ++stage) {
+      const double stage_busy = seconds(totals.sum.busy[stage]);
+      ranks += replica.tp;
+      busy += replica.tp * stage_busy;
+      prediction.stage_busy_share.push_back(stage_busy / span);
+    }
   }
   prediction.bubble_ratio = 1 - busy / (ranks * span);
-  if (cost.profile().peak_flops > 0)
-    prediction.gpu_utilization = totals.flops / (ranks * span * cost.profile().peak_flops);
-  if (const std::string& device = cost.profile().device; !device.empty()) {
-    const costmodel::Power power = costmodel::power_of(costmodel::device_of(device));
-    prediction.energy_joules =
-        costmodel::energy_joules(power, ranks, span, busy) / static_cast<double>(kPredictedSteps);
+  if (profile.peak_flops > 0) prediction.gpu_utilization = totals.sum.flops / (ranks * span * profile.peak_flops);
+  if (!profile.device.empty()) {
+    const costmodel::Power power = costmodel::power_of(costmodel::device_of(profile.device));
+    prediction.energy_joules = costmodel::energy_joules(power, ranks, span, busy) / taken;
   }
-  if (totals.work.seconds > 0) prediction.extrapolated_share = totals.work.extrapolated_seconds / totals.work.seconds;
+  const costmodel::Estimate& work = totals.sum.work;
+  if (work.seconds > 0) prediction.extrapolated_share = work.extrapolated_seconds / work.seconds;
   return prediction;
 }
 

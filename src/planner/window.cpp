@@ -117,6 +117,14 @@ std::vector<costmodel::AdapterShape> adapters_of(const workload::Workload& workl
   return adapters;
 }
 
+TaskAdapters task_adapters(const FixedPlan& fixed, const workload::Workload& workload) {
+  return {adapters_of(workload), fixed.adapter_kernels};
+}
+
+MemoryContext memory_context(const FixedPlan& fixed, const workload::Workload& workload) {
+  return {workload.backbone, adapters_of(workload), fixed.storage, fixed.backbone_copies};
+}
+
 std::int64_t window_count(const FixedPlan& fixed, const WindowInput& input) {
   std::int64_t count = 0;
   for (const std::vector<TaskIndex>& htask : fixed.htasks) {
@@ -243,7 +251,7 @@ VerifyContext verify_context(const FixedPlan& fixed, const WindowInput& input, B
     return expected;
   };
   for (const workload::Task& task : input.workload.tasks) context.tasks.push_back({task.optimizer.max_grad_norm > 0});
-  context.memory = {input.workload.backbone, adapters_of(input.workload), fixed.storage, fixed.backbone_copies};
+  context.memory = memory_context(fixed, input.workload);
   context.capacity = capacity;
   return context;
 }

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "planner/durations.h"
 #include "planner/plan.h"
 #include "planner/verify.h"
 
@@ -45,5 +46,9 @@ VerifyContext verify_context(const FixedPlan& fixed, const WindowInput& input, B
 
 /// The tasks' adapters, in order.
 std::vector<costmodel::AdapterShape> adapters_of(const workload::Workload& workload);
+
+/// What the costs and the memory of the plan's Programs are told by.
+TaskAdapters task_adapters(const FixedPlan& fixed, const workload::Workload& workload);
+MemoryContext memory_context(const FixedPlan& fixed, const workload::Workload& workload);
 
 }  // namespace braid::planner

@@ -82,7 +82,7 @@ TEST_F(BadInput, ATaskThatDoesNotFitMemoryIsNamedWithTheBytesItMisses) {
   text.replace(start, text.find(",", start) - start, "300000");
   write_text(folder / "profile.json", text);
   expect_bad_input("plan " + planning() + " --out " + path("plan.json"),
-                   "task 'task2' does not fit memory under megatron-pp: the fullest rank misses ", "plan.json");
+                   "task 'task2' does not fit memory under megatron-pp: rank 0 misses ", "plan.json");
 }
 
 TEST_F(BadInput, MoreStagesThanLayersAreRefused) {
@@ -95,7 +95,7 @@ TEST_F(BadInput, MoreStagesThanRanksAreRefused) {
 }
 
 TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
-  expect_bad_input("plan " + planning() + " --tp 2", "--tp 2: this build does not plan tensor parallelism");
+  expect_bad_input("plan " + planning() + " --tp 2", "--tp 2: this policy has no tensor parallelism");
   write_text(folder / "workload.yaml", "reproducible: true\n" + workload());
   expect_bad_input("plan " + planning(), "'reproducible: true' is not supported by this build");
 }

@@ -9,13 +9,16 @@ class Gpipe final : public Policy {
   std::string_view summary() const override { return "all forwards, then all backwards, one task at a time (GPipe)"; }
   std::vector<PolicyOption> options() const override { return {padding_option(Padding::max_length)}; }
 
-  FixedPlan arrange(std::int32_t task_count, const OptionValues& options) const override {
-    FixedPlan fixed;
-    one_task_per_htask(task_count, fixed);
+  Parallelism parallelism() const override { return {.pipeline = true}; }
+
+  std::optional<Arrangement> arrange(const PolicyInput& input) const override {
+    Arrangement arrangement;
+    FixedPlan& fixed = arrangement.fixed;
+    one_task_per_htask(input.task_count(), fixed);
     fixed.pipeline = PipelineTemplate::gpipe;
-    fixed.padding = padding_of(options);
+    fixed.padding = padding_of(input.options);
     fixed.turns = Turns::queued;
-    return fixed;
+    return arrangement;
   }
 };
 

@@ -3,8 +3,8 @@
 namespace braid::planner {
 namespace {
 
-/// With several ranks its layers lie over them (device_map) and one rank works while the others wait; microbatches are
-/// its gradient accumulation.
+/// On several ranks: copies that share each batch (DDP), or layers laid over ranks (device_map), of which one works
+/// while the others wait. Microbatches are its gradient accumulation.
 class HfPeft final : public Policy {
  public:
   std::string_view name() const override { return "hf-peft"; }
@@ -15,15 +15,18 @@ class HfPeft final : public Policy {
     return {padding_option(Padding::max_length), {"resident", {"true", "false"}}};
   }
 
-  FixedPlan arrange(std::int32_t task_count, const OptionValues& options) const override {
-    FixedPlan fixed;
-    one_task_per_htask(task_count, fixed);
+  Parallelism parallelism() const override { return {.pipeline = true, .data = true}; }
+
+  std::optional<Arrangement> arrange(const PolicyInput& input) const override {
+    Arrangement arrangement;
+    FixedPlan& fixed = arrangement.fixed;
+    one_task_per_htask(input.task_count(), fixed);
     fixed.pipeline = PipelineTemplate::one_by_one;
-    fixed.padding = padding_of(options);
-    const bool resident = value_of(options, "resident") == "true";
+    fixed.padding = padding_of(input.options);
+    const bool resident = value_of(input.options, "resident") == "true";
     fixed.turns = resident ? Turns::together : Turns::queued;
-    fixed.backbone_copies = resident ? task_count : 1;
-    return fixed;
+    fixed.backbone_copies = resident ? input.task_count() : 1;
+    return arrangement;
   }
 };
 

@@ -11,15 +11,18 @@ class SlPeft final : public Policy {
   }
   std::vector<PolicyOption> options() const override { return {padding_option(Padding::longest)}; }
 
-  FixedPlan arrange(std::int32_t task_count, const OptionValues& options) const override {
-    FixedPlan fixed;
+  Parallelism parallelism() const override { return {.tensor = true, .pipeline = true, .data = true}; }
+
+  std::optional<Arrangement> arrange(const PolicyInput& input) const override {
+    Arrangement arrangement;
+    FixedPlan& fixed = arrangement.fixed;
     fixed.htasks.emplace_back();
-    for (TaskIndex task = 0; task < task_count; ++task) fixed.htasks[0].push_back(task);
+    for (TaskIndex task = 0; task < input.task_count(); ++task) fixed.htasks[0].push_back(task);
     fixed.buckets = {{0}};
     fixed.pipeline = PipelineTemplate::one_forward_one_backward;
-    fixed.padding = padding_of(options);
+    fixed.padding = padding_of(input.options);
     fixed.turns = Turns::together;
-    return fixed;
+    return arrangement;
   }
 };
 

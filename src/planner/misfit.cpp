@@ -1,0 +1,58 @@
+#include "planner/misfit.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace braid::planner {
+namespace {
+
+/// The task whose samples are longest: with a sample a microbatch it is the one that still needs most.
+const workload::Task& heaviest_task(const workload::Workload& workload) {
+  return *std::max_element(workload.tasks.begin(), workload.tasks.end(),
+                           [](const auto& a, const auto& b) { return a.max_length < b.max_length; });
+}
+
+/// What the rank's weights take, of all copies.
+Bytes weights_of(const Misfit& misfit, const workload::Workload& workload) {
+  std::int32_t next = 0;
+  for (const ReplicaShape& replica : misfit.fixed.deployment) {
+    for (std::int32_t s = 0; s < replica.stages(); ++s) {
+      next += replica.tp;
+      if (misfit.rank >= next) continue;
+      const costmodel::StageShape shape{replica.layers[static_cast<std::size_t>(s)].count(), s == 0,
+                                        s + 1 == replica.stages(), replica.tp};
+      return misfit.fixed.backbone_copies * costmodel::backbone_bytes(workload.backbone, shape, misfit.fixed.storage);
+    }
+  }
+  return 0;
+}
+
+std::string remedy(const Misfit& misfit, const workload::Workload& workload, const workload::Task& task,
+                   Bytes capacity) {
+  const Bytes weights = weights_of(misfit, workload);
+  if (misfit.fixed.backbone_copies > 1 && weights / misfit.fixed.backbone_copies < capacity)
+    return fmt::format("keep one backbone in place of {}: a policy that shares it, or resident=false",
+                       misfit.fixed.backbone_copies);
+  if (weights >= capacity)
+    return fmt::format("its weights alone take {} bytes: use more ranks, or a smaller data type", weights);
+  // Activations are in proportion to tokens, or worse: this much less of them is enough.
+  const double over = static_cast<double>(misfit.missing);
+  const double activations = static_cast<double>(capacity + misfit.missing - weights);
+  const auto length =
+      static_cast<std::int64_t>(static_cast<double>(task.max_length) * std::max(0.0, 1 - over / activations));
+  if (length >= 2) return fmt::format("lower max_length to {} or less, or use more ranks", length);
+  return "use more ranks, or a smaller data type";
+}
+
+}  // namespace
+
+std::string describe_misfit(const Misfit& misfit, const workload::Workload& workload, std::string_view policy,
+                            Bytes capacity) {
+  const workload::Task& task = heaviest_task(workload);
+  return fmt::format("{}: task '{}' does not fit memory under {}: rank {} misses {} bytes of {}; {}",
+                     workload.file.string(), task.name, policy, misfit.rank, misfit.missing, capacity,
+                     remedy(misfit, workload, task, capacity));
+}
+
+}  // namespace braid::planner
