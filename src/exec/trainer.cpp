@@ -99,7 +99,7 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
   for (const std::int64_t window : chosen) {
     if (result.interrupted) break;
     input.stopped = result.diverged;
-    const std::vector<planner::WindowSteps> steps = planner::window_steps(plan.fixed, input, window);
+    const std::vector<planner::WindowStep> steps = planner::window_steps(plan.fixed, input, window);
     if (steps.empty()) continue;
     const planner::Program program = planner::window_program(plan.fixed, input, window);
     const std::vector<planner::Violation> violations = planner::verify(program, rules);
@@ -116,7 +116,7 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
     told.windows = windows;
     told.seconds = window_seconds(report, communicator);
     told.computed_tokens = planner::count_tokens(program, plan.workload).computed;
-    for (const planner::WindowSteps& step : steps) {
+    for (const planner::WindowStep& step : steps) {
       const auto task = static_cast<std::size_t>(step.task);
       const workload::Optimizer& optimizer = plan.workload.tasks[task].optimizer;
       std::int64_t tokens = 0;

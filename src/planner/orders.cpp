@@ -1,6 +1,9 @@
 #include "planner/orders.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
 
 namespace braid::planner {
 
@@ -30,6 +33,121 @@ StageOrder one_by_one_order(std::span<const MicrobatchId> microbatches) {
     order.push_back({Kind::backward, id});
   }
   return order;
+}
+
+namespace {
+
+/// The stages of a LoRAPP stream, each taking the next pass that it may.
+class LoraPipelineSimulation {
+ public:
+  LoraPipelineSimulation(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode)
+      : stream_(stream), mode_(mode), stages_(static_cast<std::size_t>(stages)) {
+    for (Stage& stage : stages_) {
+      stage.forward_ready.assign(stream.size(), kNever);
+      stage.backward_ready.assign(stream.size(), kNever);
+    }
+    stages_.front().forward_ready.assign(stream.size(), 0);
+  }
+
+  std::vector<StageOrder> run() {
+    // Passes end in the order of the queue; what starts at one time sees all that has ended by then.
+    std::priority_queue<Ending, std::vector<Ending>, std::greater<>> ends;
+    for (std::size_t s = 0; s < stages_.size(); ++s) start(s, 0, ends);
+    while (!ends.empty()) {
+      const std::int64_t now = ends.top().time;
+      for (; !ends.empty() && ends.top().time == now; ends.pop()) stages_[ends.top().stage].busy = false;
+      for (std::size_t s = 0; s < stages_.size(); ++s) start(s, now, ends);
+    }
+    std::vector<StageOrder> orders;
+    for (Stage& stage : stages_) orders.push_back(std::move(stage.order));
+    return orders;
+  }
+
+ private:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  struct Stage {
+    std::size_t forwarded = 0, returned = 0;                  // how many
+    std::vector<std::int64_t> forward_ready, backward_ready;  // per microbatch, when
+    bool busy = false;
+    StageOrder order;
+  };
+  struct Ending {
+    std::int64_t time = 0;
+    std::size_t stage = 0;
+    auto operator<=>(const Ending&) const = default;
+  };
+
+  bool may_go_forward(std::size_t s, std::int64_t now) const {
+    const Stage& stage = stages_[s];
+    if (stage.forwarded == stream_.size() || stage.forward_ready[stage.forwarded] > now) return false;
+    const std::int32_t gate = stream_[stage.forwarded].gate;
+    if (gate != kNone && stage.returned <= static_cast<std::size_t>(gate)) return false;
+    return mode_ == LoraPipeline::gpipe || stage.forwarded - stage.returned < stages_.size() - s;
+  }
+
+  bool may_go_backward(std::size_t s, std::int64_t now) const {
+    const Stage& stage = stages_[s];
+    return stage.returned < stage.forwarded && stage.backward_ready[stage.returned] <= now;
+  }
+
+  template <typename Ends>
+  void start(std::size_t s, std::int64_t now, Ends& ends) {
+    if (stages_[s].busy) return;
+    const bool forward = may_go_forward(s, now), backward = may_go_backward(s, now);
+    if (!forward && !backward) return;
+    stages_[s].busy = true;
+    ends.push({forward && (mode_ == LoraPipeline::gpipe || !backward) ? go_forward(s, now) : go_backward(s, now), s});
+  }
+
+  /// Both return when the pass ends.
+  std::int64_t go_forward(std::size_t s, std::int64_t now) {
+    Stage& stage = stages_[s];
+    const StreamedMicrobatch& microbatch = stream_[stage.forwarded];
+    stage.order.push_back({Kind::forward, microbatch.id});
+    std::vector<std::int64_t>& next = s + 1 < stages_.size() ? stages_[s + 1].forward_ready : stage.backward_ready;
+    return next[stage.forwarded++] = now + microbatch.work;
+  }
+  std::int64_t go_backward(std::size_t s, std::int64_t now) {
+    Stage& stage = stages_[s];
+    const StreamedMicrobatch& microbatch = stream_[stage.returned];
+    stage.order.push_back({Kind::backward, microbatch.id});
+    if (s > 0) stages_[s - 1].backward_ready[stage.returned] = now + microbatch.work;
+    ++stage.returned;
+    return now + microbatch.work;
+  }
+
+  std::span<const StreamedMicrobatch> stream_;
+  LoraPipeline mode_;
+  std::vector<Stage> stages_;
+};
+
+}  // namespace
+
+std::vector<StageOrder> lora_pipeline_orders(std::span<const StreamedMicrobatch> stream, int stages,
+                                             LoraPipeline mode) {
+  return LoraPipelineSimulation(stream, stages, mode).run();
+}
+
+namespace {
+
+void append_together(Kind kind, std::span<const MicrobatchId> microbatches, StageOrder& order) {
+  for (std::size_t i = 0; i < microbatches.size(); ++i) order.push_back({kind, microbatches[i], i > 0});
+}
+
+}  // namespace
+
+StageOrder expand(const StageOrder& order, std::span<const PipelineUnit> units) {
+  StageOrder expanded;
+  for (const ComputeSlot& slot : order) {
+    const std::vector<std::vector<MicrobatchId>>& chunks = units[static_cast<std::size_t>(slot.microbatch)].chunks;
+    if (slot.kind == Kind::forward) {
+      for (auto chunk = chunks.begin(); chunk != chunks.end(); ++chunk) append_together(slot.kind, *chunk, expanded);
+    } else {
+      for (auto chunk = chunks.rbegin(); chunk != chunks.rend(); ++chunk) append_together(slot.kind, *chunk, expanded);
+    }
+  }
+  return expanded;
 }
 
 }  // namespace braid::planner

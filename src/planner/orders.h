@@ -26,4 +26,34 @@ StageOrder one_forward_one_backward_order(std::span<const MicrobatchId> microbat
 /// Each microbatch forward and backward before the next begins.
 StageOrder one_by_one_order(std::span<const MicrobatchId> microbatches);
 
+/// How far LoRAPP's forward passes run ahead.
+enum class LoraPipeline {
+  one_forward_one_backward,  ///< at most stages − stage under way; a ready backward pass goes first
+  gpipe                      ///< as far as the step gates allow; a ready forward pass goes first
+};
+
+/// A microbatch (or unit) of LoRAPP's stream.
+struct StreamedMicrobatch {
+  MicrobatchId id = 0;
+  std::int64_t work = 1;      ///< its forward pass is taken to last so long on every stage, its backward pass alike
+  std::int32_t gate = kNone;  ///< place in the stream of the last one of its task's global batch before, if any
+};
+
+/// LoRA-aware pipeline parallelism (mLoRA §3.2.1): microbatches of different tasks follow one another without a flush
+/// between them. A stage takes a pass that is ready, as the mode says: backward passes when their gradient has come,
+/// the next forward pass when its input has, fewer are under way than the mode allows and the stage has ended the
+/// backward pass of the gate, after which the task's Step stands. What is ready when is told by the passes' work.
+/// Per stage; gates lie before their microbatch.
+std::vector<StageOrder> lora_pipeline_orders(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode);
+
+/// What goes through a pipeline at once: chunk by chunk, the microbatches that one instruction computes (one of each
+/// hTask of a bucket). Mostly one chunk of one microbatch.
+struct PipelineUnit {
+  std::vector<std::vector<MicrobatchId>> chunks;
+};
+
+/// An order over units (their places in `units` as ids) as an order over microbatches: the chunks of a unit forward in
+/// order and backward in reverse, so that keys and values are there and their gradients complete.
+StageOrder expand(const StageOrder& order, std::span<const PipelineUnit> units);
+
 }  // namespace braid::planner

@@ -13,7 +13,23 @@
 
 namespace braid::planner {
 
-enum class PipelineTemplate { one_forward_one_backward, gpipe, one_by_one };
+enum class PipelineTemplate {
+  one_forward_one_backward,
+  gpipe,
+  one_by_one,
+  structured,  ///< MuxTune §3.4.1: FixedPlan::order
+  lora_1f1b,   ///< LoRAPP (mLoRA §3.2): hTasks follow one another without a flush
+  lora_gpipe
+};
+
+/// An entry of the structured template: the pass of a bucket's clock (the `clock`-th chunk group of each of its
+/// hTasks).
+struct TemplateSlot {
+  bool backward = false;
+  std::int32_t bucket = 0;
+  std::int32_t clock = 0;
+  bool operator==(const TemplateSlot&) const = default;
+};
 
 /// How far a sample is padded inside its microbatch.
 enum class Padding {
@@ -34,11 +50,14 @@ struct FixedPlan {
   std::vector<ReplicaShape> deployment;
   std::vector<std::vector<TaskIndex>> htasks;
   std::vector<std::vector<std::int32_t>> buckets;  ///< of hTask indices
-  std::int64_t chunk_size = 0;                     ///< 0: samples are not cut
+  std::int64_t chunk_size = 0;                     ///< tokens (MuxTune §3.5); 0: samples are not cut
+  std::int64_t pack_length = 0;  ///< tokens, with chunks; 0: the largest max_length of the hTask in whole chunks
   PipelineTemplate pipeline = PipelineTemplate::one_forward_one_backward;
   Padding padding = Padding::none;
   Turns turns = Turns::together;
-  std::int64_t microbatches = 1;  ///< that each global batch is split into
+  std::int64_t microbatches = 1;                 ///< that each global batch is split into
+  std::int64_t steps_per_window = 1;             ///< consecutive global batches of each task that one Program covers
+  std::vector<std::vector<TemplateSlot>> order;  ///< per stage; of the structured template alone
   std::int64_t backbone_copies = 1;
   costmodel::AdapterKernels adapter_kernels = costmodel::AdapterKernels::separate;
   costmodel::Storage storage;  ///< how what is planned for stores things

@@ -1,3 +1,6 @@
+#include <cstdio>
+#include <sstream>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -9,8 +12,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
-                                           PipelineTemplate::one_by_one};
+constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_backward,
+                                           PipelineTemplate::gpipe,
+                                           PipelineTemplate::one_by_one,
+                                           PipelineTemplate::structured,
+                                           PipelineTemplate::lora_1f1b,
+                                           PipelineTemplate::lora_gpipe};
 constexpr Padding kPaddings[] = {Padding::none, Padding::max_length, Padding::longest};
 constexpr costmodel::AdapterKernels kAdapterKernels[] = {
     costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split, costmodel::AdapterKernels::side_by_side,
@@ -79,6 +86,34 @@ Prediction predicted_from(const Node& node) {
   return predicted;
 }
 
+/// Per stage, "F2.0" for the forward pass of bucket 2's clock 0; "B2.0" for the backward pass.
+Json order_json(const FixedPlan& fixed) {
+  Json stages = Json::array();
+  for (const std::vector<TemplateSlot>& slots : fixed.order) {
+    std::string text;
+    for (const TemplateSlot& slot : slots)
+      text += fmt::format("{}{}{}.{}", text.empty() ? "" : " ", slot.backward ? 'B' : 'F', slot.bucket, slot.clock);
+    stages.push_back(text);
+  }
+  return stages;
+}
+
+std::vector<TemplateSlot> slots_from(const Node& node) {
+  std::vector<TemplateSlot> slots;
+  std::istringstream text(node.as_string("order"));
+  for (std::string word; text >> word;) {
+    TemplateSlot slot;
+    char pass = 0, end = 0;
+    if (std::sscanf(word.c_str(), "%c%d.%d%c", &pass, &slot.bucket, &slot.clock, &end) != 3 ||
+        (pass != 'F' && pass != 'B') || slot.bucket < 0 || slot.clock < 0)
+      throw node.error(fmt::format("'{}' is not a pass of a bucket's clock, such as F0.1", word),
+                       "make the plan again");
+    slot.backward = pass == 'B';
+    slots.push_back(slot);
+  }
+  return slots;
+}
+
 /// Checks that the layers of a replica follow one another and are all of the backbone's.
 ReplicaShape replica_from(const Node& node, std::int64_t layer_count) {
   ReplicaShape replica;
@@ -137,6 +172,12 @@ std::string_view name(PipelineTemplate pipeline) {
       return "gpipe";
     case PipelineTemplate::one_by_one:
       return "one-by-one";
+    case PipelineTemplate::structured:
+      return "structured";
+    case PipelineTemplate::lora_1f1b:
+      return "lora-1f1b";
+    case PipelineTemplate::lora_gpipe:
+      return "lora-gpipe";
     case PipelineTemplate::one_forward_one_backward:
       break;
   }
@@ -192,10 +233,13 @@ std::string to_json(const Plan& plan) {
   json["htasks"] = htasks;
   json["buckets"] = plan.fixed.buckets;
   json["chunk_size"] = plan.fixed.chunk_size;
+  json["pack_length"] = plan.fixed.pack_length;
   json["schedule"] = {{"template", name(plan.fixed.pipeline)},
                       {"pad_to", name(plan.fixed.padding)},
                       {"turns", name(plan.fixed.turns)},
                       {"microbatches", plan.fixed.microbatches},
+                      {"steps_per_window", plan.fixed.steps_per_window},
+                      {"order", order_json(plan.fixed)},
                       {"backbone_copies", plan.fixed.backbone_copies},
                       {"adapter_kernels", name(plan.fixed.adapter_kernels)}};
   json["predicted"] = predicted_json(plan.predicted);
@@ -242,11 +286,14 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.buckets = index_lists<std::int32_t>(node, "buckets", static_cast<std::int64_t>(plan.fixed.htasks.size()));
   plan.fixed.storage = plan.profile.storage();
   plan.fixed.chunk_size = node.integer_at("chunk_size", 0);
+  plan.fixed.pack_length = node.integer_at("pack_length", 0);
   const Node& schedule = node.at("schedule");
   plan.fixed.pipeline = named(schedule, "template", kPipelines);
   plan.fixed.padding = named(schedule, "pad_to", kPaddings);
   plan.fixed.turns = named(schedule, "turns", kTurns);
   plan.fixed.microbatches = schedule.integer_at("microbatches", 1);
+  plan.fixed.steps_per_window = schedule.integer_at("steps_per_window", 1);
+  for (const Node& slots : schedule.at("order").sequence("order")) plan.fixed.order.push_back(slots_from(slots));
   plan.fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);
   plan.fixed.adapter_kernels = named(schedule, "adapter_kernels", kAdapterKernels);
   plan.predicted = predicted_from(node.at("predicted"));

@@ -1,0 +1,55 @@
+#include "planner/microbatches.h"
+
+#include <algorithm>
+
+#include "planner/alignment.h"
+
+namespace braid::planner {
+namespace {
+
+/// What a task's rows are padded to; 0: not at all.
+std::int64_t row_length(const FixedPlan& fixed, const workload::Workload& workload, const std::vector<TaskIndex>& htask,
+                        TaskIndex task) {
+  if (fixed.padding == Padding::none) return 0;
+  std::int64_t length = workload.tasks[static_cast<std::size_t>(task)].max_length;
+  if (fixed.padding == Padding::longest) {
+    for (const TaskIndex other : htask)
+      length = std::max(length, workload.tasks[static_cast<std::size_t>(other)].max_length);
+  }
+  return length;
+}
+
+/// By the plan's chunk size, which 0 means none of.
+Alignment align(const FixedPlan& fixed, const workload::Workload& workload, const std::vector<TaskIndex>& htask,
+                HTaskRows rows) {
+  const auto parts = fixed.microbatches * static_cast<std::int64_t>(fixed.deployment.size());
+  if (fixed.chunk_size == 0) return align_padded(rows, parts);
+  std::vector<std::int64_t> lengths;
+  for (const TaskIndex task : htask) lengths.push_back(workload.tasks[static_cast<std::size_t>(task)].max_length);
+  const std::int64_t pack_length =
+      fixed.pack_length > 0 ? fixed.pack_length : pack_length_for(lengths, fixed.chunk_size);
+  return align_chunks(rows, pack_length, fixed.chunk_size, parts);
+}
+
+}  // namespace
+
+std::vector<std::vector<ChunkGroup>> chunk_groups(const FixedPlan& fixed, const WindowInput& input,
+                                                  std::span<const WindowStep> steps, MicrobatchId& next_id) {
+  const std::vector<TaskIndex>& htask = fixed.htasks[static_cast<std::size_t>(steps.front().htask)];
+  std::vector<std::vector<SampleRow>> rows;
+  for (const WindowStep& step : steps) {
+    rows.push_back(rows_of(step.task, step.global_batch, input.samples.global_batch(step.task, step.global_batch),
+                           row_length(fixed, input.workload, htask, step.task)));
+  }
+  const auto replicas = static_cast<std::int64_t>(fixed.deployment.size());
+  std::vector<std::vector<ChunkGroup>> groups(fixed.deployment.size());
+  for (AlignedGroup& aligned : align(fixed, input.workload, htask, rows).groups) {
+    const std::int64_t replica = aligned.part % replicas;
+    ChunkGroup& group = groups[static_cast<std::size_t>(replica)].emplace_back();
+    for (std::vector<Segment>& segments : aligned.chunks)
+      group.push_back({next_id++, static_cast<std::int32_t>(replica), std::move(segments)});
+  }
+  return groups;
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <set>
+
+#include "planner/plan.h"
+
+namespace braid::planner {
+
+/// A step that a window holds.
+struct WindowStep {
+  std::int32_t htask = 0;
+  TaskIndex task = 0;
+  std::int64_t global_batch = 0;
+};
+
+/// All that lowering a window reads beside the fixed part.
+struct WindowInput {
+  const workload::Workload& workload;
+  const workload::SampleIndex& samples;
+  /// Tasks that were stopped (they diverged): they no longer run.
+  std::set<TaskIndex> stopped = {};
+  /// While planning, tasks never end: the rate in mid-stream is asked.
+  bool endless = false;
+};
+
+/// How many windows there are until every task has taken its steps. Not for endless input.
+std::int64_t window_count(const FixedPlan& fixed, const WindowInput& input);
+
+/// The steps of window `window`: round by round, of each the hTasks that have their turn. With Turns::queued and
+/// endless input, windows go round the hTasks, `kQueuedTurn` of each.
+std::vector<WindowStep> window_steps(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
+inline constexpr std::int64_t kQueuedTurn = 8;
+
+/// Per task, how many steps it has taken when a window begins.
+std::vector<std::int64_t> steps_before(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
+
+}  // namespace braid::planner
