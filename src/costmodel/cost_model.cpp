@@ -122,7 +122,6 @@ CostModel::Group CostModel::side_by_side(std::span<const OperatorCall> calls) co
   for (const OperatorCall& call : calls) {
     const Answer alone = answer(call);
     const Estimate whole = times(alone.once, call.count);
-    // What was measured says nothing of its utilization: it is taken to be full.
     const double share = alone.derived && calls.size() > 1 ? roofline_->utilization(call) : 1;
     weighted += times(whole, share);
     if (whole.seconds > longest.seconds) longest = whole;
@@ -133,6 +132,12 @@ CostModel::Group CostModel::side_by_side(std::span<const OperatorCall> calls) co
   group.together = weighted.seconds > longest.seconds ? weighted : longest;
   group.derived_seconds = derived ? group.together.seconds : 0;
   return group;
+}
+
+CostModel::CallPrice CostModel::price(const OperatorCall& call) const {
+  const Answer alone = answer(call);
+  const bool on_gpu = alone.derived && !is_collective(call.op);
+  return {times(alone.once, call.count), call.count * alone.launches, on_gpu ? roofline_->utilization(call) : 1};
 }
 
 Estimate CostModel::estimate(const OperatorCall& call) const {

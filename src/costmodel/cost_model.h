@@ -56,6 +56,14 @@ class CostModel {
   /// it.
   Estimate estimate(std::span<const OperatorCall> calls) const;
 
+  /// What one call adds to a pass, for those who put many passes together of the same calls (`count` applied).
+  struct CallPrice {
+    Estimate alone;
+    double launches = 0;     ///< where the roofline answers; else what the host does was measured with the rest
+    double utilization = 1;  ///< u of MuxTune Eq. 3; what was measured says nothing of it and is taken to be full
+  };
+  CallPrice price(const OperatorCall& call) const;
+
   /// The shape of a collective of these ranks: how many, and over how many nodes.
   OperatorShape group_shape(Operator op, std::span<const std::int32_t> ranks) const;
 

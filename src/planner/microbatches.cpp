@@ -19,11 +19,12 @@ std::int64_t row_length(const FixedPlan& fixed, const workload::Workload& worklo
   return length;
 }
 
-/// By the plan's chunk size, which 0 means none of.
+/// Without a chunk size whole packs, without a pack length rows.
 Alignment align(const FixedPlan& fixed, const workload::Workload& workload, const std::vector<TaskIndex>& htask,
                 HTaskRows rows) {
   const auto parts = fixed.microbatches * static_cast<std::int64_t>(fixed.deployment.size());
-  if (fixed.chunk_size == 0) return align_padded(rows, parts);
+  if (fixed.chunk_size == 0)
+    return fixed.pack_length > 0 ? align_packed(rows, fixed.pack_length, parts) : align_padded(rows, parts);
   std::vector<std::int64_t> lengths;
   for (const TaskIndex task : htask) lengths.push_back(workload.tasks[static_cast<std::size_t>(task)].max_length);
   const std::int64_t pack_length =

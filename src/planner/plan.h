@@ -51,7 +51,8 @@ struct FixedPlan {
   std::vector<std::vector<TaskIndex>> htasks;
   std::vector<std::vector<std::int32_t>> buckets;  ///< of hTask indices
   std::int64_t chunk_size = 0;                     ///< tokens (MuxTune §3.5); 0: samples are not cut
-  std::int64_t pack_length = 0;  ///< tokens, with chunks; 0: the largest max_length of the hTask in whole chunks
+  /// Tokens; 0: with chunks the largest max_length of the hTask in whole chunks, without them no packs.
+  std::int64_t pack_length = 0;
   PipelineTemplate pipeline = PipelineTemplate::one_forward_one_backward;
   Padding padding = Padding::none;
   Turns turns = Turns::together;

@@ -22,8 +22,15 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 std::vector<std::string> describe(const std::vector<PolicyOption>& options) {
   std::vector<std::string> lines;
   for (const PolicyOption& option : options)
-    lines.push_back(fmt::format("{}={}", option.name, fmt::join(option.values, "|")));
+    lines.push_back(
+        fmt::format("{}={}{}", option.name, fmt::join(option.values, "|"), option.or_number ? "|NUMBER" : ""));
   return lines;
+}
+
+/// Short enough for 64 bits.
+bool is_positive_number(std::string_view text) {
+  return !text.empty() && text.size() <= 9 && text.front() != '0' &&
+         text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 void set_option(const Policy& policy, std::string_view setting, std::set<std::string_view>& given,
@@ -38,9 +45,10 @@ void set_option(const Policy& policy, std::string_view setting, std::set<std::st
                 fmt::join(describe(options), ", "));
   }
   const std::string_view value = setting.substr(equals + 1);
-  if (std::find(option->values.begin(), option->values.end(), value) == option->values.end()) {
-    throw error("policy {}: '{}' is not a value of {}; give one of: {}", policy.name(), value, key,
-                fmt::join(option->values, ", "));
+  if (std::find(option->values.begin(), option->values.end(), value) == option->values.end() &&
+      !(option->or_number && is_positive_number(value))) {
+    throw error("policy {}: '{}' is not a value of {}; give one of: {}{}", policy.name(), value, key,
+                fmt::join(option->values, ", "), option->or_number ? ", or a whole number above 0" : "");
   }
   if (!given.insert(key).second) throw error("policy {}: option {} is given twice; keep one", policy.name(), key);
   for (auto& [name, current] : values) {
@@ -57,6 +65,8 @@ const std::vector<std::unique_ptr<Policy>>& policies() {
     made.push_back(make_megatron_pp());
     made.push_back(make_gpipe());
     made.push_back(make_sl_peft());
+    made.push_back(make_mlora());
+    made.push_back(make_muxtune());
     return made;
   }();
   return all;

@@ -16,6 +16,7 @@ namespace braid::planner {
 struct PolicyOption {
   std::string_view name;
   std::vector<std::string_view> values;
+  bool or_number = false;  ///< a whole number above 0 is a value, too
 };
 
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
@@ -78,5 +79,7 @@ std::unique_ptr<Policy> make_hf_peft();
 std::unique_ptr<Policy> make_megatron_pp();
 std::unique_ptr<Policy> make_gpipe();
 std::unique_ptr<Policy> make_sl_peft();
+std::unique_ptr<Policy> make_mlora();
+std::unique_ptr<Policy> make_muxtune();
 
 }  // namespace braid::planner

@@ -9,9 +9,10 @@
 namespace braid::planner {
 namespace {
 
-/// Windows in which every task takes `steps` steps.
+/// Windows in which every task takes `steps` steps, or a window's where that is more.
 std::vector<std::int64_t> windows_to_predict(const FixedPlan& fixed, std::int64_t steps) {
   static_assert(kPredictedSteps == kQueuedTurn);
+  steps = std::max<std::int64_t>(1, steps / fixed.steps_per_window);
   std::vector<std::int64_t> windows;
   const std::int64_t turns = fixed.turns == Turns::queued ? static_cast<std::int64_t>(fixed.htasks.size()) : 1;
   for (std::int64_t turn = 0; turn < turns; ++turn) {
@@ -153,7 +154,9 @@ Prediction predict(const FixedPlan& fixed, const WindowInput& input, ClockLatenc
       raise_peaks(window_program(fixed, input, window), outlooks.memory(), prediction.peak_memory_bytes);
   }
   const costmodel::Profile& profile = latency.cost().profile();
-  const double span = seconds(totals.sum.span), taken = static_cast<double>(steps);
+  const double span = seconds(totals.sum.span);
+  const auto taken =
+      static_cast<double>(std::max<std::int64_t>(1, steps / fixed.steps_per_window) * fixed.steps_per_window);
   prediction.step_seconds = span / taken;
   prediction.first_step_seconds = seconds(totals.first_span);
   prediction.tokens_per_second = static_cast<double>(totals.sum.tokens.computed) / span;

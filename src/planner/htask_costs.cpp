@@ -1,0 +1,150 @@
+#include "planner/htask_costs.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace braid::planner {
+namespace {
+
+using costmodel::AdapterKernels;
+using costmodel::CostModel;
+using costmodel::MicrobatchLoad;
+using costmodel::Operator;
+using costmodel::OperatorCall;
+using costmodel::Pass;
+
+bool belongs_to_a_task(Operator op) {
+  return op == Operator::attention || op == Operator::lora || op == Operator::lora_dropout;
+}
+
+/// Calls whose kernels may share launches: attention, and the adapters of one module group.
+struct SharedCall {
+  double seconds = 0, weighted = 0, launches = 0;
+  bool device = false;  // launched from a host, beside it
+};
+
+/// What of a pass depends on nothing but tokens: seconds, and what the host needs to launch it.
+struct TokenPass {
+  double seconds = 0, device = 0, host = 0;
+};
+
+class PassTable {
+ public:
+  PassTable(const CostModel& cost, const costmodel::BackboneShape& backbone, const costmodel::StageShape& stage,
+            std::span<const MicrobatchLoad> loads, Pass pass)
+      : cost_(cost), backbone_(backbone), stage_(stage), loads_(loads), pass_(pass) {}
+
+  std::vector<double> run() {
+    const std::size_t count = loads_.size();
+    for (const MicrobatchLoad& load : loads_) tasks_.push_back(shared_calls(load));
+    std::vector<double> seconds(count * count, 0);
+    for (std::size_t first = 0; first < count; ++first) {
+      std::map<Slot, SharedCall> together;
+      MicrobatchLoad run;
+      run.tasks = {loads_[first].tasks.front()};
+      run.kernels = loads_[first].kernels;
+      for (std::size_t last = first; last < count; ++last) {
+        run.tokens += loads_[last].tokens;
+        run.scored += loads_[last].scored;
+        run.tasks.front().tokens = run.tokens;
+        for (const auto& [slot, call] : tasks_[last]) add(slot, call, together[slot]);
+        seconds[first * count + last] = total(token_pass(run), together);
+      }
+    }
+    return seconds;
+  }
+
+ private:
+  /// Adapters are told apart by the frozen product that they stand beside; their own shapes may differ between tasks.
+  using Slot = std::tuple<bool, Pass, std::int64_t, std::int64_t>;
+
+  std::map<Slot, SharedCall> shared_calls(const MicrobatchLoad& load) const {
+    std::map<Slot, SharedCall> calls;
+    costmodel::OperatorShape product{};
+    for (const OperatorCall& call : costmodel::stage_operators(backbone_, stage_, load, pass_)) {
+      if (call.op == Operator::linear) product = call.shape;
+      if (!belongs_to_a_task(call.op)) continue;
+      const bool attends = call.op == Operator::attention;
+      const CostModel::CallPrice price = cost_.price(call);
+      // The bottom layer's first product has no backward pass to stand beside.
+      const bool alone = attends || call.pass == Pass::parameters;
+      const Slot slot{attends, call.pass, alone ? 0 : product[0], alone ? 0 : product[1]};
+      SharedCall& shared = calls[slot];
+      shared.seconds = std::max(shared.seconds, price.alone.seconds);
+      shared.weighted += price.alone.seconds * price.utilization;
+      shared.launches = std::max(shared.launches, price.launches);
+      shared.device = price.launches > 0;
+    }
+    return calls;
+  }
+
+  /// Attention has one launch for all sequences; adapters only where they run side by side.
+  void add(const Slot& slot, const SharedCall& call, SharedCall& together) const {
+    together.device = call.device;
+    if (std::get<bool>(slot) || loads_.front().kernels == AdapterKernels::side_by_side) {
+      together.seconds = std::max(together.seconds, call.seconds);
+      together.weighted += call.weighted;
+      together.launches = std::max(together.launches, call.launches);
+    } else {
+      together.seconds += call.seconds;
+      together.launches += call.launches;
+    }
+  }
+
+  const TokenPass& token_pass(const MicrobatchLoad& run) {
+    auto [known, is_new] = known_.try_emplace({run.tokens, run.scored});
+    if (!is_new) return known->second;
+    TokenPass& pass = known->second;
+    for (const OperatorCall& call : costmodel::stage_operators(backbone_, stage_, run, pass_)) {
+      if (belongs_to_a_task(call.op)) continue;
+      const CostModel::CallPrice price = cost_.price(call);
+      pass.seconds += price.alone.seconds;
+      if (price.launches > 0) pass.device += price.alone.seconds;
+      pass.host += price.launches * cost_.profile().launch_seconds;
+    }
+    return pass;
+  }
+
+  double total(const TokenPass& pass, const std::map<Slot, SharedCall>& together) const {
+    double seconds = pass.seconds, device = pass.device, host = pass.host;
+    for (const auto& [slot, call] : together) {
+      const double shared = std::max(call.seconds, call.weighted);
+      seconds += shared;
+      if (call.device) device += shared;
+      host += call.launches * cost_.profile().launch_seconds;
+    }
+    return seconds + std::max(0.0, host - device);
+  }
+
+  const CostModel& cost_;
+  const costmodel::BackboneShape& backbone_;
+  const costmodel::StageShape& stage_;
+  std::span<const MicrobatchLoad> loads_;
+  Pass pass_;
+  std::vector<std::map<Slot, SharedCall>> tasks_;
+  std::map<std::pair<std::int64_t, std::int64_t>, TokenPass> known_;
+};
+
+}  // namespace
+
+HTaskCosts::HTaskCosts(const CostModel& cost, const costmodel::BackboneShape& backbone,
+                       const costmodel::StageShape& stage, std::span<const MicrobatchLoad> loads)
+    : count_(static_cast<std::int32_t>(loads.size())) {
+  seconds_[0] = PassTable(cost, backbone, stage, loads, Pass::forward).run();
+  seconds_[1] = PassTable(cost, backbone, stage, loads, Pass::backward).run();
+}
+
+MicrobatchLoad merge(std::span<const MicrobatchLoad> loads) {
+  MicrobatchLoad merged;
+  for (const MicrobatchLoad& load : loads) {
+    merged.tokens += load.tokens;
+    merged.scored += load.scored;
+    merged.sequences.insert(merged.sequences.end(), load.sequences.begin(), load.sequences.end());
+    merged.tasks.insert(merged.tasks.end(), load.tasks.begin(), load.tasks.end());
+    merged.kernels = load.kernels;
+  }
+  return merged;
+}
+
+}  // namespace braid::planner

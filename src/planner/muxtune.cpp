@@ -1,0 +1,252 @@
+#include "planner/muxtune.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+#include "planner/alignment.h"
+#include "planner/htask_costs.h"
+#include "planner/task_grouping.h"
+
+namespace braid::planner {
+namespace {
+
+using costmodel::MicrobatchLoad;
+using costmodel::StageShape;
+
+/// Arrangements that are laid out with their real microbatches.
+constexpr std::size_t kLaidOut = 4;
+/// Up to so many hTasks every N and P is tried; beyond, every second, third, ... so that about as many are.
+constexpr std::int32_t kAllCounts = 32;
+
+/// A partition into hTasks and a grouping into buckets, with the makespan that Eq. 3's latencies give.
+struct Layout {
+  std::vector<std::vector<TaskIndex>> htasks;
+  std::vector<std::vector<std::int32_t>> buckets;
+  Nanoseconds makespan = 0;
+};
+
+class MuxTuneSearch {
+ public:
+  MuxTuneSearch(const PolicyInput& input, const MuxTuneOptions& options)
+      : input_(input),
+        options_(options),
+        latency_(input.cost, input.workload.backbone),
+        shapes_(stage_shapes(input.deployment.front())) {
+    const costmodel::Profile& profile = input.cost.profile();
+    base_.deployment = input.deployment;
+    base_.microbatches = input.microbatches;
+    base_.storage = profile.storage();
+    // Only a GPU has launches to share.
+    base_.adapter_kernels =
+        profile.device.empty() ? costmodel::AdapterKernels::separate : costmodel::AdapterKernels::side_by_side;
+    set_alignment();
+    sort_tasks();
+    price_runs();
+  }
+
+  std::optional<Arrangement> run() {
+    std::vector<Layout> layouts;
+    for (const FusedTasks& fused : partitions()) {
+      for (Layout& layout : groupings(fused)) layouts.push_back(std::move(layout));
+    }
+    std::stable_sort(layouts.begin(), layouts.end(),
+                     [](const Layout& a, const Layout& b) { return a.makespan < b.makespan; });
+    std::optional<FixedPlan> best;
+    Nanoseconds least = 0;
+    std::size_t laid_out = 0;
+    for (const Layout& layout : layouts) {
+      if (laid_out == kLaidOut) break;
+      FixedPlan fixed = base_;
+      fixed.htasks = layout.htasks;
+      fixed.buckets = layout.buckets;
+      const std::optional<Nanoseconds> makespan = order_structured(input_, latency_, options_.order, fixed);
+      if (!makespan) continue;
+      ++laid_out;
+      if (!best || *makespan < least) best = fixed, least = *makespan;
+    }
+    if (!best) return std::nullopt;
+    if (!options_.orchestration) {
+      best->pipeline = PipelineTemplate::one_forward_one_backward;
+      best->order.clear();
+    }
+    return Arrangement{*best, reasons(*best, layouts.size())};
+  }
+
+ private:
+  void set_alignment() {
+    base_.padding = options_.pad_to;
+    std::vector<std::int64_t> lengths;
+    for (const workload::Task& task : input_.workload.tasks) lengths.push_back(task.max_length);
+    switch (options_.alignment) {
+      case MuxTuneOptions::Alignment::zero_padding:
+        base_.padding = Padding::longest;
+        break;
+      case MuxTuneOptions::Alignment::packed:
+        base_.pack_length = *std::max_element(lengths.begin(), lengths.end());
+        break;
+      case MuxTuneOptions::Alignment::chunks:
+        base_.chunk_size = options_.chunk_size > 0 ? options_.chunk_size : chunk_size_for(lengths);
+        check_chunk_size(base_.chunk_size);
+        break;
+    }
+  }
+
+  /// One microbatch of a task's global batch: the largest that an even split gives.
+  MicrobatchLoad load_of_task(TaskIndex index) const {
+    const workload::Task& task = input_.workload.tasks[static_cast<std::size_t>(index)];
+    const std::int64_t parts = input_.microbatches * static_cast<std::int64_t>(input_.deployment.size());
+    const std::int64_t rows = (task.global_batch_size + parts - 1) / parts;
+    std::int64_t tokens = 0, supervised = 0;
+    for (const workload::SampleSize& size : input_.samples.sizes(index))
+      tokens += size.tokens, supervised += size.supervised;
+    const std::int64_t samples = input_.samples.samples(index);
+    const std::int64_t length = base_.padding == Padding::none ? (tokens + samples - 1) / samples : task.max_length;
+    MicrobatchLoad load;
+    load.kernels = base_.adapter_kernels;
+    load.tokens = rows * length;
+    load.scored = rows * ((supervised + samples - 1) / samples);
+    load.sequences.assign(static_cast<std::size_t>(rows), {0, length});
+    load.tasks = {{task.adapter, load.tokens}};
+    return load;
+  }
+
+  /// Ascending by tokens (§3.3); ties in the workload's order.
+  void sort_tasks() {
+    std::vector<std::pair<std::int64_t, TaskIndex>> order;
+    for (TaskIndex task = 0; task < input_.task_count(); ++task) order.push_back({load_of_task(task).tokens, task});
+    std::sort(order.begin(), order.end());
+    for (const auto& [tokens, task] : order) {
+      tasks_.push_back(task);
+      loads_.push_back(load_of_task(task));
+    }
+  }
+
+  void price_runs() {
+    for (const StageShape& shape : shapes_) {
+      const auto known = std::find(priced_.begin(), priced_.end(), shape);
+      places_.push_back(static_cast<std::size_t>(known - priced_.begin()));
+      if (known != priced_.end()) continue;
+      priced_.push_back(shape);
+      costs_.emplace_back(input_.cost, input_.workload.backbone, shape, loads_);
+    }
+  }
+
+  const HTaskCosts& costs(std::size_t stage) const { return costs_[places_[stage]]; }
+
+  /// Eq. 5, corrected: one microbatch of the run on every stage beside all that is always held.
+  bool fits(std::int32_t first, std::int32_t last) const {
+    if (input_.capacity <= 0) return true;
+    const MicrobatchLoad run =
+        merge(std::span(loads_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1)));
+    const std::vector<Bytes> budget = stash_budget(input_, base_.storage, {&run, 1});
+    for (std::size_t s = 0; s < shapes_.size(); ++s) {
+      if (costmodel::stash_bytes(input_.workload.backbone, shapes_[s], run, base_.storage) > budget[s]) return false;
+    }
+    return true;
+  }
+
+  std::vector<FusedTasks> partitions() {
+    const auto count = static_cast<std::int32_t>(tasks_.size());
+    if (options_.fusion == MuxTuneOptions::Fusion::off) {
+      FusedTasks apart;
+      for (std::int32_t task = 0; task < count; ++task) {
+        if (!fits(task, task)) return {};
+        apart.htasks.push_back({task, task});
+      }
+      return {apart};
+    }
+    FusionProblem problem;
+    problem.tasks = count;
+    problem.stages = static_cast<std::int32_t>(shapes_.size());
+    problem.microbatches = input_.microbatches;
+    problem.stage_seconds = [&](std::int32_t first, std::int32_t last, std::int32_t stage) {
+      return costs(static_cast<std::size_t>(stage)).seconds(first, last);
+    };
+    problem.fits = [&](std::int32_t first, std::int32_t last) { return fits(first, last); };
+    const bool literal = options_.fusion == MuxTuneOptions::Fusion::literal;
+    std::vector<FusedTasks> all = fuse_tasks(problem, literal ? FusionIncrement::literal : FusionIncrement::one_pass);
+    if (!literal || all.empty()) return all;
+    // As printed, F* alone decides.
+    const auto least = std::min_element(all.begin(), all.end(),
+                                        [](const FusedTasks& a, const FusedTasks& b) { return a.seconds < b.seconds; });
+    return {*least};
+  }
+
+  /// Every P of a partition. Without shards there is nothing to overlap inside a clock: hTasks by themselves then.
+  std::vector<Layout> groupings(const FusedTasks& fused) {
+    const auto count = static_cast<std::int32_t>(fused.htasks.size());
+    std::vector<double> first_stage;
+    for (const TaskRun& run : fused.htasks) first_stage.push_back(costs(0).forward_seconds(run.first, run.last));
+    std::vector<Layout> layouts;
+    const std::int32_t step = std::max(1, count / kAllCounts);
+    for (std::int32_t buckets = count; buckets >= 1; buckets -= step) {
+      Layout layout;
+      layout.buckets = group_htasks(first_stage, buckets).buckets;
+      for (const TaskRun& run : fused.htasks) {
+        std::vector<TaskIndex>& htask = layout.htasks.emplace_back();
+        for (std::int32_t t = run.first; t <= run.last; ++t) htask.push_back(tasks_[static_cast<std::size_t>(t)]);
+        std::sort(htask.begin(), htask.end());
+      }
+      layout.makespan = nominal_makespan(fused, layout.buckets);
+      layouts.push_back(std::move(layout));
+      if (shapes_.front().tp == 1) break;
+    }
+    return layouts;
+  }
+
+  Nanoseconds nominal_makespan(const FusedTasks& fused, const std::vector<std::vector<std::int32_t>>& buckets) {
+    std::vector<PipelineJob> jobs;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      PipelineJob job;
+      job.bucket = static_cast<std::int32_t>(b);
+      for (std::size_t s = 0; s < shapes_.size(); ++s) {
+        double forward = 0, backward = 0;
+        for (const std::int32_t h : buckets[b]) {
+          const TaskRun& run = fused.htasks[static_cast<std::size_t>(h)];
+          forward += costs(s).forward_seconds(run.first, run.last);
+          backward += costs(s).backward_seconds(run.first, run.last);
+        }
+        job.forward.push_back(nanoseconds(forward));
+        job.backward.push_back(nanoseconds(backward));
+        job.stash.push_back(0);
+      }
+      jobs.insert(jobs.end(), static_cast<std::size_t>(input_.microbatches), job);
+    }
+    return pipeline_makespan(jobs, static_cast<int>(shapes_.size()), {}, {}, {});
+  }
+
+  std::vector<std::string> reasons(const FixedPlan& fixed, std::size_t tried) const {
+    std::vector<std::string> lines;
+    if (fixed.chunk_size > 0)
+      lines.push_back(fmt::format("chunks of {} tokens{}", fixed.chunk_size,
+                                  options_.chunk_size > 0
+                                      ? ", as asked for"
+                                      : ": the greatest power of two that divides every max_length, 64 or more"));
+    lines.push_back(
+        fmt::format("{} tasks fused into {} hTasks in {} buckets: the fastest of {} layouts, the best {} of "
+                    "them with their real microbatches",
+                    tasks_.size(), fixed.htasks.size(), fixed.buckets.size(), tried, std::min(kLaidOut, tried)));
+    return lines;
+  }
+
+  const PolicyInput& input_;
+  const MuxTuneOptions& options_;
+  ClockLatency latency_;
+  std::vector<StageShape> shapes_;
+  FixedPlan base_;
+  std::vector<TaskIndex> tasks_;       // sorted
+  std::vector<MicrobatchLoad> loads_;  // of tasks_
+  std::vector<StageShape> priced_;
+  std::vector<HTaskCosts> costs_;    // of priced_
+  std::vector<std::size_t> places_;  // per stage, into costs_
+};
+
+}  // namespace
+
+std::optional<Arrangement> arrange_muxtune(const PolicyInput& input, const MuxTuneOptions& options) {
+  return MuxTuneSearch(input, options).run();
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,46 @@
+#include "planner/muxtune.h"
+
+namespace braid::planner {
+namespace {
+
+class MuxTune final : public Policy {
+ public:
+  std::string_view name() const override { return "muxtune"; }
+  std::string_view summary() const override {
+    return "tasks fused into hTasks, hTasks into buckets, aligned in chunks, in a structured pipeline (MuxTune)";
+  }
+  std::vector<PolicyOption> options() const override {
+    return {{"fusion", {"one_pass", "literal", "off"}},
+            {"orchestration", {"on", "off"}},
+            {"alignment", {"chunks", "packed", "zero"}},
+            {"chunk", {"auto"}, true},
+            {"order", {"descending", "searched"}},
+            {"pad_to", {padding_name(Padding::max_length), padding_name(Padding::none)}}};
+  }
+  Parallelism parallelism() const override { return {.tensor = true, .pipeline = true, .data = true}; }
+
+  std::optional<Arrangement> arrange(const PolicyInput& input) const override {
+    const auto value = [&](std::string_view option) { return value_of(input.options, option); };
+    MuxTuneOptions options;
+    if (value("fusion") == "literal") options.fusion = MuxTuneOptions::Fusion::literal;
+    if (value("fusion") == "off") options.fusion = MuxTuneOptions::Fusion::off;
+    if (value("alignment") == "packed") options.alignment = MuxTuneOptions::Alignment::packed;
+    if (value("alignment") == "zero") options.alignment = MuxTuneOptions::Alignment::zero_padding;
+    if (value("chunk") != "auto") options.chunk_size = std::stoll(value("chunk"));
+    if (value("order") == "searched") options.order = BucketSearch::searched;
+    options.pad_to = padding_of(input.options);
+    options.orchestration = value("orchestration") == "on";
+    return arrange_muxtune(input, options);
+  }
+
+ private:
+  static std::string_view padding_name(Padding padding) { return planner::name(padding); }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_muxtune() {
+  return std::make_unique<MuxTune>();
+}
+
+}  // namespace braid::planner
