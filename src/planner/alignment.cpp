@@ -34,11 +34,13 @@ Segment segment_of(const SampleRow& row, std::int64_t begin, std::int64_t end, s
 struct Cut {
   std::int64_t chunk_size = 0;
   bool fill = true;  ///< up to whole chunks
+  EmptyChunks empty = EmptyChunks::computed;
 };
 
-/// What is computed of a pack: chunks with nothing but padding are not.
+/// What is computed of a pack.
 std::int64_t computed_tokens(const Pack& pack, const Cut& cut) {
   if (!cut.fill) return pack.tokens;
+  if (cut.empty == EmptyChunks::computed) return whole_chunks(pack.tokens, cut.chunk_size) * cut.chunk_size;
   std::int64_t chunks = 0, next = 0, offset = 0;
   for (const SampleRow& row : pack.rows) {
     const std::int64_t first = std::max(next, offset / cut.chunk_size);
@@ -49,28 +51,40 @@ std::int64_t computed_tokens(const Pack& pack, const Cut& cut) {
   return chunks * cut.chunk_size;
 }
 
+struct Carried {
+  const SampleRow* row = nullptr;
+  std::int64_t chunk = 0;
+  std::int64_t padding = 0;
+};
+
 /// Appends chunk k of the pack to `chunks`[k].
 void append_chunks(const Pack& pack, const Cut& cut, std::vector<std::vector<Segment>>& chunks,
                    AlignmentTokens& tokens) {
   std::int64_t offset = 0;
-  std::int64_t carried = 0;  // padding that the chunk begins with, of a row whose tokens lie before
-  const auto skip_carried = [&] {
-    tokens.skipped_padding += carried;
-    tokens.row_padding -= carried;
-    carried = 0;
+  // Padding that a chunk begins with, of a row whose tokens lie before: the segment that follows there carries it.
+  Carried carried;
+  const auto end_chunk = [&] {
+    if (carried.padding == 0) return;
+    if (cut.empty == EmptyChunks::computed) {
+      const std::int32_t end = carried.row->tokens;
+      chunks[static_cast<std::size_t>(carried.chunk)].push_back(segment_of(*carried.row, end, end, carried.padding));
+    } else {
+      tokens.skipped_padding += carried.padding;
+      tokens.row_padding -= carried.padding;
+    }
+    carried.padding = 0;
   };
   for (const SampleRow& row : pack.rows) {
     for (std::int64_t begin = 0, end = 0; begin < row.padded; begin = end) {
       const std::int64_t chunk = (offset + begin) / cut.chunk_size;
-      if (offset + begin == chunk * cut.chunk_size) skip_carried();
+      if (offset + begin == chunk * cut.chunk_size) end_chunk();
       end = std::min<std::int64_t>(row.padded, (chunk + 1) * cut.chunk_size - offset);
       const std::int64_t data_end = std::min<std::int64_t>(end, row.tokens);
       if (data_end > begin) {
-        const Segment segment = segment_of(row, begin, data_end, end - data_end + carried);
-        chunks[static_cast<std::size_t>(chunk)].push_back(segment);
-        carried = 0;
+        chunks[static_cast<std::size_t>(chunk)].push_back(
+            segment_of(row, begin, data_end, end - data_end + std::exchange(carried.padding, 0)));
       } else {
-        carried = end - begin;
+        carried = {&row, chunk, end - begin};
       }
     }
     offset += row.padded;
@@ -78,8 +92,9 @@ void append_chunks(const Pack& pack, const Cut& cut, std::vector<std::vector<Seg
     tokens.row_padding += row.padded - row.tokens;
   }
   // Padding that is carried to the end is all that the last chunk has.
-  if (carried > 0) return skip_carried();
-  if (!cut.fill) return;
+  const bool empty = carried.padding > 0;
+  end_chunk();
+  if (!cut.fill || (empty && cut.empty == EmptyChunks::skipped)) return;
   const std::int64_t last = whole_chunks(offset, cut.chunk_size);
   const std::int64_t filled = last * cut.chunk_size - offset;
   chunks[static_cast<std::size_t>(last - 1)].back().padding += static_cast<std::int32_t>(filled);
@@ -189,12 +204,13 @@ Alignment align_padded(HTaskRows tasks, std::int64_t parts) {
 
 Alignment align_packed(HTaskRows tasks, std::int64_t pack_length, std::int64_t parts) {
   BRAID_CHECK(pack_length > 0, "packs of {} tokens", pack_length);
-  return align_packs(tasks, pack_length, {pack_length, false}, parts);
+  return align_packs(tasks, pack_length, {pack_length, false, EmptyChunks::computed}, parts);
 }
 
-Alignment align_chunks(HTaskRows tasks, std::int64_t pack_length, std::int64_t chunk_size, std::int64_t parts) {
+Alignment align_chunks(HTaskRows tasks, std::int64_t pack_length, std::int64_t chunk_size, std::int64_t parts,
+                       EmptyChunks empty) {
   check_chunk_size(chunk_size);
-  return align_packs(tasks, pack_length, {chunk_size, true}, parts);
+  return align_packs(tasks, pack_length, {chunk_size, true, empty}, parts);
 }
 
 }  // namespace braid::planner

@@ -26,6 +26,10 @@ struct AlignedGroup {
   std::vector<std::vector<Segment>> chunks;  ///< each the segments of one microbatch; those of a task stand together
 };
 
+/// What becomes of the chunks of a pack that hold a row's padding alone. MuxTune computes them, as they are billed;
+/// nothing depends on them.
+enum class EmptyChunks { computed, skipped };
+
 /// Tokens of an alignment. A row's tokens and padding are in `data`, `row_padding` and `skipped_padding`: their sum is
 /// what is billed where rows are padded to their own task's max_length.
 struct AlignmentTokens {
@@ -62,10 +66,12 @@ Alignment align_packed(HTaskRows tasks, std::int64_t pack_length, std::int64_t p
 ///
 /// Packs go, longest first, to the set that computes least: no two sets differ by more than one pack. Every chunk of a
 /// pack that is computed has `chunk_size` tokens. Padding of a row whose tokens all lie in earlier chunks is carried by
-/// the segment that follows in the chunk, as its padding: keys and values of padding are never read again.
+/// the segment that follows in the chunk, as its padding, or where none follows by an empty segment at the row's end:
+/// keys and values of padding are never read again.
 /// Where `chunk_size` divides the largest max_length, no more is computed than with zero padding to it; elsewhere each
 /// pack may take up to a chunk more.
 /// Throws Error as check_chunk_size and pack_samples do. Cost: that of pack_samples, and linear in the segments.
-Alignment align_chunks(HTaskRows tasks, std::int64_t pack_length, std::int64_t chunk_size, std::int64_t parts);
+Alignment align_chunks(HTaskRows tasks, std::int64_t pack_length, std::int64_t chunk_size, std::int64_t parts,
+                       EmptyChunks empty = EmptyChunks::computed);
 
 }  // namespace braid::planner

@@ -29,7 +29,8 @@ Alignment align(const FixedPlan& fixed, const workload::Workload& workload, cons
   for (const TaskIndex task : htask) lengths.push_back(workload.tasks[static_cast<std::size_t>(task)].max_length);
   const std::int64_t pack_length =
       fixed.pack_length > 0 ? fixed.pack_length : pack_length_for(lengths, fixed.chunk_size);
-  return align_chunks(rows, pack_length, fixed.chunk_size, parts);
+  return align_chunks(rows, pack_length, fixed.chunk_size, parts,
+                      fixed.skips_padding ? EmptyChunks::skipped : EmptyChunks::computed);
 }
 
 }  // namespace

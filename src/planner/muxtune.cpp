@@ -89,6 +89,7 @@ class MuxTuneSearch {
       case MuxTuneOptions::Alignment::chunks:
         base_.chunk_size = options_.chunk_size > 0 ? options_.chunk_size : chunk_size_for(lengths);
         check_chunk_size(base_.chunk_size);
+        base_.skips_padding = options_.skips_padding;
         break;
     }
   }

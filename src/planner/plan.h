@@ -53,6 +53,7 @@ struct FixedPlan {
   std::int64_t chunk_size = 0;                     ///< tokens (MuxTune §3.5); 0: samples are not cut
   /// Tokens; 0: with chunks the largest max_length of the hTask in whole chunks, without them no packs.
   std::int64_t pack_length = 0;
+  bool skips_padding = false;  ///< chunks of padding alone are not computed
   PipelineTemplate pipeline = PipelineTemplate::one_forward_one_backward;
   Padding padding = Padding::none;
   Turns turns = Turns::together;

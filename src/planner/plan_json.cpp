@@ -234,6 +234,7 @@ std::string to_json(const Plan& plan) {
   json["buckets"] = plan.fixed.buckets;
   json["chunk_size"] = plan.fixed.chunk_size;
   json["pack_length"] = plan.fixed.pack_length;
+  json["skips_padding"] = plan.fixed.skips_padding;
   json["schedule"] = {{"template", name(plan.fixed.pipeline)},
                       {"pad_to", name(plan.fixed.padding)},
                       {"turns", name(plan.fixed.turns)},
@@ -287,6 +288,7 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.storage = plan.profile.storage();
   plan.fixed.chunk_size = node.integer_at("chunk_size", 0);
   plan.fixed.pack_length = node.integer_at("pack_length", 0);
+  plan.fixed.skips_padding = node.at("skips_padding").as_bool("skips_padding");
   const Node& schedule = node.at("schedule");
   plan.fixed.pipeline = named(schedule, "template", kPipelines);
   plan.fixed.padding = named(schedule, "pad_to", kPaddings);

@@ -53,8 +53,8 @@ class IdRules {
         if (!in_range(segment.task, static_cast<std::size_t>(program_.task_count)))
           bad(fmt::format("microbatch {} has a segment of task {}, of {} tasks", microbatch.id, segment.task,
                           program_.task_count));
-        if (segment.begin < 0 || segment.end <= segment.begin || segment.padding < 0 || segment.index < 0 ||
-            segment.global_batch < 0)
+        if (segment.begin < 0 || segment.end < segment.begin || segment.padding < 0 || segment.computed_tokens() == 0 ||
+            segment.index < 0 || segment.global_batch < 0)
           bad(fmt::format("microbatch {} has a segment [{}, {}) of sample {}", microbatch.id, segment.begin,
                           segment.end, segment.index));
       }

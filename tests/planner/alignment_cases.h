@@ -19,9 +19,10 @@ struct Case {
   std::int64_t chunk_size = 0;
   std::int64_t pack_length = 0;
   std::int64_t parts = 1;
+  EmptyChunks empty = EmptyChunks::computed;
 
   std::int64_t longest() const { return *std::max_element(max_lengths.begin(), max_lengths.end()); }
-  Alignment chunks() const { return align_chunks(tasks, pack_length, chunk_size, parts); }
+  Alignment chunks() const { return align_chunks(tasks, pack_length, chunk_size, parts, empty); }
   std::vector<Pack> packs() const {
     std::vector<Pack> all;
     for (const auto& rows : tasks) {
@@ -53,6 +54,7 @@ inline Case any_case(std::int64_t unit = 1) {
   made.chunk_size = *rc::gen::inRange<std::int64_t>(1, 7) * kChunkUnit;
   made.pack_length = pack_length_for(made.max_lengths, made.chunk_size) + *rc::gen::inRange<std::int64_t>(0, 40);
   made.parts = *rc::gen::inRange<std::int64_t>(1, 6);
+  made.empty = *rc::gen::element(EmptyChunks::computed, EmptyChunks::skipped);
   return made;
 }
 

@@ -76,12 +76,20 @@ TEST(ChunkPadding, PaddingBehindACutIsCarriedByTheSegmentAfterItOrSkipped) {
 
   // Of 40 tokens each: [0, 10), then 14 of padding; chunks 1 and, after a whole row, 4 hold padding alone.
   made.tasks = {rows_of(0, 10, std::vector<workload::SampleRef>{{0, 10, 9}, {1, 21, 20}}, 40)};
+  made.empty = EmptyChunks::skipped;
   const Alignment skipped = made.chunks();
   ASSERT_EQ(skipped.groups.size(), 2U);
   EXPECT_EQ(pieces_of(skipped.groups[0].chunks[0]), (Pieces{{0, 0, 10, 6}}));
   EXPECT_EQ(pieces_of(skipped.groups[1].chunks[0]), (Pieces{{1, 0, 8, 8}}));
   EXPECT_EQ(pieces_of(skipped.groups[1].chunks[1]), (Pieces{{1, 8, 21, 3}}));
   EXPECT_EQ(skipped.tokens, (AlignmentTokens{31, 17, 0, 32}));
+  made.empty = EmptyChunks::computed;
+  const Alignment computed = made.chunks();
+  ASSERT_EQ(computed.groups.size(), 2U);
+  ASSERT_EQ(computed.groups[1].chunks.size(), 3U);
+  EXPECT_EQ(pieces_of(computed.groups[0].chunks[1]), (Pieces{{0, 10, 10, 16}}));
+  EXPECT_EQ(pieces_of(computed.groups[1].chunks[2]), (Pieces{{1, 21, 21, 16}}));
+  EXPECT_EQ(computed.tokens, (AlignmentTokens{31, 49, 0, 0}));
 }
 
 /// MuxTune's Table 2: datasets and batch sizes of its tasks, in order; SST2, QA and RTE are padded to 64, 128 and 256.

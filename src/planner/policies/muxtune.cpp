@@ -14,6 +14,7 @@ class MuxTune final : public Policy {
             {"orchestration", {"on", "off"}},
             {"alignment", {"chunks", "packed", "zero"}},
             {"chunk", {"auto"}, true},
+            {"padding", {"computed", "skipped"}},
             {"order", {"descending", "searched"}},
             {"pad_to", {padding_name(Padding::max_length), padding_name(Padding::none)}}};
   }
@@ -28,6 +29,7 @@ class MuxTune final : public Policy {
     if (value("alignment") == "zero") options.alignment = MuxTuneOptions::Alignment::zero_padding;
     if (value("chunk") != "auto") options.chunk_size = std::stoll(value("chunk"));
     if (value("order") == "searched") options.order = BucketSearch::searched;
+    options.skips_padding = value("padding") == "skipped";
     options.pad_to = padding_of(input.options);
     options.orchestration = value("orchestration") == "on";
     return arrange_muxtune(input, options);
