@@ -1,5 +1,11 @@
 #include "planner/clock_latency.h"
 
+#include <algorithm>
+
+#include "costmodel/collective_model.h"
+#include "planner/adapter_fusion.h"
+#include "planner/subgraph_schedule.h"
+
 namespace braid::planner {
 
 using costmodel::Estimate;
@@ -7,9 +13,16 @@ using costmodel::MicrobatchLoad;
 using costmodel::Pass;
 using costmodel::StageShape;
 
-Estimate ClockLatency::alone(const StageShape& stage, std::span<const std::int32_t> ranks, const MicrobatchLoad& load,
-                             Pass pass) {
-  Estimate total = latency_.estimate(stage, load, pass);
+ClockLatency::ClockLatency(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone)
+    : latency_(cost, backbone) {
+  if (cost.profile().device.empty()) return;
+  pricing_ = device_pricing(cost);
+  slowdown_ = costmodel::overlap_slowdown(costmodel::device_of(cost.profile().device));
+}
+
+Estimate ClockLatency::collectives(const StageShape& stage, std::span<const std::int32_t> ranks,
+                                   const MicrobatchLoad& load, Pass pass) const {
+  Estimate total;
   if (stage.tp <= 1) return total;
   const Bytes number_bytes = costmodel::bytes_of(cost().profile().storage().activations);
   for (costmodel::OperatorCall call : costmodel::stage_collectives(backbone(), stage, load, pass, number_bytes)) {
@@ -19,11 +32,74 @@ Estimate ClockLatency::alone(const StageShape& stage, std::span<const std::int32
   return total;
 }
 
+Estimate ClockLatency::alone(const StageShape& stage, std::span<const std::int32_t> ranks, const MicrobatchLoad& load,
+                             Pass pass) {
+  Estimate total = latency_.estimate(stage, load, pass);
+  total += collectives(stage, ranks, load, pass);
+  return total;
+}
+
 Estimate ClockLatency::estimate(const StageShape& stage, std::span<const std::int32_t> ranks,
                                 std::span<const MicrobatchLoad> loads, Pass pass) {
-  Estimate total;
-  for (const MicrobatchLoad& load : loads) total += alone(stage, ranks, load, pass);
-  return total;
+  Estimate apart;
+  for (const MicrobatchLoad& load : loads) apart += alone(stage, ranks, load, pass);
+  if (loads.size() < 2 || !pricing_ || apart.seconds <= 0) return apart;
+  const Clock clock{stage, {ranks.begin(), ranks.end()}, {loads.begin(), loads.end()}, pass};
+  std::int64_t tokens = 0;
+  for (const MicrobatchLoad& load : loads) tokens += load.tokens;
+  const auto [first, last] = known_.equal_range(tokens);
+  auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.first == clock; });
+  if (known == last) known = known_.emplace(tokens, std::pair(clock, interleaved_seconds(clock)));
+  const double seconds = std::min(apart.seconds, known->second.second);
+  return {seconds, apart.extrapolated_seconds / apart.seconds * seconds};
+}
+
+double ClockLatency::interleaved_seconds(const Clock& clock) {
+  double host = 0;
+  for (const MicrobatchLoad& load : clock.loads) {
+    for (const costmodel::OperatorCall& call : costmodel::stage_operators(backbone(), clock.stage, load, clock.pass))
+      host += cost().price(call).launches * cost().profile().launch_seconds;
+  }
+  // Layers are alike, so that a schedule repeats itself from one to the next.
+  const auto layers = static_cast<double>(clock.stage.layers);
+  double device = 0;
+  if (clock.stage.layers <= kScheduledLayers) {
+    device = scheduled_seconds(clock, clock.stage.layers);
+  } else {
+    const double few = scheduled_seconds(clock, kScheduledLayers - 1),
+                 more = scheduled_seconds(clock, kScheduledLayers);
+    device = more + (layers - kScheduledLayers) * (more - few);
+  }
+  return std::max(device, host);
+}
+
+/// The schedule of a stage with so many layers, else the same.
+double ClockLatency::scheduled_seconds(const Clock& clock, std::int64_t layers) {
+  const Bytes number_bytes = costmodel::bytes_of(cost().profile().storage().activations);
+  // Collectives of ranks on several nodes take another link than those of the stage's shape alone.
+  const LaunchPricing pricing = [&](std::span<const costmodel::OperatorCall> calls) {
+    if (!costmodel::is_collective(calls.front().op)) return (*pricing_)(calls);
+    costmodel::OperatorCall call = calls.front();
+    call.shape = cost().group_shape(call.op, clock.ranks);
+    return (*pricing_)({&call, 1});
+  };
+  StageShape stage = clock.stage;
+  stage.layers = layers;
+  std::vector<OperatorGraph> graphs;
+  graphs.reserve(clock.loads.size());
+  for (const MicrobatchLoad& load : clock.loads) {
+    graphs.push_back(stage_graph(backbone(), stage, load, clock.pass, number_bytes, pricing,
+                                 static_cast<std::int32_t>(graphs.size())));
+  }
+  const auto makespan = [&](Adapters adapters) {
+    std::vector<std::vector<Subgraph>> segments;
+    for (const OperatorGraph& graph : graphs) segments.push_back(segment(graph, adapters));
+    std::vector<Subgraph> subgraphs = joined(segments);
+    if (adapters == Adapters::isolated) subgraphs = fuse_adapters(subgraphs, graphs, clock.loads, pricing);
+    return seconds(schedule(subgraphs, LaunchRule::shallowest, slowdown_).makespan);
+  };
+  const double apart = makespan(Adapters::with_neighbours);
+  return single_tasks(clock.loads) ? std::min(apart, makespan(Adapters::isolated)) : apart;
 }
 
 }  // namespace braid::planner

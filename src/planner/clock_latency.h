@@ -1,18 +1,25 @@
 #pragma once
 
+#include <map>
+#include <optional>
 #include <span>
 
 #include "costmodel/stage_latency.h"
 #include "planner/load.h"
+#include "planner/operator_graph.h"
 
 namespace braid::planner {
 
 /// What the ranks of a stage take for one Forward or Backward: the microbatches of one clock, one of each hTask of the
 /// bucket that it belongs to. Tensor-parallel ranks meet in collectives on the way (costmodel::stage_collectives).
+///
+/// One microbatch runs its operators and collectives one after another. Those of several hTasks on a GPU are
+/// interleaved subgraph by subgraph, so that one's collectives run beside the other's computation (MuxTune §3.4.2), and
+/// hTasks of one task each share the launches of their adapters (§3.4.3) where that is faster.
 /// Remembers what it was asked. Not for concurrent use; the cost model and the backbone must outlive it.
 class ClockLatency {
  public:
-  ClockLatency(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone) : latency_(cost, backbone) {}
+  ClockLatency(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone);
 
   const costmodel::CostModel& cost() const { return latency_.cost(); }
   const costmodel::BackboneShape& backbone() const { return latency_.backbone(); }
@@ -24,9 +31,30 @@ class ClockLatency {
   /// One microbatch: its operators and collectives one after another.
   costmodel::Estimate alone(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
                             const costmodel::MicrobatchLoad& load, costmodel::Pass pass);
+  /// Its collectives; the load's tokens and scored rows are all that matters.
+  costmodel::Estimate collectives(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
+                                  const costmodel::MicrobatchLoad& load, costmodel::Pass pass) const;
 
  private:
+  /// Everything that the interleaved time of some loads depends on.
+  struct Clock {
+    costmodel::StageShape stage;
+    std::vector<std::int32_t> ranks;
+    std::vector<costmodel::MicrobatchLoad> loads;
+    costmodel::Pass pass = costmodel::Pass::forward;
+    bool operator==(const Clock&) const = default;
+  };
+
+  /// Layers that are scheduled one by one; those beyond take what the last of them adds.
+  static constexpr std::int64_t kScheduledLayers = 3;
+
+  double interleaved_seconds(const Clock& clock);
+  double scheduled_seconds(const Clock& clock, std::int64_t layers);
+
   costmodel::StageLatency latency_;
+  std::optional<LaunchPricing> pricing_;                         // of a GPU
+  double slowdown_ = 1;                                          // of computation beside a collective
+  std::multimap<std::int64_t, std::pair<Clock, double>> known_;  // by tokens
 };
 
 }  // namespace braid::planner

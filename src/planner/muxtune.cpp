@@ -1,8 +1,10 @@
 #include "planner/muxtune.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "base/error.h"
 #include "planner/alignment.h"
@@ -13,6 +15,7 @@ namespace braid::planner {
 namespace {
 
 using costmodel::MicrobatchLoad;
+using costmodel::Pass;
 using costmodel::StageShape;
 
 /// Arrangements that are laid out with their real microbatches.
@@ -41,6 +44,8 @@ class MuxTuneSearch {
     // Only a GPU has launches to share.
     base_.adapter_kernels =
         profile.device.empty() ? costmodel::AdapterKernels::separate : costmodel::AdapterKernels::side_by_side;
+    ranks_.resize(static_cast<std::size_t>(input.deployment.front().tp));
+    std::iota(ranks_.begin(), ranks_.end(), 0);
     set_alignment();
     sort_tasks();
     price_runs();
@@ -197,20 +202,46 @@ class MuxTuneSearch {
     return layouts;
   }
 
+  /// A clock of several hTasks, their collectives beside one another's computation: what one stream needs, and on the
+  /// other the first or last subgraph of the least, of which a layer has two.
+  double clock_seconds(std::size_t stage, std::span<const TaskRun> runs, Pass pass) {
+    double compute = 0, communication = 0;
+    double least_compute = std::numeric_limits<double>::max(), least_communication = least_compute;
+    for (const TaskRun& run : runs) {
+      const double mine = pass == Pass::forward ? costs(stage).forward_seconds(run.first, run.last)
+                                                : costs(stage).backward_seconds(run.first, run.last);
+      const double sent = collective_seconds(stage, run, pass);
+      compute += mine, communication += sent;
+      least_compute = std::min(least_compute, mine);
+      least_communication = std::min(least_communication, sent);
+    }
+    if (runs.size() == 1) return compute + communication;
+    const double subgraphs = 2 * static_cast<double>(std::max<std::int64_t>(shapes_[stage].layers, 1));
+    return std::max(compute + least_communication / subgraphs, communication + least_compute / subgraphs);
+  }
+
+  double collective_seconds(std::size_t stage, const TaskRun& run, Pass pass) {
+    if (shapes_[stage].tp == 1) return 0;
+    MicrobatchLoad load;
+    for (std::int32_t t = run.first; t <= run.last; ++t) {
+      load.tokens += loads_[static_cast<std::size_t>(t)].tokens;
+      load.scored += loads_[static_cast<std::size_t>(t)].scored;
+    }
+    auto [known, is_new] = collectives_.try_emplace({places_[stage], load.tokens, load.scored, pass});
+    if (is_new) known->second = latency_.collectives(shapes_[stage], ranks_, load, pass).seconds;
+    return known->second;
+  }
+
   Nanoseconds nominal_makespan(const FusedTasks& fused, const std::vector<std::vector<std::int32_t>>& buckets) {
     std::vector<PipelineJob> jobs;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       PipelineJob job;
       job.bucket = static_cast<std::int32_t>(b);
       for (std::size_t s = 0; s < shapes_.size(); ++s) {
-        double forward = 0, backward = 0;
-        for (const std::int32_t h : buckets[b]) {
-          const TaskRun& run = fused.htasks[static_cast<std::size_t>(h)];
-          forward += costs(s).forward_seconds(run.first, run.last);
-          backward += costs(s).backward_seconds(run.first, run.last);
-        }
-        job.forward.push_back(nanoseconds(forward));
-        job.backward.push_back(nanoseconds(backward));
+        std::vector<TaskRun> runs;
+        for (const std::int32_t h : buckets[b]) runs.push_back(fused.htasks[static_cast<std::size_t>(h)]);
+        job.forward.push_back(nanoseconds(clock_seconds(s, runs, Pass::forward)));
+        job.backward.push_back(nanoseconds(clock_seconds(s, runs, Pass::backward)));
         job.stash.push_back(0);
       }
       jobs.insert(jobs.end(), static_cast<std::size_t>(input_.microbatches), job);
@@ -242,6 +273,8 @@ class MuxTuneSearch {
   std::vector<StageShape> priced_;
   std::vector<HTaskCosts> costs_;    // of priced_
   std::vector<std::size_t> places_;  // per stage, into costs_
+  std::vector<std::int32_t> ranks_;  // of the first stage
+  std::map<std::tuple<std::size_t, std::int64_t, std::int64_t, Pass>, double> collectives_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "planner/batch_key.h"
@@ -71,6 +72,7 @@ class OrderRules {
 
   void run() {
     for (const Instruction& instruction : stage_.instructions) {
+      if (instruction.parts.count > 0) groups_before_ = std::exchange(groups_now_, {});
       for (const Part& part : stage_.parts_of(instruction)) check_part(instruction.kind, part);
     }
     for (const auto& [pass, next] : open_)
@@ -123,14 +125,15 @@ class OrderRules {
     }
   }
 
-  /// A chunk group goes forward without another microbatch in between, and backward likewise.
+  /// A chunk group goes forward in instructions that follow one another, and backward likewise. Groups of several
+  /// hTasks may go side by side.
   void check_group(Kind pass, MicrobatchId id) {
-    const MicrobatchId group = groups_.at(id);
-    const std::pair<Kind, MicrobatchId> now{pass, group};
-    if (now != last_group_ && !entered_.insert(now).second)
+    const std::pair<Kind, MicrobatchId> now{pass, groups_.at(id)};
+    const bool goes_on = groups_before_.contains(now) || groups_now_.contains(now);
+    if (!goes_on && !entered_.insert(now).second)
       bad(Rule::order, fmt::format("microbatch {} goes {} apart from the other chunks of its samples", id,
                                    pass == Kind::forward ? "forward" : "backward"));
-    last_group_ = now;
+    groups_now_.insert(now);
   }
 
   void check_keys() {
@@ -164,7 +167,7 @@ class OrderRules {
   std::map<SampleKey, std::int32_t> reached_;                   // tokens gone forward and not yet backward
   std::map<std::pair<Kind, MicrobatchId>, std::int32_t> open_;  // passes between subgraphs, and the next one
   std::set<std::pair<Kind, MicrobatchId>> entered_;
-  std::pair<Kind, MicrobatchId> last_group_{Kind::noop, kNone};
+  std::set<std::pair<Kind, MicrobatchId>> groups_before_, groups_now_;  // of the instruction before, and of this one
 };
 
 /// Holds what stages have taken backward, when they Step, against what the global batch is.
