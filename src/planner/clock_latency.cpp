@@ -45,11 +45,13 @@ Estimate ClockLatency::estimate(const StageShape& stage, std::span<const std::in
   for (const MicrobatchLoad& load : loads) apart += alone(stage, ranks, load, pass);
   if (loads.size() < 2 || !pricing_ || apart.seconds <= 0) return apart;
   const Clock clock{stage, {ranks.begin(), ranks.end()}, {loads.begin(), loads.end()}, pass};
-  std::int64_t tokens = 0;
-  for (const MicrobatchLoad& load : loads) tokens += load.tokens;
-  const auto [first, last] = known_.equal_range(tokens);
+  std::size_t hash = static_cast<std::size_t>(stage.layers * 8 + stage.has_embedding * 4 + stage.has_head * 2) +
+                     static_cast<std::size_t>(pass);
+  for (const MicrobatchLoad& load : loads)
+    hash = hash * 31 * 1021 + static_cast<std::size_t>(load.tokens * 7 + load.scored);
+  const auto [first, last] = known_.equal_range(hash);
   auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.first == clock; });
-  if (known == last) known = known_.emplace(tokens, std::pair(clock, interleaved_seconds(clock)));
+  if (known == last) known = known_.emplace(hash, std::pair(clock, interleaved_seconds(clock)));
   const double seconds = std::min(apart.seconds, known->second.second);
   return {seconds, apart.extrapolated_seconds / apart.seconds * seconds};
 }

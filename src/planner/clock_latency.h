@@ -1,8 +1,8 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <span>
+#include <unordered_map>
 
 #include "costmodel/stage_latency.h"
 #include "planner/load.h"
@@ -52,9 +52,9 @@ class ClockLatency {
   double scheduled_seconds(const Clock& clock, std::int64_t layers);
 
   costmodel::StageLatency latency_;
-  std::optional<LaunchPricing> pricing_;                         // of a GPU
-  double slowdown_ = 1;                                          // of computation beside a collective
-  std::multimap<std::int64_t, std::pair<Clock, double>> known_;  // by tokens
+  std::optional<LaunchPricing> pricing_;                                  // of a GPU
+  double slowdown_ = 1;                                                   // of computation beside a collective
+  std::unordered_multimap<std::size_t, std::pair<Clock, double>> known_;  // by hash
 };
 
 }  // namespace braid::planner

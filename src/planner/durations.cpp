@@ -1,5 +1,6 @@
 #include "planner/durations.h"
 
+#include <algorithm>
 #include <array>
 
 #include "planner/load.h"
@@ -14,7 +15,11 @@ using costmodel::Pass;
 class InstructionCosts {
  public:
   InstructionCosts(const Program& program, const TaskAdapters& adapters, ClockLatency& latency)
-      : program_(program), adapters_(adapters), latency_(latency), cost_(latency.cost()) {}
+      : program_(program),
+        adapters_(adapters),
+        latency_(latency),
+        cost_(latency.cost()),
+        loads_(program, adapters.shapes, adapters.kernels) {}
 
   Estimate of(const StageProgram& stage, const Instruction& instruction) {
     switch (instruction.kind) {
@@ -73,17 +78,20 @@ class InstructionCosts {
   }
 
   Estimate compute(const StageProgram& stage, const Instruction& instruction, Pass pass) {
-    loads_.clear();
-    for (const Part& part : stage.parts_of(instruction))
-      loads_.push_back(load_of(program_.microbatch(part.microbatch), adapters_.shapes, adapters_.kernels));
-    return latency_.estimate(shape_of(stage), stage.ranks, loads_, pass);
+    const std::span<const Part> parts = stage.parts_of(instruction);
+    if (parts.size() == 1)
+      return latency_.estimate(shape_of(stage), stage.ranks, {&loads_.of(parts[0].microbatch), 1}, pass);
+    together_.clear();
+    for (const Part& part : parts) together_.push_back(loads_.of(part.microbatch));
+    return latency_.estimate(shape_of(stage), stage.ranks, together_, pass);
   }
 
   const Program& program_;
   const TaskAdapters& adapters_;
   ClockLatency& latency_;
   const costmodel::CostModel& cost_;
-  std::vector<costmodel::MicrobatchLoad> loads_;
+  ProgramLoads loads_;
+  std::vector<costmodel::MicrobatchLoad> together_;
 };
 
 }  // namespace
@@ -105,15 +113,28 @@ PredictedDurations predict_durations(const Program& program, const TaskAdapters&
 
 double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone,
                       std::span<const costmodel::AdapterShape> adapters) {
-  double flops = 0;
+  // Passes of like stages are alike: asked for once a microbatch and shape.
+  std::vector<std::pair<costmodel::StageShape, double>> shapes;
   for (const StageProgram& stage : program.stages) {
-    for (const Instruction& instruction : stage.instructions) {
-      const Pass pass = instruction.kind == Kind::forward ? Pass::forward : Pass::backward;
-      for (const Part& part : stage.parts_of(instruction)) {
-        flops += static_cast<double>(stage.ranks.size()) *
-                 costmodel::backbone_flops(costmodel::stage_operators(
-                     backbone, shape_of(stage), load_of(program.microbatch(part.microbatch), adapters), pass));
-      }
+    const costmodel::StageShape shape = shape_of(stage);
+    const auto known = std::find_if(shapes.begin(), shapes.end(), [&](const auto& one) { return one.first == shape; });
+    if (known == shapes.end()) shapes.emplace_back(shape, 0);
+  }
+  const ProgramLoads loads(program, adapters);
+  double flops = 0;
+  for (const Microbatch& microbatch : program.microbatches) {
+    for (auto& [shape, of_shape] : shapes) {
+      of_shape = 0;
+      for (const Pass pass : {Pass::forward, Pass::backward})
+        of_shape +=
+            costmodel::backbone_flops(costmodel::stage_operators(backbone, shape, loads.of(microbatch.id), pass));
+    }
+    for (const StageProgram& stage : program.stages) {
+      if (stage.replica != microbatch.replica) continue;
+      const costmodel::StageShape shape = shape_of(stage);
+      const auto known =
+          std::find_if(shapes.begin(), shapes.end(), [&](const auto& one) { return one.first == shape; });
+      flops += static_cast<double>(stage.ranks.size()) * known->second;
     }
   }
   return flops;

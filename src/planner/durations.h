@@ -20,7 +20,7 @@ struct TaskAdapters {
 /// Microbatches of the same load are asked for once, also over several Programs.
 PredictedDurations predict_durations(const Program& program, const TaskAdapters& adapters, ClockLatency& latency);
 
-/// Backbone FLOPs of all Forwards and Backwards on all ranks.
+/// Backbone FLOPs of the Forwards and Backwards of all microbatches on all ranks.
 double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone,
                       std::span<const costmodel::AdapterShape> adapters);
 

@@ -25,4 +25,15 @@ costmodel::StageShape shape_of(const StageProgram& stage) {
   return {stage.layers.count(), stage.has_embedding, stage.has_head, tp};
 }
 
+ProgramLoads::ProgramLoads(const Program& program, std::span<const costmodel::AdapterShape> adapters,
+                           costmodel::AdapterKernels kernels)
+    : program_(program) {
+  loads_.reserve(program.microbatches.size());
+  for (const Microbatch& microbatch : program.microbatches) loads_.push_back(load_of(microbatch, adapters, kernels));
+}
+
+const costmodel::MicrobatchLoad& ProgramLoads::of(MicrobatchId id) const {
+  return loads_[static_cast<std::size_t>(&program_.microbatch(id) - program_.microbatches.data())];
+}
+
 }  // namespace braid::planner

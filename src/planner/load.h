@@ -13,4 +13,16 @@ costmodel::MicrobatchLoad load_of(const Microbatch& microbatch, std::span<const 
 
 costmodel::StageShape shape_of(const StageProgram& stage);
 
+/// The loads of a Program's microbatches, each told once.
+class ProgramLoads {
+ public:
+  ProgramLoads(const Program& program, std::span<const costmodel::AdapterShape> adapters,
+               costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate);
+  const costmodel::MicrobatchLoad& of(MicrobatchId id) const;
+
+ private:
+  const Program& program_;
+  std::vector<costmodel::MicrobatchLoad> loads_;  // as the Program's microbatches
+};
+
 }  // namespace braid::planner

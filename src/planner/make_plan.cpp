@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "planner/misfit.h"
@@ -11,6 +14,8 @@ namespace {
 
 /// The fastest candidates of a glance that are looked at in full.
 constexpr std::size_t kExamined = 3;
+/// The best sketches that are arranged.
+constexpr std::size_t kArranged = 6;
 
 Parallelism searched(const workload::Cluster& cluster, const Overrides& overrides, const Policy& policy) {
   Parallelism parallelism = policy.parallelism();
@@ -21,10 +26,15 @@ Parallelism searched(const workload::Cluster& cluster, const Overrides& override
   return parallelism;
 }
 
+std::int64_t largest_batch(const workload::Workload& workload) {
+  std::int64_t most = 1;
+  for (const workload::Task& task : workload.tasks) most = std::max(most, task.global_batch_size);
+  return most;
+}
+
 /// 1, 2, 4, ... up to one sample a microbatch.
 std::vector<std::int64_t> microbatch_candidates(const PlanningInput& input) {
-  std::int64_t most = 1;
-  for (const workload::Task& task : input.workload.tasks) most = std::max(most, task.global_batch_size);
+  const std::int64_t most = largest_batch(input.workload);
   if (input.overrides.microbatches) {
     const std::int64_t fixed = *input.overrides.microbatches;
     if (fixed < 1 || fixed > most)
@@ -54,11 +64,8 @@ class Search {
 
   Candidate run() {
     std::vector<Candidate> glanced;
-    const Parallelism parallelism = searched(input_.cluster, input_.overrides, *choice_.policy);
-    for (const auto& deployment : deployments(input_.workload, input_.cluster, input_.overrides, parallelism)) {
-      for (const std::int64_t microbatches : microbatch_candidates(input_)) {
-        if (auto candidate = glance(deployment, microbatches)) glanced.push_back(std::move(*candidate));
-      }
+    for (const Choice& choice : choices()) {
+      if (auto candidate = glance(choice)) glanced.push_back(std::move(*candidate));
     }
     std::stable_sort(glanced.begin(), glanced.end(), faster);
     std::vector<Candidate> examined;
@@ -80,14 +87,56 @@ class Search {
     return a.prediction.step_seconds < b.prediction.step_seconds;
   }
 
-  std::optional<Candidate> glance(const std::vector<ReplicaShape>& deployment, std::int64_t microbatches) {
-    auto arrangement = choice_.policy->arrange(
-        {input_.workload, input_.samples, input_.cost, capacity_, deployment, microbatches, choice_.options});
+  struct Choice {
+    std::vector<ReplicaShape> deployment;
+    std::int64_t microbatches = 1;
+    double sketched = 0;
+  };
+
+  /// What the grid holds; where the policy sketches, the best of it.
+  std::vector<Choice> choices() {
+    std::vector<Choice> grid;
+    bool sketches = false;
+    std::multiset<double> best_sketches;
+    const Parallelism parallelism = searched(input_.cluster, input_.overrides, *choice_.policy);
+    for (const auto& deployment : deployments(input_.workload, input_.cluster, input_.overrides, parallelism)) {
+      std::int64_t before = 0;
+      for (const std::int64_t microbatches : microbatch_candidates(input_)) {
+        // More than one a sample are none.
+        const std::int64_t parts =
+            std::min(microbatches * static_cast<std::int64_t>(deployment.size()), largest_batch(input_.workload));
+        if (std::exchange(before, parts) == parts) continue;
+        Choice choice{deployment, microbatches, 0};
+        PolicyInput asked = policy_input(choice);
+        if (best_sketches.size() == kArranged) asked.sketch_limit = *best_sketches.rbegin();
+        if (const std::optional<double> sketched = choice_.policy->sketch(asked)) {
+          sketches = true;
+          if (std::isinf(*sketched)) continue;
+          choice.sketched = *sketched;
+          best_sketches.insert(*sketched);
+          if (best_sketches.size() > kArranged) best_sketches.erase(std::prev(best_sketches.end()));
+        }
+        grid.push_back(std::move(choice));
+      }
+    }
+    std::stable_sort(grid.begin(), grid.end(),
+                     [](const Choice& a, const Choice& b) { return a.sketched < b.sketched; });
+    if (sketches && grid.size() > kArranged) grid.resize(kArranged);
+    return grid;
+  }
+
+  PolicyInput policy_input(const Choice& choice) {
+    return {input_.workload,   input_.samples,      latency_,       capacity_,
+            choice.deployment, choice.microbatches, choice_.options};
+  }
+
+  std::optional<Candidate> glance(const Choice& choice) {
+    auto arrangement = choice_.policy->arrange(policy_input(choice));
     if (!arrangement) return std::nullopt;
     FixedPlan& fixed = arrangement->fixed;
     fixed.storage = input_.cost.profile().storage();
-    fixed.deployment = deployment;
-    fixed.microbatches = microbatches;
+    fixed.deployment = choice.deployment;
+    fixed.microbatches = choice.microbatches;
     Candidate candidate{std::move(*arrangement), {}};
     candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::glance);
     return fits(candidate) ? std::optional(std::move(candidate)) : std::nullopt;

@@ -35,9 +35,9 @@ class PostedReceives {
 /// Follows one stage's list.
 class StageWalk {
  public:
-  StageWalk(const Program& program, std::size_t index, const MemoryContext& context,
+  StageWalk(const Program& program, std::size_t index, const MemoryContext& context, const ProgramLoads& loads,
             const std::vector<std::int64_t>& most_waiting)
-      : program_(program), stage_(program.stages[index]), context_(context), shape_(shape_of(stage_)) {
+      : program_(program), stage_(program.stages[index]), context_(context), loads_(loads), shape_(shape_of(stage_)) {
     for (const MicrobatchId id : program.before.stages[index].live) live_ += stash(id);
     for (const Awaited& awaited : program.before.stages[index].awaited) {
       if (!is_recv(awaited.kind)) continue;
@@ -118,22 +118,22 @@ class StageWalk {
     }
   }
 
-  costmodel::MicrobatchLoad load(MicrobatchId id) const { return load_of(program_.microbatch(id), context_.adapters); }
   Bytes message(MicrobatchId id) const {
     return program_.microbatch(id).computed_tokens() *
            costmodel::message_bytes_per_token(context_.backbone, context_.storage);
   }
   Bytes stash(MicrobatchId id) const {
-    return costmodel::stash_bytes(context_.backbone, shape_, load(id), context_.storage);
+    return costmodel::stash_bytes(context_.backbone, shape_, loads_.of(id), context_.storage);
   }
   Bytes workspace(MicrobatchId id, Kind kind) const {
     const auto pass = kind == Kind::forward ? costmodel::Pass::forward : costmodel::Pass::backward;
-    return costmodel::workspace_bytes(context_.backbone, shape_, load(id), pass, context_.storage);
+    return costmodel::workspace_bytes(context_.backbone, shape_, loads_.of(id), pass, context_.storage);
   }
 
   const Program& program_;
   const StageProgram& stage_;
   const MemoryContext& context_;
+  const ProgramLoads& loads_;
   costmodel::StageShape shape_;
   std::vector<PostedReceives> posted_;          // per channel
   std::map<InstructionId, Received> received_;  // before the slice, and not yet consumed
@@ -159,7 +159,8 @@ std::vector<StageMemory> walk_memory(const Program& program, const MemoryContext
     }
   }
   const std::vector<std::int64_t> waiting = most_waiting_messages(program);
-  for (std::size_t s = 0; s < memories.size(); ++s) StageWalk(program, s, context, waiting).run(memories[s]);
+  const ProgramLoads loads(program, context.adapters);
+  for (std::size_t s = 0; s < memories.size(); ++s) StageWalk(program, s, context, loads, waiting).run(memories[s]);
   return memories;
 }
 

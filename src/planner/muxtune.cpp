@@ -20,7 +20,7 @@ using costmodel::StageShape;
 
 /// Arrangements that are laid out with their real microbatches.
 constexpr std::size_t kLaidOut = 4;
-/// Up to so many hTasks every N and P is tried; beyond, every second, third, ... so that about as many are.
+/// Up to so many hTasks every P is tried; beyond, every second, third, ... so that no more are.
 constexpr std::int32_t kAllCounts = 32;
 
 /// A partition into hTasks and a grouping into buckets, with the makespan that Eq. 3's latencies give.
@@ -33,11 +33,8 @@ struct Layout {
 class MuxTuneSearch {
  public:
   MuxTuneSearch(const PolicyInput& input, const MuxTuneOptions& options)
-      : input_(input),
-        options_(options),
-        latency_(input.cost, input.workload.backbone),
-        shapes_(stage_shapes(input.deployment.front())) {
-    const costmodel::Profile& profile = input.cost.profile();
+      : input_(input), options_(options), shapes_(stage_shapes(input.deployment.front())) {
+    const costmodel::Profile& profile = input.cost().profile();
     base_.deployment = input.deployment;
     base_.microbatches = input.microbatches;
     base_.storage = profile.storage();
@@ -49,27 +46,19 @@ class MuxTuneSearch {
     set_alignment();
     sort_tasks();
     price_runs();
+    find_longest_runs();
   }
 
   std::optional<Arrangement> run() {
-    std::vector<Layout> layouts;
-    for (const FusedTasks& fused : partitions()) {
-      for (Layout& layout : groupings(fused)) layouts.push_back(std::move(layout));
-    }
-    std::stable_sort(layouts.begin(), layouts.end(),
-                     [](const Layout& a, const Layout& b) { return a.makespan < b.makespan; });
+    const std::vector<Layout> layouts = best_layouts(kLaidOut);
     std::optional<FixedPlan> best;
     Nanoseconds least = 0;
-    std::size_t laid_out = 0;
     for (const Layout& layout : layouts) {
-      if (laid_out == kLaidOut) break;
       FixedPlan fixed = base_;
       fixed.htasks = layout.htasks;
       fixed.buckets = layout.buckets;
-      const std::optional<Nanoseconds> makespan = order_structured(input_, latency_, options_.order, fixed);
-      if (!makespan) continue;
-      ++laid_out;
-      if (!best || *makespan < least) best = fixed, least = *makespan;
+      const std::optional<Nanoseconds> makespan = order_structured(input_, options_.order, fixed);
+      if (makespan && (!best || *makespan < least)) best = fixed, least = *makespan;
     }
     if (!best) return std::nullopt;
     if (!options_.orchestration) {
@@ -77,6 +66,12 @@ class MuxTuneSearch {
       best->order.clear();
     }
     return Arrangement{*best, reasons(*best, layouts.size())};
+  }
+
+  /// The makespan of the best layout by Eq. 3's latencies.
+  double sketch() {
+    const std::vector<Layout> layouts = best_layouts(1);
+    return layouts.empty() ? std::numeric_limits<double>::infinity() : seconds(layouts.front().makespan);
   }
 
  private:
@@ -135,14 +130,29 @@ class MuxTuneSearch {
       places_.push_back(static_cast<std::size_t>(known - priced_.begin()));
       if (known != priced_.end()) continue;
       priced_.push_back(shape);
-      costs_.emplace_back(input_.cost, input_.workload.backbone, shape, loads_);
+      costs_.emplace_back(input_.cost(), input_.workload.backbone, shape, loads_);
     }
   }
 
   const HTaskCosts& costs(std::size_t stage) const { return costs_[places_[stage]]; }
 
-  /// Eq. 5, corrected: one microbatch of the run on every stage beside all that is always held.
-  bool fits(std::int32_t first, std::int32_t last) const {
+  /// Eq. 5, corrected: one microbatch of the run on every stage beside all that is always held. More tasks never take
+  /// less, so that it is asked for the longest run of each first task alone, which never ends before the last one's.
+  void find_longest_runs() {
+    const auto count = static_cast<std::int32_t>(tasks_.size());
+    std::int32_t last = -1;
+    for (std::int32_t first = 0; first < count; ++first) {
+      last = std::max(last, first - 1);
+      // Mostly everything fits.
+      if (last + 1 < count && run_fits(first, count - 1)) last = count - 1;
+      while (last + 1 < count && run_fits(first, last + 1)) ++last;
+      longest_.push_back(last);
+    }
+  }
+
+  bool fits(std::int32_t first, std::int32_t last) const { return last <= longest_[static_cast<std::size_t>(first)]; }
+
+  bool run_fits(std::int32_t first, std::int32_t last) const {
     if (input_.capacity <= 0) return true;
     const MicrobatchLoad run =
         merge(std::span(loads_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1)));
@@ -180,26 +190,96 @@ class MuxTuneSearch {
     return {*least};
   }
 
-  /// Every P of a partition. Without shards there is nothing to overlap inside a clock: hTasks by themselves then.
-  std::vector<Layout> groupings(const FusedTasks& fused) {
-    const auto count = static_cast<std::int32_t>(fused.htasks.size());
-    std::vector<double> first_stage;
-    for (const TaskRun& run : fused.htasks) first_stage.push_back(costs(0).forward_seconds(run.first, run.last));
-    std::vector<Layout> layouts;
-    const std::int32_t step = std::max(1, count / kAllCounts);
-    for (std::int32_t buckets = count; buckets >= 1; buckets -= step) {
-      Layout layout;
-      layout.buckets = group_htasks(first_stage, buckets).buckets;
-      for (const TaskRun& run : fused.htasks) {
-        std::vector<TaskIndex>& htask = layout.htasks.emplace_back();
-        for (std::int32_t t = run.first; t <= run.last; ++t) htask.push_back(tasks_[static_cast<std::size_t>(t)]);
-        std::sort(htask.begin(), htask.end());
+  /// The best layouts of all N and P, ascending by makespan; ties as they are tried. Those whose busiest stage alone
+  /// takes longer than the worst that is kept are not simulated.
+  std::vector<Layout> best_layouts(std::size_t count) {
+    std::vector<FusedTasks> fused = partitions();
+    std::stable_sort(fused.begin(), fused.end(), [&](const FusedTasks& a, const FusedTasks& b) {
+      return busiest_stage_seconds(a) < busiest_stage_seconds(b);
+    });
+    std::vector<Layout> best;
+    const auto hopeless = [&](double least) {
+      return least > input_.sketch_limit || (best.size() == count && nanoseconds(least) >= best.back().makespan);
+    };
+    for (const FusedTasks& partition : fused) {
+      if (hopeless(busiest_stage_seconds(partition))) break;
+      for (const std::int32_t buckets : bucket_counts(partition)) {
+        Layout layout;
+        layout.buckets = group(partition, buckets);
+        ++tried_;
+        if (hopeless(busiest_stage_seconds(partition, layout.buckets))) continue;
+        layout.makespan = nominal_makespan(partition, layout.buckets);
+        if (hopeless(seconds(layout.makespan))) continue;
+        layout.htasks = htasks_of(partition);
+        const auto place = std::upper_bound(best.begin(), best.end(), layout,
+                                            [](const Layout& a, const Layout& b) { return a.makespan < b.makespan; });
+        best.insert(place, std::move(layout));
+        if (best.size() > count) best.pop_back();
       }
-      layout.makespan = nominal_makespan(fused, layout.buckets);
-      layouts.push_back(std::move(layout));
-      if (shapes_.front().tp == 1) break;
     }
-    return layouts;
+    return best;
+  }
+
+  /// Every P; of many hTasks about kAllCounts of them. Without shards nothing overlaps inside a clock: hTasks are by
+  /// themselves then.
+  std::vector<std::int32_t> bucket_counts(const FusedTasks& partition) const {
+    const auto count = static_cast<std::int32_t>(partition.htasks.size());
+    if (shapes_.front().tp == 1) return {count};
+    std::vector<std::int32_t> counts;
+    const std::int32_t step = std::max(1, (count + kAllCounts - 1) / kAllCounts);
+    for (std::int32_t buckets = count; buckets >= 1; buckets -= step) counts.push_back(buckets);
+    return counts;
+  }
+
+  std::vector<std::vector<std::int32_t>> group(const FusedTasks& partition, std::int32_t buckets) const {
+    std::vector<double> first_stage;
+    for (const TaskRun& run : partition.htasks) first_stage.push_back(costs(0).forward_seconds(run.first, run.last));
+    return group_htasks(first_stage, buckets).buckets;
+  }
+
+  std::vector<std::vector<TaskIndex>> htasks_of(const FusedTasks& partition) const {
+    std::vector<std::vector<TaskIndex>> htasks;
+    for (const TaskRun& run : partition.htasks) {
+      std::vector<TaskIndex>& htask = htasks.emplace_back();
+      for (std::int32_t t = run.first; t <= run.last; ++t) htask.push_back(tasks_[static_cast<std::size_t>(t)]);
+      std::sort(htask.begin(), htask.end());
+    }
+    return htasks;
+  }
+
+  double busiest_stage_seconds(const FusedTasks& partition) const {
+    double busiest = 0;
+    for (std::size_t s = 0; s < shapes_.size(); ++s) {
+      double busy = 0;
+      for (const TaskRun& run : partition.htasks) busy += costs(s).seconds(run.first, run.last);
+      busiest = std::max(busiest, busy);
+    }
+    return static_cast<double>(input_.microbatches) * busiest;
+  }
+
+  /// What no order of the buckets' clocks is faster than: a stage's work, and before and after it the way of the
+  /// shortest clock through the stages below.
+  double busiest_stage_seconds(const FusedTasks& partition, const std::vector<std::vector<std::int32_t>>& buckets) {
+    double busiest = 0;
+    std::vector<double> below(buckets.size(), 0);
+    for (std::size_t s = 0; s < shapes_.size(); ++s) {
+      double busy = 0;
+      const double shortest = *std::min_element(below.begin(), below.end());
+      for (std::size_t b = 0; b < buckets.size(); ++b) {
+        const std::vector<TaskRun> runs = runs_of(partition, buckets[b]);
+        const double clock = clock_seconds(s, runs, Pass::forward) + clock_seconds(s, runs, Pass::backward);
+        busy += clock;
+        below[b] += clock;
+      }
+      busiest = std::max(busiest, static_cast<double>(input_.microbatches) * busy + shortest);
+    }
+    return busiest;
+  }
+
+  static std::vector<TaskRun> runs_of(const FusedTasks& partition, const std::vector<std::int32_t>& bucket) {
+    std::vector<TaskRun> runs;
+    for (const std::int32_t h : bucket) runs.push_back(partition.htasks[static_cast<std::size_t>(h)]);
+    return runs;
   }
 
   /// A clock of several hTasks, their collectives beside one another's computation: what one stream needs, and on the
@@ -228,7 +308,7 @@ class MuxTuneSearch {
       load.scored += loads_[static_cast<std::size_t>(t)].scored;
     }
     auto [known, is_new] = collectives_.try_emplace({places_[stage], load.tokens, load.scored, pass});
-    if (is_new) known->second = latency_.collectives(shapes_[stage], ranks_, load, pass).seconds;
+    if (is_new) known->second = input_.latency.collectives(shapes_[stage], ranks_, load, pass).seconds;
     return known->second;
   }
 
@@ -238,8 +318,7 @@ class MuxTuneSearch {
       PipelineJob job;
       job.bucket = static_cast<std::int32_t>(b);
       for (std::size_t s = 0; s < shapes_.size(); ++s) {
-        std::vector<TaskRun> runs;
-        for (const std::int32_t h : buckets[b]) runs.push_back(fused.htasks[static_cast<std::size_t>(h)]);
+        const std::vector<TaskRun> runs = runs_of(fused, buckets[b]);
         job.forward.push_back(nanoseconds(clock_seconds(s, runs, Pass::forward)));
         job.backward.push_back(nanoseconds(clock_seconds(s, runs, Pass::backward)));
         job.stash.push_back(0);
@@ -249,7 +328,7 @@ class MuxTuneSearch {
     return pipeline_makespan(jobs, static_cast<int>(shapes_.size()), {}, {}, {});
   }
 
-  std::vector<std::string> reasons(const FixedPlan& fixed, std::size_t tried) const {
+  std::vector<std::string> reasons(const FixedPlan& fixed, std::size_t laid_out) const {
     std::vector<std::string> lines;
     if (fixed.chunk_size > 0)
       lines.push_back(fmt::format("chunks of {} tokens{}", fixed.chunk_size,
@@ -259,25 +338,30 @@ class MuxTuneSearch {
     lines.push_back(
         fmt::format("{} tasks fused into {} hTasks in {} buckets: the fastest of {} layouts, the best {} of "
                     "them with their real microbatches",
-                    tasks_.size(), fixed.htasks.size(), fixed.buckets.size(), tried, std::min(kLaidOut, tried)));
+                    tasks_.size(), fixed.htasks.size(), fixed.buckets.size(), tried_, laid_out));
     return lines;
   }
 
   const PolicyInput& input_;
   const MuxTuneOptions& options_;
-  ClockLatency latency_;
   std::vector<StageShape> shapes_;
   FixedPlan base_;
   std::vector<TaskIndex> tasks_;       // sorted
   std::vector<MicrobatchLoad> loads_;  // of tasks_
+  std::vector<std::int32_t> longest_;  // per first task, the last one of its longest run that fits
   std::vector<StageShape> priced_;
   std::vector<HTaskCosts> costs_;    // of priced_
   std::vector<std::size_t> places_;  // per stage, into costs_
   std::vector<std::int32_t> ranks_;  // of the first stage
   std::map<std::tuple<std::size_t, std::int64_t, std::int64_t, Pass>, double> collectives_;
+  std::int64_t tried_ = 0;  // groupings
 };
 
 }  // namespace
+
+double sketch_muxtune(const PolicyInput& input, const MuxTuneOptions& options) {
+  return MuxTuneSearch(input, options).sketch();
+}
 
 std::optional<Arrangement> arrange_muxtune(const PolicyInput& input, const MuxTuneOptions& options) {
   return MuxTuneSearch(input, options).run();

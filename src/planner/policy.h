@@ -1,12 +1,13 @@
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "costmodel/cost_model.h"
+#include "planner/clock_latency.h"
 #include "planner/deployment.h"
 #include "planner/plan.h"
 
@@ -25,13 +26,16 @@ using OptionValues = std::vector<std::pair<std::string, std::string>>;
 struct PolicyInput {
   const workload::Workload& workload;
   const workload::SampleIndex& samples;
-  const costmodel::CostModel& cost;
+  ClockLatency& latency;
   Bytes capacity = 0;  ///< of one rank; 0: not limited
   const std::vector<ReplicaShape>& deployment;
   std::int64_t microbatches = 1;
   const OptionValues& options;  ///< all, resolved
+  /// Sketches that take longer are of no use.
+  double sketch_limit = std::numeric_limits<double>::infinity();
 
   std::int32_t task_count() const { return static_cast<std::int32_t>(workload.tasks.size()); }
+  const costmodel::CostModel& cost() const { return latency.cost(); }
 };
 
 /// A fixed plan, and why it is what it is, in lines that a person can follow.
@@ -52,6 +56,9 @@ class Policy {
   virtual Parallelism parallelism() const = 0;
   /// hTasks, buckets, template, padding, turns and copies; nothing where the policy sees that it cannot fit memory.
   virtual std::optional<Arrangement> arrange(const PolicyInput& input) const = 0;
+  /// About what a step would take, for policies whose arranging takes long: only the best by this are arranged.
+  /// Infinity where it cannot fit memory; nothing where all are.
+  virtual std::optional<double> sketch(const PolicyInput& /*input*/) const { return std::nullopt; }
 };
 
 /// All policies of this build, in the order of `braid compare`.

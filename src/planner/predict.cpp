@@ -64,13 +64,9 @@ Likeness likeness_of(const Program& program) {
 class Outlooks {
  public:
   Outlooks(const FixedPlan& fixed, const WindowInput& input, ClockLatency& latency, const Judge& judge)
-      : adapters_(task_adapters(fixed, input.workload)),
-        memory_(memory_context(fixed, input.workload)),
-        input_(input),
-        latency_(latency),
-        judge_(judge) {}
+      : adapters_(task_adapters(fixed, input.workload)), input_(input), latency_(latency), judge_(judge) {}
 
-  const WindowOutlook& of(const Program& program, std::vector<Bytes>& peaks) {
+  const WindowOutlook& of(const Program& program) {
     auto [known, is_new] = known_.try_emplace(likeness_of(program));
     if (!is_new) return known->second;
     WindowOutlook& outlook = known->second;
@@ -81,19 +77,22 @@ class Outlooks {
     outlook.flops = backbone_flops(program, input_.workload.backbone, adapters_.shapes);
     outlook.tokens = count_tokens(program, input_.workload);
     outlook.busy = compute_busy(program, timeline);
-    raise_peaks(program, memory_, peaks);
     return outlook;
   }
-  const MemoryContext& memory() const { return memory_; }
 
  private:
   TaskAdapters adapters_;
-  MemoryContext memory_;
   const WindowInput& input_;
   ClockLatency& latency_;
   const Judge& judge_;
   std::map<Likeness, WindowOutlook> known_;
 };
+
+std::int64_t largest_microbatch(const Program& program) {
+  std::int64_t largest = 0;
+  for (const Microbatch& microbatch : program.microbatches) largest = std::max(largest, microbatch.computed_tokens());
+  return largest;
+}
 
 struct Totals {
   WindowOutlook sum;
@@ -135,23 +134,31 @@ std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& ti
   return busy;
 }
 
-Prediction predict(const FixedPlan& fixed, const WindowInput& input, ClockLatency& latency, const Judge& judge,
+Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook) {
+  FixedPlan fixed = plan;
+  if (outlook == Outlook::glance) fixed.steps_per_window = std::min<std::int64_t>(plan.steps_per_window, 2);
   WindowInput endless = input;
   endless.endless = true;
   const std::int64_t steps = outlook == Outlook::full ? kPredictedSteps : 1;
   Outlooks outlooks(fixed, endless, latency, judge);
+  const MemoryContext memory = memory_context(fixed, input.workload);
   Prediction prediction;
   Totals totals;
+  Program largest;
   for (const std::int64_t window : windows_to_predict(fixed, steps)) {
-    const WindowOutlook& seen = outlooks.of(window_program(fixed, endless, window), prediction.peak_memory_bytes);
+    Program program = window_program(fixed, endless, window);
+    const WindowOutlook& seen = outlooks.of(program);
     // Each of these policies drains its pipeline every window, so that windows simply add up.
     totals.add(seen);
     if (holds_first_step(fixed, window)) totals.first_span += seen.span;
+    if (outlook == Outlook::glance && largest_microbatch(program) > largest_microbatch(largest))
+      largest = std::move(program);
   }
+  if (outlook == Outlook::glance) raise_peaks(largest, memory, prediction.peak_memory_bytes);
   if (outlook == Outlook::full) {
     for (const std::int64_t window : telling_windows(fixed, input))
-      raise_peaks(window_program(fixed, input, window), outlooks.memory(), prediction.peak_memory_bytes);
+      raise_peaks(window_program(fixed, input, window), memory, prediction.peak_memory_bytes);
   }
   const costmodel::Profile& profile = latency.cost().profile();
   const double span = seconds(totals.sum.span);

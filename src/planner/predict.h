@@ -11,12 +11,12 @@ inline constexpr std::int64_t kPredictedSteps = 8;
 
 /// How much of the stream a prediction looks at: to rank many plans, or to tell what one will do.
 enum class Outlook {
-  glance,  ///< one step of every task; memory of that
-  full     ///< kPredictedSteps of every task; memory also of the windows that need the most of a whole run
+  glance,  ///< one step of every task (two where a window has several); memory of its largest microbatch
+  full     ///< kPredictedSteps of every task; memory of the windows that need the most of a whole run
 };
 
 /// What a fixed plan is predicted to do in mid-stream, told by replaying its windows; windows alike are replayed once.
-Prediction predict(const FixedPlan& fixed, const WindowInput& input, ClockLatency& latency, const Judge& judge,
+Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook = Outlook::full);
 
 /// Sums that throughput is made of, over the microbatches of a Program.

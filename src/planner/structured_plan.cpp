@@ -64,10 +64,10 @@ std::vector<std::vector<std::int32_t>> stage_ranks(const ReplicaShape& replica) 
 
 class JobMaker {
  public:
-  JobMaker(const PolicyInput& input, const FixedPlan& fixed, ClockLatency& latency)
+  JobMaker(const PolicyInput& input, const FixedPlan& fixed)
       : storage_(fixed.storage),
         backbone_(input.workload.backbone),
-        latency_(latency),
+        latency_(input.latency),
         shapes_(stage_shapes(fixed.deployment.front())),
         ranks_(stage_ranks(fixed.deployment.front())) {}
 
@@ -174,12 +174,11 @@ std::vector<Bytes> stash_budget(const PolicyInput& input, const costmodel::Stora
   return budget;
 }
 
-std::optional<Nanoseconds> order_structured(const PolicyInput& input, ClockLatency& latency, BucketSearch search,
-                                            FixedPlan& fixed) {
+std::optional<Nanoseconds> order_structured(const PolicyInput& input, BucketSearch search, FixedPlan& fixed) {
   const std::vector<Clock> clocks = first_clocks(input, fixed);
   std::vector<PipelineJob> jobs;
   std::vector<MicrobatchLoad> loads;
-  JobMaker maker(input, fixed, latency);
+  JobMaker maker(input, fixed);
   for (const Clock& clock : clocks) {
     jobs.push_back(maker.job(clock));
     for (const std::vector<MicrobatchLoad>& chunk : clock.chunks) loads.insert(loads.end(), chunk.begin(), chunk.end());

@@ -19,8 +19,7 @@ enum class BucketSearch {
 /// far ahead the stages launch by the memory that is left beside weights, adapters and scratch. Fills in
 /// `fixed.pipeline` and `fixed.order`, and returns the template's makespan; nothing when some clock alone does not fit
 /// memory. `fixed` has deployment (like replicas), hTasks, buckets, padding, chunks and storage.
-std::optional<Nanoseconds> order_structured(const PolicyInput& input, ClockLatency& latency, BucketSearch search,
-                                            FixedPlan& fixed);
+std::optional<Nanoseconds> order_structured(const PolicyInput& input, BucketSearch search, FixedPlan& fixed);
 
 /// What the memory of each stage leaves for stashes, given the most scratch that a pass needs and the largest message;
 /// 0 where memory is not limited, negative where nothing is left.

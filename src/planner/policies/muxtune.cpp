@@ -21,6 +21,12 @@ class MuxTune final : public Policy {
   Parallelism parallelism() const override { return {.tensor = true, .pipeline = true, .data = true}; }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
+    return arrange_muxtune(input, chosen(input));
+  }
+  std::optional<double> sketch(const PolicyInput& input) const override { return sketch_muxtune(input, chosen(input)); }
+
+ private:
+  static MuxTuneOptions chosen(const PolicyInput& input) {
     const auto value = [&](std::string_view option) { return value_of(input.options, option); };
     MuxTuneOptions options;
     if (value("fusion") == "literal") options.fusion = MuxTuneOptions::Fusion::literal;
@@ -32,10 +38,8 @@ class MuxTune final : public Policy {
     options.skips_padding = value("padding") == "skipped";
     options.pad_to = padding_of(input.options);
     options.orchestration = value("orchestration") == "on";
-    return arrange_muxtune(input, options);
+    return options;
   }
-
- private:
   static std::string_view padding_name(Padding padding) { return planner::name(padding); }
 };
 
