@@ -115,7 +115,7 @@ void print_line(const Compared& compared, const std::string& predicted, const st
 
 Comparison compare(const planner::Plan& plan, const workload::SampleIndex& samples, const Execution& execution) {
   const costmodel::CostModel cost(plan.profile);
-  const planner::TaskAdapters adapters = planner::task_adapters(plan.fixed, plan.workload);
+  const planner::PassStyle adapters = planner::pass_style(plan.fixed, plan.workload);
   const planner::MemoryContext memory = planner::memory_context(plan.fixed, plan.workload);
   std::map<std::int64_t, std::vector<std::size_t>> runs;  // of each window, as places in the result
   for (std::size_t i = 0; i < execution.result.recorded.size(); ++i) {

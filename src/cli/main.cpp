@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"init", "write a working example: a tiny backbone, four datasets, a workload", &run_init},
     {"profile", "measure operators and messages on this machine", &run_profile},
     {"plan", "workload + cluster + profile + policy: a plan with its predicted step time and memory", &run_plan},
+    {"compare", "plans of many policies for one workload, in one table", &run_compare},
     {"simulate", "replay a plan", &run_simulate},
     {"train", "execute a plan: fine-tune its tasks and write their adapters", &run_train},
     {"validate", "execute and replay a plan, and compare", &run_validate},

@@ -61,20 +61,61 @@ int threads_of_rank(const CommonFlags& flags, std::int64_t ranks) {
   return static_cast<int>(std::max<std::int64_t>(1, std::max(1U, std::thread::hardware_concurrency()) / ranks));
 }
 
-planner::Plan make_plan_from_flags(const CommonFlags& flags) {
+namespace {
+
+/// What plans of several policies are made from.
+struct PlanningSession {
+  workload::Workload workload;
+  workload::Cluster cluster;
+  Data data;
+  costmodel::CostModel cost;
+
+  planner::Plan plan(const planner::PolicyChoice& choice, const planner::Overrides& overrides) const {
+    const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
+      return sim::replay(program, durations);
+    };
+    return planner::make_plan({workload, cluster, data.samples, cost, judge, overrides}, choice);
+  }
+};
+
+/// `check` sees workload and cluster before anything is measured.
+template <typename Check>
+PlanningSession open_session(const CommonFlags& flags, const Check& check) {
   if (flags.workload.empty()) throw error("--workload is missing; give a workload file, such as `braid init` writes");
+  workload::Workload workload = workload::read_workload(flags.workload);
+  workload::Cluster cluster = read_cluster_flags(flags);
+  Data data = load_data(workload, false);
+  check(workload, cluster);
+  costmodel::CostModel cost(profile_for(flags, workload, cluster));
+  return {std::move(workload), std::move(cluster), std::move(data), std::move(cost)};
+}
+
+}  // namespace
+
+planner::Plan make_plan_from_flags(const CommonFlags& flags) {
   const std::vector<planner::PolicyChoice> choices = planner::parse_policies(flags.policy);
   if (choices.size() != 1) throw error("--policy names {} policies; give one here", choices.size());
-  const workload::Workload workload = workload::read_workload(flags.workload);
-  const workload::Cluster cluster = read_cluster_flags(flags);
-  const Data data = load_data(workload, false);
   const planner::Overrides overrides = flags.overrides();
-  planner::check_placement(workload, cluster, overrides, *choices[0].policy);
-  const costmodel::CostModel cost(profile_for(flags, workload, cluster));
-  const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
-    return sim::replay(program, durations);
-  };
-  return planner::make_plan({workload, cluster, data.samples, cost, judge, overrides}, choices[0]);
+  const PlanningSession session = open_session(flags, [&](const auto& workload, const auto& cluster) {
+    planner::check_placement(workload, cluster, overrides, *choices[0].policy);
+  });
+  return session.plan(choices[0], overrides);
+}
+
+std::vector<PlanOrError> make_plans_from_flags(const CommonFlags& flags) {
+  const planner::Overrides overrides = flags.overrides();
+  const PlanningSession session = open_session(flags, [](const auto&, const auto&) {});
+  std::vector<PlanOrError> plans;
+  for (const planner::PolicyChoice& choice : planner::parse_policies(flags.policy)) {
+    PlanOrError& made = plans.emplace_back();
+    made.choice = choice;
+    try {
+      made.plan = session.plan(choice, overrides);
+    } catch (const Error& failure) {
+      made.error = failure.what();
+    }
+  }
+  return plans;
 }
 
 planner::Plan plan_from_flags(const CommonFlags& flags) {

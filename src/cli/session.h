@@ -29,6 +29,16 @@ planner::Plan plan_from_flags(const CommonFlags& flags);
 /// it.
 planner::Plan make_plan_from_flags(const CommonFlags& flags);
 
+/// One policy's plan, or why there is none.
+struct PlanOrError {
+  planner::PolicyChoice choice;
+  std::optional<planner::Plan> plan;
+  std::string error;
+};
+/// Plans every policy that --policy names on the same data and profile. Only what concerns one policy alone (its plan
+/// does not fit memory, it lacks a kind of parallelism that was asked for) is kept as its error.
+std::vector<PlanOrError> make_plans_from_flags(const CommonFlags& flags);
+
 /// Threads of one rank: --threads, or the cores shared out.
 int threads_of_rank(const CommonFlags& flags, std::int64_t ranks);
 

@@ -53,8 +53,7 @@ int run_simulate(const std::vector<std::string>& words) {
   plan.predicted = planner::predict(plan.fixed, input, latency, judge);
   if (!flags.timeline_out.empty()) {
     const planner::Program program = planner::window_program(plan.fixed, input, window);
-    const auto predicted =
-        planner::predict_durations(program, planner::task_adapters(plan.fixed, plan.workload), latency);
+    const auto predicted = planner::predict_durations(program, planner::pass_style(plan.fixed, plan.workload), latency);
     planner::Timeline timeline = sim::replay(program, predicted.durations);
     add_memory(program, planner::memory_context(plan.fixed, plan.workload), timeline);
     const std::vector<std::string> names = task_names(plan.workload);

@@ -14,12 +14,12 @@ using costmodel::Pass;
 
 class InstructionCosts {
  public:
-  InstructionCosts(const Program& program, const TaskAdapters& adapters, ClockLatency& latency)
+  InstructionCosts(const Program& program, const PassStyle& style, ClockLatency& latency)
       : program_(program),
-        adapters_(adapters),
+        style_(style),
         latency_(latency),
         cost_(latency.cost()),
-        loads_(program, adapters.shapes, adapters.kernels) {}
+        loads_(program, style.adapters, style.kernels) {}
 
   Estimate of(const StageProgram& stage, const Instruction& instruction) {
     switch (instruction.kind) {
@@ -54,8 +54,7 @@ class InstructionCosts {
   }
 
   std::int64_t parameters(const StageProgram& stage, TaskIndex task) const {
-    return stage.layers.count() *
-           adapters_.shapes[static_cast<std::size_t>(task)].layer_parameters(latency_.backbone());
+    return stage.layers.count() * style_.adapters[static_cast<std::size_t>(task)].layer_parameters(latency_.backbone());
   }
 
   const std::vector<std::int32_t>& ranks_of(StageIndex stage) const {
@@ -79,15 +78,31 @@ class InstructionCosts {
 
   Estimate compute(const StageProgram& stage, const Instruction& instruction, Pass pass) {
     const std::span<const Part> parts = stage.parts_of(instruction);
-    if (parts.size() == 1)
-      return latency_.estimate(shape_of(stage), stage.ranks, {&loads_.of(parts[0].microbatch), 1}, pass);
     together_.clear();
-    for (const Part& part : parts) together_.push_back(loads_.of(part.microbatch));
-    return latency_.estimate(shape_of(stage), stage.ranks, together_, pass);
+    if (parts.size() > 1) {
+      for (const Part& part : parts) together_.push_back(loads_.of(part.microbatch));
+    }
+    const std::span<const costmodel::MicrobatchLoad> loads =
+        parts.size() == 1 ? std::span(&loads_.of(parts[0].microbatch), 1)
+                          : std::span<const costmodel::MicrobatchLoad>(together_);
+    const Estimate computed = latency_.estimate(shape_of(stage), stage.ranks, loads, pass);
+    return style_.gathers_weights ? with_gathers(stage, computed) : computed;
+  }
+
+  /// A layer waits for its weights; those of the next are under way while it computes.
+  Estimate with_gathers(const StageProgram& stage, const Estimate& computed) const {
+    std::vector<std::int32_t> ranks;
+    for (const StageProgram& other : program_.stages) ranks.insert(ranks.end(), other.ranks.begin(), other.ranks.end());
+    if (ranks.size() < 2) return computed;
+    const Bytes bytes = costmodel::backbone_bytes(latency_.backbone(), {1, false, false, 1}, cost_.profile().storage());
+    const double gather = one(Operator::all_gather, cost_.group_shape(Operator::all_gather, ranks), bytes).seconds;
+    const double layers = std::max(stage.layers.count(), 1), layer = computed.seconds / layers;
+    const double whole = gather + (layers - 1) * std::max(layer, gather) + layer;
+    return {whole, computed.extrapolated_seconds + whole - computed.seconds};
   }
 
   const Program& program_;
-  const TaskAdapters& adapters_;
+  const PassStyle& style_;
   ClockLatency& latency_;
   const costmodel::CostModel& cost_;
   ProgramLoads loads_;
@@ -96,9 +111,9 @@ class InstructionCosts {
 
 }  // namespace
 
-PredictedDurations predict_durations(const Program& program, const TaskAdapters& adapters, ClockLatency& latency) {
+PredictedDurations predict_durations(const Program& program, const PassStyle& style, ClockLatency& latency) {
   PredictedDurations predicted;
-  InstructionCosts costs(program, adapters, latency);
+  InstructionCosts costs(program, style, latency);
   for (const StageProgram& stage : program.stages) {
     std::vector<Nanoseconds>& durations = predicted.durations.stages.emplace_back();
     durations.reserve(stage.instructions.size());

@@ -11,14 +11,16 @@ struct PredictedDurations {
   costmodel::Estimate total;
 };
 
-/// The tasks' adapters, and how a GPU runs those of one microbatch.
-struct TaskAdapters {
-  std::vector<costmodel::AdapterShape> shapes;
+/// How a plan's passes run.
+struct PassStyle {
+  std::vector<costmodel::AdapterShape> adapters;  ///< per task
   costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate;
+  /// Every layer's weights are gathered from all ranks before it computes, while the layer before it does (FSDP).
+  bool gathers_weights = false;
 };
 
 /// Microbatches of the same load are asked for once, also over several Programs.
-PredictedDurations predict_durations(const Program& program, const TaskAdapters& adapters, ClockLatency& latency);
+PredictedDurations predict_durations(const Program& program, const PassStyle& adapters, ClockLatency& latency);
 
 /// Backbone FLOPs of the Forwards and Backwards of all microbatches on all ranks.
 double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone,

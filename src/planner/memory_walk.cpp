@@ -142,15 +142,25 @@ class StageWalk {
   Bytes live_ = 0;
 };
 
+/// With shards, beside its own what is gathered: two layers, of which one computes and one comes, and what is not of a
+/// layer, which stays through a pass.
+Bytes resident_weights(const MemoryContext& context, const costmodel::StageShape& shape) {
+  const Bytes whole = costmodel::backbone_bytes(context.backbone, shape, context.storage);
+  if (context.weight_shards <= 1) return whole;
+  costmodel::StageShape root = shape;
+  root.layers = 0;
+  const Bytes layer = costmodel::backbone_bytes(context.backbone, {1, false, false, shape.tp}, context.storage);
+  return (whole + context.weight_shards - 1) / context.weight_shards + 2 * layer +
+         costmodel::backbone_bytes(context.backbone, root, context.storage);
+}
+
 }  // namespace
 
 std::vector<StageMemory> walk_memory(const Program& program, const MemoryContext& context) {
   std::vector<StageMemory> memories(program.stages.size());
   for (std::size_t s = 0; s < memories.size(); ++s) {
     const costmodel::StageShape shape = shape_of(program.stages[s]);
-    memories[s].backbone =
-        context.backbone_copies * costmodel::backbone_bytes(context.backbone, shape, context.storage) +
-        context.storage.context;
+    memories[s].backbone = context.backbone_copies * resident_weights(context, shape) + context.storage.context;
     const bool shards = program.stages[s].ranks.size() > 1,
                replicates = program.stages[s].replica > 0 || program.stages.back().replica > 0;
     memories[s].communicators = (shards + replicates) * costmodel::kCommunicatorBytes;

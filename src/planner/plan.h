@@ -61,6 +61,7 @@ struct FixedPlan {
   std::int64_t steps_per_window = 1;             ///< consecutive global batches of each task that one Program covers
   std::vector<std::vector<TemplateSlot>> order;  ///< per stage; of the structured template alone
   std::int64_t backbone_copies = 1;
+  bool shards_weights = false;  ///< each replica of one stage keeps a share of every layer and gathers the rest (FSDP)
   costmodel::AdapterKernels adapter_kernels = costmodel::AdapterKernels::separate;
   costmodel::Storage storage;  ///< how what is planned for stores things
 };

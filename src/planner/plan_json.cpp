@@ -242,6 +242,7 @@ std::string to_json(const Plan& plan) {
                       {"steps_per_window", plan.fixed.steps_per_window},
                       {"order", order_json(plan.fixed)},
                       {"backbone_copies", plan.fixed.backbone_copies},
+                      {"shards_weights", plan.fixed.shards_weights},
                       {"adapter_kernels", name(plan.fixed.adapter_kernels)}};
   json["predicted"] = predicted_json(plan.predicted);
   json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds}, {"binds", plan.lower_bound.binds}};
@@ -297,6 +298,7 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.steps_per_window = schedule.integer_at("steps_per_window", 1);
   for (const Node& slots : schedule.at("order").sequence("order")) plan.fixed.order.push_back(slots_from(slots));
   plan.fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);
+  plan.fixed.shards_weights = schedule.at("shards_weights").as_bool("shards_weights");
   plan.fixed.adapter_kernels = named(schedule, "adapter_kernels", kAdapterKernels);
   plan.predicted = predicted_from(node.at("predicted"));
   plan.lower_bound = {node.at("lower_bound").number_at("step_seconds"), node.at("lower_bound").string_at("binds")};

@@ -62,6 +62,8 @@ const std::vector<std::unique_ptr<Policy>>& policies() {
   static const std::vector<std::unique_ptr<Policy>> all = [] {
     std::vector<std::unique_ptr<Policy>> made;
     made.push_back(make_hf_peft());
+    made.push_back(make_nemo());
+    made.push_back(make_megatron_fsdp());
     made.push_back(make_megatron_pp());
     made.push_back(make_gpipe());
     made.push_back(make_sl_peft());

@@ -83,6 +83,8 @@ Padding padding_of(const OptionValues& options);
 void one_task_per_htask(std::int32_t task_count, FixedPlan& fixed);
 
 std::unique_ptr<Policy> make_hf_peft();
+std::unique_ptr<Policy> make_nemo();
+std::unique_ptr<Policy> make_megatron_fsdp();
 std::unique_ptr<Policy> make_megatron_pp();
 std::unique_ptr<Policy> make_gpipe();
 std::unique_ptr<Policy> make_sl_peft();

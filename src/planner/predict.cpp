@@ -64,24 +64,24 @@ Likeness likeness_of(const Program& program) {
 class Outlooks {
  public:
   Outlooks(const FixedPlan& fixed, const WindowInput& input, ClockLatency& latency, const Judge& judge)
-      : adapters_(task_adapters(fixed, input.workload)), input_(input), latency_(latency), judge_(judge) {}
+      : style_(pass_style(fixed, input.workload)), input_(input), latency_(latency), judge_(judge) {}
 
   const WindowOutlook& of(const Program& program) {
     auto [known, is_new] = known_.try_emplace(likeness_of(program));
     if (!is_new) return known->second;
     WindowOutlook& outlook = known->second;
-    const PredictedDurations predicted = predict_durations(program, adapters_, latency_);
+    const PredictedDurations predicted = predict_durations(program, style_, latency_);
     const Timeline timeline = judge_(program, predicted.durations);
     outlook.span = timeline.end();
     outlook.work = predicted.total;
-    outlook.flops = backbone_flops(program, input_.workload.backbone, adapters_.shapes);
+    outlook.flops = backbone_flops(program, input_.workload.backbone, style_.adapters);
     outlook.tokens = count_tokens(program, input_.workload);
     outlook.busy = compute_busy(program, timeline);
     return outlook;
   }
 
  private:
-  TaskAdapters adapters_;
+  PassStyle style_;
   const WindowInput& input_;
   ClockLatency& latency_;
   const Judge& judge_;

@@ -27,7 +27,7 @@ struct Clock {
 /// The clocks of every task's first global batch on the first replica, bucket by bucket.
 std::vector<Clock> first_clocks(const PolicyInput& input, const FixedPlan& fixed) {
   const WindowInput window{input.workload, input.samples, {}, true};
-  const TaskAdapters adapters = task_adapters(fixed, input.workload);
+  const PassStyle style = pass_style(fixed, input.workload);
   MicrobatchId next_id = 0;
   std::vector<Clock> clocks;
   for (std::size_t b = 0; b < fixed.buckets.size(); ++b) {
@@ -42,7 +42,7 @@ std::vector<Clock> first_clocks(const PolicyInput& input, const FixedPlan& fixed
         mine[g].number = static_cast<std::int32_t>(g);
         mine[g].chunks.resize(std::max(mine[g].chunks.size(), groups[g].size()));
         for (std::size_t c = 0; c < groups[g].size(); ++c)
-          mine[g].chunks[c].push_back(load_of(groups[g][c], adapters.shapes, adapters.kernels));
+          mine[g].chunks[c].push_back(load_of(groups[g][c], style.adapters, style.kernels));
       }
     }
     clocks.insert(clocks.end(), mine.begin(), mine.end());

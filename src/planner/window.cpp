@@ -35,12 +35,14 @@ std::vector<costmodel::AdapterShape> adapters_of(const workload::Workload& workl
   return adapters;
 }
 
-TaskAdapters task_adapters(const FixedPlan& fixed, const workload::Workload& workload) {
-  return {adapters_of(workload), fixed.adapter_kernels};
+PassStyle pass_style(const FixedPlan& fixed, const workload::Workload& workload) {
+  return {adapters_of(workload), fixed.adapter_kernels, fixed.shards_weights};
 }
 
 MemoryContext memory_context(const FixedPlan& fixed, const workload::Workload& workload) {
-  return {workload.backbone, adapters_of(workload), fixed.storage, fixed.backbone_copies};
+  const auto replicas = static_cast<std::int64_t>(fixed.deployment.size());
+  return {workload.backbone, adapters_of(workload), fixed.storage, fixed.backbone_copies,
+          fixed.shards_weights ? replicas : 1};
 }
 
 Program window_program(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {

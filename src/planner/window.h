@@ -21,7 +21,7 @@ VerifyContext verify_context(const FixedPlan& fixed, const WindowInput& input, B
 std::vector<costmodel::AdapterShape> adapters_of(const workload::Workload& workload);
 
 /// What the costs and the memory of the plan's Programs are told by.
-TaskAdapters task_adapters(const FixedPlan& fixed, const workload::Workload& workload);
+PassStyle pass_style(const FixedPlan& fixed, const workload::Workload& workload);
 MemoryContext memory_context(const FixedPlan& fixed, const workload::Workload& workload);
 
 }  // namespace braid::planner

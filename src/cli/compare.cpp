@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/results.h"
+#include "cli/session.h"
+
+namespace braid::cli {
+namespace {
+
+std::string all_policies() {
+  std::vector<std::string_view> names;
+  for (const auto& policy : planner::policies()) names.push_back(policy->name());
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+/// As the command line names it, with the options that are not the default.
+std::string spelled(const planner::PolicyChoice& choice) {
+  std::string text(choice.policy->name());
+  const std::vector<planner::PolicyOption> options = choice.policy->options();
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const auto& [name, value] = choice.options[i];
+    if (value != options[i].values.front()) text += fmt::format(":{}={}", name, value);
+  }
+  return text;
+}
+
+Bytes peak_of(const planner::Plan& plan) {
+  return *std::max_element(plan.predicted.peak_memory_bytes.begin(), plan.predicted.peak_memory_bytes.end());
+}
+
+double gap_of(const planner::Plan& plan) {
+  return plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1;
+}
+
+std::string to_json(const std::vector<PlanOrError>& plans) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const PlanOrError& made : plans) {
+    nlohmann::ordered_json row = {{"policy", spelled(made.choice)}};
+    if (!made.plan) {
+      row["error"] = made.error;
+    } else {
+      const planner::Plan& plan = *made.plan;
+      row["deployment"] = describe(plan.fixed.deployment);
+      row["microbatches"] = plan.fixed.microbatches;
+      row["htasks"] = plan.fixed.htasks.size();
+      row["buckets"] = plan.fixed.buckets.size();
+      row["predicted"] = nlohmann::ordered_json::parse(prediction_json(plan));
+      row["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds}, {"binds", plan.lower_bound.binds}};
+      row["planning_seconds"] = plan.planning_seconds;
+    }
+    rows.push_back(row);
+  }
+  return nlohmann::ordered_json{{"format", 1}, {"policies", rows}}.dump(1) + "\n";
+}
+
+void print(const std::vector<PlanOrError>& plans) {
+  fmt::print("{:28} {:24} {:>4} {:>11} {:>13} {:>13} {:>7} {:>10} {:>10} {:>6}\n", "policy", "deployment", "mb", "step",
+             "effective/s", "data/s", "bubble", "peak", "bound", "gap");
+  for (const PlanOrError& made : plans) {
+    if (!made.plan) {
+      fmt::print("{:28} {}\n", spelled(made.choice), made.error);
+      continue;
+    }
+    const planner::Plan& plan = *made.plan;
+    fmt::print("{:28} {:24} {:>4} {:>11} {:>13} {:>13} {:>6.1f}% {:>10} {:>10} {:>5.1f}%\n", spelled(made.choice),
+               describe(plan.fixed.deployment), plan.fixed.microbatches, duration(plan.predicted.step_seconds),
+               grouped(plan.predicted.effective_tokens_per_second), grouped(plan.predicted.data_tokens_per_second),
+               100 * plan.predicted.bubble_ratio, megabytes(peak_of(plan)), duration(plan.lower_bound.step_seconds),
+               100 * gap_of(plan));
+  }
+}
+
+}  // namespace
+
+int run_compare(const std::vector<std::string>& words) {
+  CommonFlags flags;
+  CommandLine line("braid compare --workload FILE [options]", flags);
+  line.add_planning(all_policies());
+  line.add_threads();
+  line.add_out("results as JSON");
+  if (!line.parse(words)) return kSuccess;
+  if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite)
+    throw error("{}: exists; give another file or --overwrite", flags.out);
+  if (!flags.out.empty()) check_writable(flags.out);
+  const std::vector<PlanOrError> plans = make_plans_from_flags(flags);
+  if (!flags.out.empty()) write_file(flags.out, to_json(plans));
+  if (flags.json) {
+    fmt::print("{}", to_json(plans));
+  } else {
+    print(plans);
+  }
+  const bool any =
+      std::any_of(plans.begin(), plans.end(), [](const PlanOrError& made) { return made.plan.has_value(); });
+  return any ? kSuccess : kBadInput;
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,35 @@
+#include "planner/policy.h"
+
+namespace braid::planner {
+namespace {
+
+/// Every rank keeps a share of the frozen weights, gathers each layer's before it computes in either direction, the
+/// next one's while it does, and drops them after. Frozen weights have no gradients to reduce; adapters' are summed.
+class MegatronFsdp final : public Policy {
+ public:
+  std::string_view name() const override { return "megatron-fsdp"; }
+  std::string_view summary() const override {
+    return "weights in shares over all ranks, gathered layer by layer ahead of use, one task at a time (FSDP)";
+  }
+  std::vector<PolicyOption> options() const override { return {padding_option(Padding::max_length)}; }
+  Parallelism parallelism() const override { return {.data = true}; }
+
+  std::optional<Arrangement> arrange(const PolicyInput& input) const override {
+    Arrangement arrangement;
+    FixedPlan& fixed = arrangement.fixed;
+    one_task_per_htask(input.task_count(), fixed);
+    fixed.pipeline = PipelineTemplate::one_by_one;
+    fixed.padding = padding_of(input.options);
+    fixed.turns = Turns::queued;
+    fixed.shards_weights = true;
+    return arrangement;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_megatron_fsdp() {
+  return std::make_unique<MegatronFsdp>();
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,37 @@
+#include "planner/policy.h"
+
+namespace braid::planner {
+namespace {
+
+class Nemo final : public Policy {
+ public:
+  std::string_view name() const override { return "nemo"; }
+  std::string_view summary() const override {
+    return "each task on a backbone of its own, one after another, with the best of tensor, pipeline (1F1B) and data "
+           "parallelism (NeMo Megatron)";
+  }
+  std::vector<PolicyOption> options() const override {
+    return {padding_option(Padding::max_length), {"resident", {"true", "false"}}};
+  }
+  Parallelism parallelism() const override { return {.tensor = true, .pipeline = true, .data = true}; }
+
+  std::optional<Arrangement> arrange(const PolicyInput& input) const override {
+    Arrangement arrangement;
+    FixedPlan& fixed = arrangement.fixed;
+    one_task_per_htask(input.task_count(), fixed);
+    fixed.pipeline = PipelineTemplate::one_forward_one_backward;
+    fixed.padding = padding_of(input.options);
+    const bool resident = value_of(input.options, "resident") == "true";
+    fixed.turns = resident ? Turns::together : Turns::queued;
+    fixed.backbone_copies = resident ? input.task_count() : 1;
+    return arrangement;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_nemo() {
+  return std::make_unique<Nemo>();
+}
+
+}  // namespace braid::planner
