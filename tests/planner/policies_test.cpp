@@ -1,0 +1,169 @@
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "planner/streams.h"
+#include "planner/structured_plan.h"
+#include "planner/studies.h"
+#include "planner/window.h"
+#include "support.h"
+
+namespace braid::planner {
+namespace {
+
+using testing::make_study;
+using testing::Study;
+using testing::StudyTask;
+
+const std::vector<StudyTask> kMixed = {{64, 4}, {128, 8, 5, 16, true}, {256, 2, 12}, {64, 6}, {128, 3, 9, 4}};
+
+const std::vector<std::string> kPolicies = {"hf-peft",
+                                            "hf-peft:resident=false:pad_to=none",
+                                            "nemo",
+                                            "nemo:resident=false",
+                                            "megatron-fsdp",
+                                            "megatron-pp",
+                                            "gpipe:pad_to=none",
+                                            "sl-peft",
+                                            "mlora",
+                                            "mlora:mode=gpipe:batch=off",
+                                            "mlora:pad_to=none:pruning=off",
+                                            "muxtune",
+                                            "muxtune:fusion=literal",
+                                            "muxtune:fusion=off",
+                                            "muxtune:orchestration=off",
+                                            "muxtune:alignment=packed",
+                                            "muxtune:alignment=zero",
+                                            "muxtune:chunk=128:padding=skipped",
+                                            "muxtune:pad_to=none",
+                                            "muxtune:order=searched"};
+
+std::string without_meta(const Plan& plan) {
+  const std::string text = to_json(plan);
+  return text.substr(0, text.find("\"meta\""));
+}
+
+class EveryPolicy : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryPolicy, PlansWindowsThatKeepAllRulesOnAnyCluster) {
+  for (const auto& [nodes, gpus] : {std::pair{1, 1}, std::pair{1, 4}, std::pair{2, 2}}) {
+    const Study study = make_study(kMixed, nodes, gpus);
+    const Plan plan = make_plan(study.input(), parse_policy(GetParam()));
+    const WindowInput input{study.workload, study.samples};
+    const VerifyContext rules = verify_context(plan.fixed, input, plan.profile.memory_bytes);
+    std::vector<std::int64_t> next(kMixed.size(), 0);
+    for (std::int64_t window = 0; window < window_count(plan.fixed, input); ++window) {
+      const Program program = window_program(plan.fixed, input, window);
+      ASSERT_EQ(testing::messages_of(verify(program, rules)), "") << nodes << "x" << gpus << " window " << window;
+      EXPECT_EQ(program.before.stages[0].next_batch, next);
+      next = program.after.stages[0].next_batch;
+    }
+    for (std::size_t task = 0; task < kMixed.size(); ++task) EXPECT_EQ(next[task], kMixed[task].steps);
+    EXPECT_GT(plan.predicted.step_seconds, 0);
+    EXPECT_GE(plan.predicted.bubble_ratio, 0);
+    EXPECT_LE(plan.lower_bound.step_seconds, plan.predicted.step_seconds * (1 + 1e-9));
+    for (const Bytes peak : plan.predicted.peak_memory_bytes) EXPECT_LE(peak, plan.profile.memory_bytes);
+  }
+}
+
+TEST_P(EveryPolicy, PlansTheSameTwiceAndReadsBackWhatItWrote) {
+  const Study study = make_study(kMixed, 2, 2);
+  const PolicyChoice choice = parse_policy(GetParam());
+  const Plan plan = make_plan(study.input(), choice);
+  EXPECT_EQ(without_meta(plan), without_meta(make_plan(study.input(), choice)));
+  const TestFolder folder;
+  EXPECT_EQ(to_json(read_plan(folder.write("plan.json", to_json(plan)))), to_json(plan));
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy, ::testing::ValuesIn(kPolicies), [](const auto& name) {
+  std::string text = name.param;
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return text;
+});
+
+Plan planned(const Study& study, const std::string& policy, const Overrides& overrides = {}) {
+  return make_plan(study.input(overrides), parse_policy(policy));
+}
+
+TEST(MuxTune, TheTemplateTakesAboutWhatItsReplayDoes) {
+  const Study study = make_study({{64, 16}, {64, 16}, {128, 8}, {256, 8}}, 1, 4);
+  const std::vector<ReplicaShape> deployment = deploy(8, 1, 4, 1);
+  ClockLatency latency(study.cost, study.workload.backbone);
+  const PolicyChoice choice = parse_policy("muxtune");
+  const PolicyInput input{study.workload, study.samples, latency, 0, deployment, 4, choice.options};
+  FixedPlan fixed;
+  fixed.deployment = deployment;
+  fixed.htasks = {{0, 1}, {2}, {3}};
+  fixed.buckets = {{0}, {1, 2}};
+  fixed.microbatches = 4;
+  fixed.padding = Padding::max_length;
+  fixed.chunk_size = 64;
+  fixed.storage = study.cost.profile().storage();
+  const std::optional<Nanoseconds> makespan = order_structured(input, BucketSearch::descending, fixed);
+  ASSERT_TRUE(makespan);
+  const WindowInput window{study.workload, study.samples, {}, true};
+  const Program program = window_program(fixed, window, 0);
+  const Durations durations = predict_durations(program, pass_style(fixed, study.workload), latency).durations;
+  const Nanoseconds replayed = sim::replay(program, durations).end();
+  // The optimizer's steps come on top; chunks of one sample differ by what they see of it.
+  EXPECT_NEAR(static_cast<double>(replayed) / static_cast<double>(*makespan), 1.01, 0.02);
+}
+
+TEST(MuxTune, HidesCollectivesBehindOtherTasks) {
+  const Study study = make_study({{128, 16}, {128, 16}, {128, 16}, {128, 16}}, 1, 4);
+  const Overrides shards{.tp = 4, .pp = 1, .microbatches = {}};
+  EXPECT_LT(planned(study, "muxtune", shards).predicted.step_seconds,
+            planned(study, "nemo:resident=false", shards).predicted.step_seconds);
+}
+
+TEST(MuxTune, EveryTaskIsInOneHTaskAndEveryHTaskInOneBucket) {
+  const Study study = make_study(kMixed, 1, 4);
+  for (const Overrides& overrides : {Overrides{}, Overrides{.tp = 4, .pp = {}, .microbatches = {}}}) {
+    const Plan plan = planned(study, "muxtune", overrides);
+    std::vector<int> tasks(kMixed.size(), 0), htasks(plan.fixed.htasks.size(), 0);
+    for (const auto& htask : plan.fixed.htasks) {
+      for (const TaskIndex task : htask) ++tasks[static_cast<std::size_t>(task)];
+    }
+    for (const auto& bucket : plan.fixed.buckets) {
+      for (const std::int32_t htask : bucket) ++htasks[static_cast<std::size_t>(htask)];
+    }
+    EXPECT_EQ(tasks, std::vector<int>(tasks.size(), 1));
+    EXPECT_EQ(htasks, std::vector<int>(htasks.size(), 1));
+  }
+}
+
+TEST(MuxTune, ChunksAreTheGreatestPowerOfTwoThatDividesEveryLengthUnlessAskedFor) {
+  const Study study = make_study({{128, 4}, {384, 4}}, 1, 2);
+  EXPECT_EQ(planned(study, "muxtune").fixed.chunk_size, 128);
+  EXPECT_EQ(planned(study, "muxtune:chunk=48").fixed.chunk_size, 48);
+  expect_error([&] { planned(study, "muxtune:chunk=40"); }, "chunks of 40 tokens are not usable",
+               "a positive multiple of 16");
+}
+
+TEST(Fsdp, KeepsItsShareOfTheWeightsAndTwoLayers) {
+  const Study study = make_study({{64, 8}}, 1, 4, 22);
+  const Bytes whole =
+      planned(study, "hf-peft:resident=false", {.tp = {}, .pp = 1, .microbatches = 2}).predicted.peak_memory_bytes[0];
+  const Bytes shared =
+      planned(study, "megatron-fsdp", {.tp = {}, .pp = 1, .microbatches = 2}).predicted.peak_memory_bytes[0];
+  const costmodel::Storage storage = study.cost.profile().storage();
+  const auto weights = [&](std::int64_t layers, bool ends) {
+    return costmodel::backbone_bytes(study.workload.backbone, {layers, ends, ends, 1}, storage);
+  };
+  EXPECT_EQ(whole - shared, weights(22, true) - (weights(22, true) + 3) / 4 - 2 * weights(1, false) - weights(0, true));
+}
+
+TEST(MLora, BatchesMoreTasksThanStagesIntoAsMany) {
+  const Study study = make_study({{64, 4}, {64, 4}, {64, 4}, {64, 4}, {64, 4}}, 1, 2);
+  EXPECT_EQ(planned(study, "mlora").fixed.htasks.size(), 2U);
+  EXPECT_EQ(planned(study, "mlora:batch=off").fixed.htasks.size(), 5U);
+}
+
+TEST(MLora, FillsThePipelineThatOneTaskAtATimeLeavesEmpty) {
+  const Study study = make_study({{128, 8}, {128, 8}, {128, 8}, {128, 8}}, 1, 4);
+  EXPECT_LT(planned(study, "mlora").predicted.step_seconds, planned(study, "megatron-pp").predicted.step_seconds);
+}
+
+}  // namespace
+}  // namespace braid::planner
