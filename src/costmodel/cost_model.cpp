@@ -134,10 +134,10 @@ CostModel::Group CostModel::side_by_side(std::span<const OperatorCall> calls) co
   return group;
 }
 
-CostModel::CallPrice CostModel::price(const OperatorCall& call) const {
+CallPrice CostModel::price(const OperatorCall& call) const {
   const Answer alone = answer(call);
   const bool on_gpu = alone.derived && !is_collective(call.op);
-  return {times(alone.once, call.count), call.count * alone.launches, on_gpu ? roofline_->utilization(call) : 1};
+  return {alone.once.seconds * call.count, call.count * alone.launches, on_gpu ? roofline_->utilization(call) : 1};
 }
 
 Estimate CostModel::estimate(const OperatorCall& call) const {

@@ -23,6 +23,13 @@ struct Estimate {
   }
 };
 
+/// What one call adds to a pass, for those who put many passes together of the same calls; its `count` applied.
+struct CallPrice {
+  double seconds = 0;
+  double launches = 0;     ///< where the roofline answers; else what the host does was measured with the rest
+  double utilization = 1;  ///< u of MuxTune Eq. 3; what was measured says nothing of it and is taken to be full
+};
+
 /// What the curves through a profile's points are: a fit that never falls with more work (least squares of relative
 /// errors), which is what plans are made with, or the measured points as they are.
 enum class Curves { isotonic, raw };
@@ -56,12 +63,6 @@ class CostModel {
   /// it.
   Estimate estimate(std::span<const OperatorCall> calls) const;
 
-  /// What one call adds to a pass, for those who put many passes together of the same calls (`count` applied).
-  struct CallPrice {
-    Estimate alone;
-    double launches = 0;     ///< where the roofline answers; else what the host does was measured with the rest
-    double utilization = 1;  ///< u of MuxTune Eq. 3; what was measured says nothing of it and is taken to be full
-  };
   CallPrice price(const OperatorCall& call) const;
 
   /// The shape of a collective of these ranks: how many, and over how many nodes.

@@ -66,13 +66,13 @@ class PassTable {
       if (call.op == Operator::linear) product = call.shape;
       if (!belongs_to_a_task(call.op)) continue;
       const bool attends = call.op == Operator::attention;
-      const CostModel::CallPrice price = cost_.price(call);
+      const costmodel::CallPrice price = cost_.price(call);
       // The bottom layer's first product has no backward pass to stand beside.
       const bool alone = attends || call.pass == Pass::parameters;
       const Slot slot{attends, call.pass, alone ? 0 : product[0], alone ? 0 : product[1]};
       SharedCall& shared = calls[slot];
-      shared.seconds = std::max(shared.seconds, price.alone.seconds);
-      shared.weighted += price.alone.seconds * price.utilization;
+      shared.seconds = std::max(shared.seconds, price.seconds);
+      shared.weighted += price.seconds * price.utilization;
       shared.launches = std::max(shared.launches, price.launches);
       shared.device = price.launches > 0;
     }
@@ -92,15 +92,29 @@ class PassTable {
     }
   }
 
-  const TokenPass& token_pass(const MicrobatchLoad& run) {
-    auto [known, is_new] = known_.try_emplace({run.tokens, run.scored});
-    if (!is_new) return known->second;
-    TokenPass& pass = known->second;
-    for (const OperatorCall& call : costmodel::stage_operators(backbone_, stage_, run, pass_)) {
-      if (belongs_to_a_task(call.op)) continue;
-      const CostModel::CallPrice price = cost_.price(call);
-      pass.seconds += price.alone.seconds;
-      if (price.launches > 0) pass.device += price.alone.seconds;
+  /// The parts that depend on all tokens, and those that depend on the scored rows alone (the head).
+  TokenPass token_pass(const MicrobatchLoad& run) {
+    MicrobatchLoad unscored = run;
+    unscored.scored = 0;
+    TokenPass pass = known_pass(stage_, unscored, run.tokens, by_tokens_);
+    if (!stage_.has_head) return pass;
+    MicrobatchLoad scored = run;
+    scored.tokens = run.scored;
+    scored.tasks.clear();
+    const TokenPass head = known_pass({0, false, true, stage_.tp}, scored, run.scored, by_scored_);
+    return {pass.seconds + head.seconds, pass.device + head.device, pass.host + head.host};
+  }
+
+  const TokenPass& known_pass(const costmodel::StageShape& stage, const MicrobatchLoad& load, std::int64_t key,
+                              std::map<std::int64_t, TokenPass>& known) const {
+    auto [entry, is_new] = known.try_emplace(key);
+    if (!is_new) return entry->second;
+    TokenPass& pass = entry->second;
+    for (const OperatorCall& call : costmodel::stage_operators(backbone_, stage, load, pass_)) {
+      if (belongs_to_a_task(call.op) || (stage.layers == 0 && call.op != Operator::head_loss)) continue;
+      const costmodel::CallPrice price = cost_.price(call);
+      pass.seconds += price.seconds;
+      if (price.launches > 0) pass.device += price.seconds;
       pass.host += price.launches * cost_.profile().launch_seconds;
     }
     return pass;
@@ -123,7 +137,7 @@ class PassTable {
   std::span<const MicrobatchLoad> loads_;
   Pass pass_;
   std::vector<std::map<Slot, SharedCall>> tasks_;
-  std::map<std::pair<std::int64_t, std::int64_t>, TokenPass> known_;
+  std::map<std::int64_t, TokenPass> by_tokens_, by_scored_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "planner/lower_bound.h"
 #include "planner/misfit.h"
 
 namespace braid::planner {
@@ -160,6 +161,29 @@ class Search {
   Misfit misfit_;
 };
 
+std::size_t tasks_of(const FixedPlan& fixed) {
+  std::size_t tasks = 0;
+  for (const std::vector<TaskIndex>& htask : fixed.htasks) tasks += htask.size();
+  return tasks;
+}
+
+/// What the policy was free to choose on the deployment that it got.
+BoundScope bound_scope(const FixedPlan& fixed, const Overrides& overrides) {
+  BoundScope scope;
+  scope.deployment = fixed.deployment;
+  scope.padding = fixed.padding;
+  scope.least_chunk = scope.most_chunk = fixed.chunk_size;
+  scope.skips_padding = fixed.skips_padding;
+  scope.kernels = fixed.adapter_kernels;
+  scope.turns = fixed.turns;
+  const bool streams = fixed.pipeline == PipelineTemplate::lora_1f1b || fixed.pipeline == PipelineTemplate::lora_gpipe;
+  scope.shares_microbatches =
+      streams || fixed.pipeline == PipelineTemplate::structured || fixed.htasks.size() < tasks_of(fixed);
+  scope.drains = !streams;
+  scope.microbatches = overrides.microbatches.value_or(0);
+  return scope;
+}
+
 void verify_telling_windows(const FixedPlan& fixed, const WindowInput& window, Bytes capacity) {
   const VerifyContext rules = verify_context(fixed, window, capacity);
   for (const std::int64_t telling : telling_windows(fixed, window)) {
@@ -193,7 +217,7 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   plan.fixed = std::move(best.arrangement.fixed);
   plan.reasons = std::move(best.arrangement.reasons);
   plan.predicted = best.prediction;
-  plan.lower_bound = busiest_stage_bound(plan.predicted);
+  plan.lower_bound = lower_bound(bound_scope(plan.fixed, input.overrides), search.window(), input.cost);
   plan.data_hashes = data_hashes(input.workload);
   plan.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return plan;

@@ -99,15 +99,14 @@ class MuxTuneSearch {
     const workload::Task& task = input_.workload.tasks[static_cast<std::size_t>(index)];
     const std::int64_t parts = input_.microbatches * static_cast<std::int64_t>(input_.deployment.size());
     const std::int64_t rows = (task.global_batch_size + parts - 1) / parts;
-    std::int64_t tokens = 0, supervised = 0;
-    for (const workload::SampleSize& size : input_.samples.sizes(index))
-      tokens += size.tokens, supervised += size.supervised;
+    const workload::SampleSize& total = input_.samples.total(index);
     const std::int64_t samples = input_.samples.samples(index);
-    const std::int64_t length = base_.padding == Padding::none ? (tokens + samples - 1) / samples : task.max_length;
+    const std::int64_t length =
+        base_.padding == Padding::none ? (total.tokens + samples - 1) / samples : task.max_length;
     MicrobatchLoad load;
     load.kernels = base_.adapter_kernels;
     load.tokens = rows * length;
-    load.scored = rows * ((supervised + samples - 1) / samples);
+    load.scored = rows * ((total.supervised + samples - 1) / samples);
     load.sequences.assign(static_cast<std::size_t>(rows), {0, length});
     load.tasks = {{task.adapter, load.tokens}};
     return load;

@@ -80,7 +80,7 @@ struct Prediction {
   double extrapolated_share = 0;
 };
 
-/// No schedule of this deployment and batching is faster.
+/// No plan that the policy could have made on this deployment is faster (lower_bound.h).
 struct LowerBound {
   double step_seconds = 0;
   std::string binds;

@@ -191,10 +191,4 @@ Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency
   return prediction;
 }
 
-LowerBound busiest_stage_bound(const Prediction& prediction) {
-  const auto busiest = std::max_element(prediction.stage_busy_share.begin(), prediction.stage_busy_share.end());
-  return {prediction.step_seconds * *busiest,
-          fmt::format("compute of stage {}", busiest - prediction.stage_busy_share.begin())};
-}
-
 }  // namespace braid::planner

@@ -30,7 +30,4 @@ TokenCounts count_tokens(const Program& program, const workload::Workload& workl
 /// Busy nanoseconds of each stage's compute stream.
 std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& timeline);
 
-/// The least time that the busiest stage's compute takes, per step.
-LowerBound busiest_stage_bound(const Prediction& prediction);
-
 }  // namespace braid::planner

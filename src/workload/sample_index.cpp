@@ -62,6 +62,8 @@ SampleIndex::SampleIndex(std::span<const Task> tasks, std::vector<std::vector<Sa
     BRAID_CHECK(samples > 0 && task.global_batch_size > 0, "task {} has no samples or no batch", task.name);
     TaskSamples entry;
     entry.sizes = std::move(sizes[i]);
+    for (const SampleSize& size : entry.sizes)
+      entry.total = {entry.total.tokens + size.tokens, entry.total.supervised + size.supervised};
     entry.seed = task.seed;
     entry.global_batch_size = task.global_batch_size;
     entry.batches_per_epoch = batches_in_epoch(samples, task.global_batch_size);

@@ -46,10 +46,13 @@ class SampleIndex {
   std::int64_t samples(int task) const { return static_cast<std::int64_t>(at(task).sizes.size()); }
   std::int64_t batches_per_epoch(int task) const { return at(task).batches_per_epoch; }
   const std::vector<SampleSize>& sizes(int task) const { return at(task).sizes; }
+  /// Sums over a task's samples.
+  const SampleSize& total(int task) const { return at(task).total; }
 
  private:
   struct TaskSamples {
     std::vector<SampleSize> sizes;
+    SampleSize total{0, 0};
     std::uint64_t seed = 0;
     std::int64_t global_batch_size = 0;
     std::int64_t batches_per_epoch = 0;

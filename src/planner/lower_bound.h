@@ -1,0 +1,33 @@
+#pragma once
+
+#include "costmodel/cost_model.h"
+#include "planner/plan.h"
+#include "planner/window_steps.h"
+
+// How fast a deployment can be at the best, whatever a policy decides.
+namespace braid::planner {
+
+/// What a policy has to choose from. All else is free: hTasks, buckets, template, orders, pack length.
+struct BoundScope {
+  std::vector<ReplicaShape> deployment;  ///< like replicas
+  Padding padding = Padding::none;
+  std::int64_t least_chunk = 0;  ///< tokens of the shortest chunks samples may be cut into; 0: they are not cut
+  std::int64_t most_chunk = 0;   ///< and of the longest; 0: of any length
+  bool skips_padding = false;    ///< chunks of padding alone are not computed
+  costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate;
+  Turns turns = Turns::together;
+  bool shares_microbatches = true;  ///< rows of several tasks may go through in one microbatch
+  bool drains = true;               ///< the pipeline is empty between windows of one step
+  std::int64_t microbatches = 0;    ///< that each global batch is split into; 0: any number
+};
+
+/// No plan in this scope has a smaller `step_seconds` by `predict` with Outlook::full: the mean over the first
+/// kPredictedSteps steps of every task that was not stopped.
+///
+/// For each number of microbatches, what each stage, link and task needs at least goes into `pipeline_bound`; the least
+/// of those is the bound. It rests on the cost model's law that nothing takes less time for more work, and holds for
+/// collectives that go beside compute. The arguments stand in lower_bound.cpp. Throws Error as the cost model does.
+/// Cost: O(microbatches × tasks × kinds of stages × lengths).
+LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost);
+
+}  // namespace braid::planner

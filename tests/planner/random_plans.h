@@ -1,0 +1,131 @@
+#pragma once
+
+#include <map>
+
+#include <rapidcheck.h>
+
+#include "base/random.h"
+#include "planner/deployment.h"
+#include "planner/lower_bound.h"
+#include "planner/orders.h"
+
+// Workloads and plans for them that RapidCheck draws: valid ones, good or bad.
+namespace braid::planner::testing {
+
+struct RandomPlan {
+  std::string gpu;
+  workload::Workload workload;
+  std::vector<std::vector<workload::SampleSize>> sizes;
+  FixedPlan fixed;
+  BoundScope scope;  ///< what this plan is one of
+};
+
+inline costmodel::BackboneShape any_backbone() {
+  costmodel::BackboneShape shape;
+  shape.name = "drawn";
+  shape.architecture = *rc::gen::element(costmodel::Architecture::llama, costmodel::Architecture::gpt2);
+  shape.layers = *rc::gen::inRange(1, 7);
+  shape.heads = 4 * *rc::gen::inRange(1, 5);
+  shape.kv_heads = *rc::gen::element<std::int64_t>(4, shape.heads);
+  shape.head_dim = *rc::gen::element(32, 64, 128);
+  shape.hidden = shape.query_width();
+  shape.intermediate = *rc::gen::inRange<std::int64_t>(1, 5) * shape.hidden;
+  shape.vocabulary = *rc::gen::inRange(100, 40000);
+  shape.max_position = 4096;
+  return shape;
+}
+
+/// Steps of many samples, so that kernels do more than start.
+inline workload::Task any_task(int number, std::vector<workload::SampleSize>& sizes) {
+  workload::Task task;
+  task.name = fmt::format("t{}", number);
+  task.max_length = 16 * *rc::gen::element<std::int64_t>(1, 2, 4, 8, 32, 64);
+  task.adapter.rank = *rc::gen::element(4, 8, 64);
+  task.adapter.dropout = *rc::gen::element(0.0, 0.1);
+  for (bool& target : task.adapter.targets) target = *rc::gen::arbitrary<bool>();
+  task.adapter.targets[static_cast<std::size_t>(*rc::gen::inRange(0, costmodel::kModuleCount))] = true;
+  task.global_batch_size = *rc::gen::inRange(1, 12);
+  task.steps = 3;
+  task.seed = *rc::gen::arbitrary<std::uint32_t>();
+  if (*rc::gen::arbitrary<bool>()) task.optimizer.max_grad_norm = 1;
+  const auto samples = *rc::gen::inRange<std::size_t>(1, 40);
+  const bool alike = *rc::gen::arbitrary<bool>();
+  for (std::size_t i = 0; i < samples; ++i) {
+    const std::int64_t tokens = alike ? task.max_length : *rc::gen::inRange<std::int64_t>(2, task.max_length + 1);
+    sizes.push_back({tokens, *rc::gen::inRange<std::int64_t>(0, tokens)});
+  }
+  return task;
+}
+
+/// Items in groups, in order.
+template <typename T>
+std::vector<std::vector<T>> any_grouping(T count, bool alone) {
+  std::vector<std::vector<T>> groups;
+  for (T i = 0; i < count; ++i) {
+    if (groups.empty() || alone || *rc::gen::arbitrary<bool>()) groups.emplace_back();
+    groups.back().push_back(i);
+  }
+  return groups;
+}
+
+/// Buckets' clocks in some order, 1F1B over it, as many clocks as whole rows give.
+inline std::vector<std::vector<TemplateSlot>> any_template(const FixedPlan& fixed) {
+  std::vector<std::pair<std::int32_t, std::int32_t>> units;
+  for (std::int32_t bucket = 0; bucket < static_cast<std::int32_t>(fixed.buckets.size()); ++bucket) {
+    for (std::int32_t clock = 0; clock < fixed.microbatches; ++clock) units.emplace_back(bucket, clock);
+  }
+  const auto seed = *rc::gen::arbitrary<std::uint32_t>();
+  RandomStream random(seed);
+  shuffle(std::span(units), random);
+  std::vector<MicrobatchId> all;
+  for (std::size_t i = 0; i < units.size(); ++i) all.push_back(static_cast<MicrobatchId>(i));
+  std::vector<std::vector<TemplateSlot>> order;
+  const int stages = fixed.deployment.front().stages();
+  for (int s = 0; s < stages; ++s) {
+    order.emplace_back();
+    for (const ComputeSlot& slot : one_forward_one_backward_order(all, s, stages)) {
+      const auto [bucket, clock] = units[static_cast<std::size_t>(slot.microbatch)];
+      order.back().push_back({slot.kind == Kind::backward, bucket, clock});
+    }
+  }
+  return order;
+}
+
+inline RandomPlan any_plan() {
+  RandomPlan made;
+  made.gpu = *rc::gen::element<std::string>("a40", "h100");
+  made.workload.backbone = any_backbone();
+  const int tasks = *rc::gen::inRange(1, 5);
+  for (int t = 0; t < tasks; ++t) made.workload.tasks.push_back(any_task(t, made.sizes.emplace_back()));
+
+  FixedPlan& fixed = made.fixed;
+  const std::int64_t layers = made.workload.backbone.layers;
+  fixed.deployment =
+      deploy(layers, *rc::gen::element(1, 1, 2, 4),
+             *rc::gen::inRange<std::int64_t>(1, std::min<std::int64_t>(layers, 4) + 1), *rc::gen::element(1, 1, 2, 3));
+  const bool queued = *rc::gen::arbitrary<bool>();
+  fixed.turns = queued ? Turns::queued : Turns::together;
+  fixed.htasks = any_grouping<TaskIndex>(tasks, *rc::gen::arbitrary<bool>());
+  fixed.pipeline =
+      *rc::gen::element(PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
+                        PipelineTemplate::one_by_one, PipelineTemplate::lora_1f1b, PipelineTemplate::structured);
+  fixed.buckets = any_grouping<std::int32_t>(static_cast<std::int32_t>(fixed.htasks.size()), queued);
+  fixed.padding = *rc::gen::element(Padding::none, Padding::max_length, Padding::longest);
+  fixed.microbatches = *rc::gen::inRange(1, 9);
+  if (*rc::gen::inRange(0, 3) == 0) fixed.chunk_size = 16 * *rc::gen::inRange(1, 9);
+  fixed.adapter_kernels = *rc::gen::element(costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split,
+                                            costmodel::AdapterKernels::side_by_side, costmodel::AdapterKernels::fused);
+  if (fixed.pipeline == PipelineTemplate::structured) fixed.order = any_template(fixed);
+
+  made.scope.deployment = fixed.deployment;
+  made.scope.padding = fixed.padding;
+  made.scope.least_chunk = made.scope.most_chunk = fixed.chunk_size;
+  made.scope.skips_padding = fixed.skips_padding = *rc::gen::arbitrary<bool>();
+  made.scope.kernels = fixed.adapter_kernels;
+  made.scope.turns = fixed.turns;
+  made.scope.shares_microbatches = fixed.htasks.size() < made.workload.tasks.size();
+  made.scope.microbatches = fixed.microbatches;
+  return made;
+}
+
+}  // namespace braid::planner::testing
