@@ -82,6 +82,7 @@ void TrainingLog::print_progress(const exec::WindowReport& report) {
   const double peak = plan_.profile.peak_flops * plan_.ranks();
   for (const exec::StepMetrics& step : report.steps) {
     const auto task = static_cast<std::size_t>(step.task);
+    if (step.step != lines_[task].last.step) continue;  // of several in a window the last
     const double left =
         seconds_ / static_cast<double>(report.window + 1) * static_cast<double>(report.windows - report.window - 1);
     std::string share = peak > 0 ? fmt::format(", {:.0f} % of GEMM peak", 100 * flops_ / seconds_ / peak) : "";

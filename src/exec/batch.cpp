@@ -10,7 +10,8 @@ Batch make_batch(const planner::Microbatch& microbatch, std::span<const workload
     const workload::Sample& sample =
         datasets[static_cast<std::size_t>(segment.task)].samples.at(static_cast<std::size_t>(segment.sample));
     if (segment.begin != 0 || static_cast<std::size_t>(segment.end) != sample.tokens.size()) {
-      throw error("the plan cuts samples into chunks, which this build cannot execute; plan without chunks");
+      throw error(
+          "the plan cuts samples into chunks, which this build cannot execute; plan with longer chunks or without");
     }
     const std::int64_t first = batch.rows();
     if (batch.tasks.empty() || batch.tasks.back().task != segment.task)

@@ -6,10 +6,13 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "exec/optimizer.h"
+#include "planner/alignment.h"
 #include "planner/dependency_graph.h"
 
 namespace braid::exec {
@@ -28,14 +31,30 @@ std::int64_t steady_nanoseconds() {
       .count();
 }
 
-void check_can_execute(const planner::FixedPlan& fixed, const Communicator& communicator) {
+/// Chunks as long as every pack cut no sample.
+void check_chunks(const planner::FixedPlan& fixed, const workload::Workload& workload) {
+  if (fixed.chunk_size == 0) return;
+  std::int64_t longest = fixed.pack_length;
+  for (const workload::Task& task : workload.tasks) longest = std::max(longest, task.max_length);
+  if (longest <= fixed.chunk_size) return;
+  throw error(
+      "the plan cuts samples into chunks of {} tokens, which this build cannot execute; plan with muxtune:chunk={}, "
+      "muxtune:alignment=zero or muxtune:alignment=packed",
+      fixed.chunk_size, (longest + planner::kChunkUnit - 1) / planner::kChunkUnit * planner::kChunkUnit);
+}
+
+void check_can_execute(const planner::FixedPlan& fixed, const workload::Workload& workload,
+                       const Communicator& communicator) {
   if (fixed.deployment.size() != 1)
     throw error("the plan has {} replicas, which this build cannot execute; plan one", fixed.deployment.size());
   if (fixed.deployment[0].tp != 1)
     throw error("the plan has tensor parallelism {}, which this build cannot execute; plan with --tp 1",
                 fixed.deployment[0].tp);
-  if (fixed.chunk_size != 0)
-    throw error("the plan cuts samples into chunks, which this build cannot execute; plan without chunks");
+  check_chunks(fixed, workload);
+  if (fixed.adapter_kernels != costmodel::AdapterKernels::separate)
+    throw error(
+        "the plan has '{}' adapter kernels, which this build cannot execute; plan with kernels=separate and pruning=on",
+        name(fixed.adapter_kernels));
   const int stages = fixed.deployment[0].stages();
   if (stages != communicator.size())
     throw error("the plan needs {} ranks and {} are running; start it with mpirun -n {}", stages, communicator.size(),
@@ -52,14 +71,8 @@ class Runner::Execution {
         program_(program),
         stage_(program.stages[static_cast<std::size_t>(runner.stage_)]),
         ahead_(planner::most_waiting_messages(program)) {
-    const std::size_t tasks = runner.adapters_.size();
-    report_.losses.assign(tasks, 0);
-    report_.squared_norms.assign(
-        tasks, std::vector<double>(static_cast<std::size_t>(runner.input_.workload.backbone.layers), 0));
-    report_.global_norms.assign(tasks, 0);
-    report_.diverged.assign(tasks, false);
-    losses_.resize(tasks);
-    loss_scale_.assign(tasks, 0);
+    losses_.resize(runner.adapters_.size());
+    loss_scale_.assign(runner.adapters_.size(), 0);
     ended_.assign(stage_.instructions.size(), -1);
     started_.assign(stage_.instructions.size(), -1);
     channels_.resize(program.channels.size());
@@ -76,7 +89,6 @@ class Runner::Execution {
     for (std::size_t i = 0; i < stage_.instructions.size(); ++i) execute(i);
     while (!under_way_.empty()) wait_a_little();
     runner_.probe_.between = nullptr;
-    for (std::size_t task = 0; task < losses_.size(); ++task) report_.losses[task] = losses_[task].sum;
     write_events();
     return std::move(report_);
   }
@@ -93,7 +105,7 @@ class Runner::Execution {
     std::unique_ptr<Request> request;
   };
 
-  /// 1 / supervised tokens of the task's global batch.
+  /// 1 / supervised tokens of the task's global batch. The step gate keeps a task's batches apart.
   void set_loss_scale(const planner::Segment& segment) {
     double& scale = loss_scale_[static_cast<std::size_t>(segment.task)];
     if (scale_batch_[segment.task] == segment.global_batch + 1) return;
@@ -190,14 +202,17 @@ class Runner::Execution {
     report_.memory.push_back({runner_.communicator_.rank(), ended_[place], runner_.pool_.in_use()});
   }
 
-  /// The message that the instruction waits for, taken from its channel; the next receive is posted in its place.
-  Buffer take_input(const Instruction& instruction) {
+  /// The message of that microbatch that the instruction waits for, taken from its channel; the next receive is posted
+  /// in its place. Empty where the pass begins on this stage.
+  Buffer take_input(const Instruction& instruction, MicrobatchId microbatch) {
     for (const InstructionId id : stage_.waits_of(instruction)) {
+      if (id < stage_.first_id) continue;
       const auto place = static_cast<std::size_t>(id - stage_.first_id);
-      if (id < stage_.first_id || !planner::is_recv(stage_.instructions[place].kind)) continue;
+      const Instruction& received = stage_.instructions[place];
+      if (!planner::is_recv(received.kind) || received.microbatch != microbatch) continue;
       Buffer input = std::move(arrived_[place]);
       arrived_.erase(place);
-      const auto channel = static_cast<std::size_t>(stage_.instructions[place].channel);
+      const auto channel = static_cast<std::size_t>(received.channel);
       ++channels_[channel].consumed;
       post_receives(channel);
       return input;
@@ -211,19 +226,23 @@ class Runner::Execution {
   }
 
   void forward(const Instruction& instruction) {
-    const planner::Microbatch& microbatch = program_.microbatch(stage_.parts_of(instruction)[0].microbatch);
-    for (const planner::Segment& segment : microbatch.segments) set_loss_scale(segment);
-    Buffer output = model_of(microbatch)
-                        .forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets),
-                                 take_input(instruction), runner_.adapters_, runner_.seeds_, loss_scale_, losses_);
-    results_[microbatch.id] = std::move(output);
+    for (const planner::Part& part : stage_.parts_of(instruction)) {
+      const planner::Microbatch& microbatch = program_.microbatch(part.microbatch);
+      for (const planner::Segment& segment : microbatch.segments) set_loss_scale(segment);
+      results_[microbatch.id] =
+          model_of(microbatch)
+              .forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets),
+                       take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_, loss_scale_, losses_);
+    }
   }
 
   void backward(const Instruction& instruction) {
-    const planner::Microbatch& microbatch = program_.microbatch(stage_.parts_of(instruction)[0].microbatch);
-    Buffer gradient =
-        model_of(microbatch).backward(microbatch.id, take_input(instruction), runner_.adapters_, runner_.seeds_);
-    results_[microbatch.id] = std::move(gradient);
+    for (const planner::Part& part : stage_.parts_of(instruction)) {
+      const planner::Microbatch& microbatch = program_.microbatch(part.microbatch);
+      results_[microbatch.id] =
+          model_of(microbatch)
+              .backward(microbatch.id, take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_);
+    }
   }
 
   void send(std::size_t place, const Instruction& instruction) {
@@ -253,24 +272,25 @@ class Runner::Execution {
     const auto task = static_cast<std::size_t>(instruction.task);
     Adapter& adapter = *runner_.adapters_[task];
     const workload::Optimizer& optimizer = runner_.input_.workload.tasks[task].optimizer;
+    StepReport& report = report_.steps[{instruction.task, instruction.global_batch}];
+    report.loss = std::exchange(losses_[task], {}).sum;
     const std::vector<double> norms_here = squared_norms(adapter);
-    std::copy(norms_here.begin(), norms_here.end(), report_.squared_norms[task].begin() + adapter.layers().first);
+    report.squared_norms.assign(static_cast<std::size_t>(runner_.input_.workload.backbone.layers), 0);
+    std::copy(norms_here.begin(), norms_here.end(), report.squared_norms.begin() + adapter.layers().first);
     const double local = std::accumulate(norms_here.begin(), norms_here.end(), 0.0);
     double scale = 1;
-    bool finite = std::isfinite(local);
+    bool finite = std::isfinite(report.loss) && std::isfinite(local);
     if (const auto norms = norms_.find(instruction.task); norms != norms_.end()) {
       // Layer by layer from the first, on every rank alike: the same sum on any number of stages.
       double sum = 0;
       for (const double norm : norms->second.all) sum += norm;
-      report_.global_norms[task] = std::sqrt(sum);
-      scale = clip_scale(report_.global_norms[task], optimizer.max_grad_norm);
+      scale = clip_scale(std::sqrt(sum), optimizer.max_grad_norm);
       finite = finite && std::isfinite(sum);
       norms_.erase(norms);
     }
-    if (!finite) {
-      report_.diverged[task] = true;
-      return;
-    }
+    if (!finite) stopped_.insert(instruction.task);
+    report.diverged = stopped_.contains(instruction.task);
+    if (report.diverged) return;
     runner_.probe_.run({costmodel::Operator::adamw,
                         costmodel::Pass::forward,
                         {},
@@ -315,13 +335,14 @@ class Runner::Execution {
   std::map<TaskIndex, Norms> norms_;
   std::map<TaskIndex, std::int64_t> scale_batch_;
   std::vector<double> loss_scale_;
-  std::vector<TaskLoss> losses_;
+  std::vector<TaskLoss> losses_;  // of the global batch under way
+  std::set<TaskIndex> stopped_;   // diverged in this Program
   std::vector<Nanoseconds> started_, ended_;
   RunReport report_;
 };
 
 Runner::Runner(const RunInput& input, Communicator& communicator) : input_(input), communicator_(communicator) {
-  check_can_execute(input.fixed, communicator);
+  check_can_execute(input.fixed, input.workload, communicator);
   check_family(input.workload.backbone);
   stage_ = communicator.rank();
   layers_ = input.fixed.deployment[0].layers[static_cast<std::size_t>(stage_)];

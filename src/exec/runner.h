@@ -1,7 +1,10 @@
 #pragma once
 
+#include <map>
+
 #include "exec/communicator.h"
 #include "exec/stage_model.h"
+#include "planner/batch_key.h"
 #include "planner/timeline.h"
 #include "planner/window.h"
 
@@ -15,15 +18,18 @@ struct RunInput {
   std::span<const workload::Dataset> datasets;
 };
 
+/// What the step of one task's global batch left behind on this rank.
+struct StepReport {
+  double loss = 0;                    ///< on ranks of the last stage; 0 elsewhere
+  std::vector<double> squared_norms;  ///< per layer of the backbone, of the gradient; 0 for other ranks' layers
+  bool diverged = false;  ///< its loss or gradient was not finite, or that of a step before it: none was taken here
+};
+
 /// What one Program left behind on this rank.
 struct RunReport {
-  std::vector<planner::Event> events;         ///< of this rank, in list order; times since the runner's zero
-  std::vector<planner::MemorySample> memory;  ///< what activations and messages hold after each compute instruction
-  std::vector<double> losses;                 ///< per task, on ranks of the last stage; 0 elsewhere
-  std::vector<std::vector<double>> squared_norms;  ///< per task, per layer of the backbone: of the gradient at its
-                                                   ///< Step; 0 for other ranks' layers
-  std::vector<double> global_norms;                ///< per task that clips: of the whole gradient; else 0
-  std::vector<bool> diverged;                      ///< per task: its gradient was not finite, and no step was taken
+  std::vector<planner::Event> events;             ///< of this rank, in list order; times since the runner's zero
+  std::vector<planner::MemorySample> memory;      ///< what activations and messages hold after each compute instruction
+  std::map<planner::BatchKey, StepReport> steps;  ///< one for each Step, the same ones on every rank
 };
 
 /// Executes Programs on this rank: kernels for compute, messages and collectives that go on while it computes.
@@ -33,8 +39,8 @@ struct RunReport {
 /// no sender is held up. A Program's list is therefore run just as a replay runs it.
 class Runner {
  public:
-  /// Loads this rank's stage. Throws Error for what this build cannot execute (tp > 1, several replicas, chunks), and
-  /// when the ranks are not the plan's.
+  /// Loads this rank's stage. Throws Error for what this build cannot execute (tp > 1, several replicas, chunks that
+  /// cut samples, adapter kernels of GPUs), and when the ranks are not the plan's.
   Runner(const RunInput& input, Communicator& communicator);
   ~Runner();
 

@@ -15,33 +15,43 @@ using planner::TaskIndex;
 
 namespace {
 
-/// What the ranks tell each other after a window: for each task its loss, whether it diverged and the squared norm of
-/// its gradient in each layer; and whether to stop. Each number comes from one rank, so that the sums are exact.
-class WindowExchange {
- public:
-  WindowExchange(std::int64_t layers, const RunReport& report, bool stop) : row_(static_cast<std::size_t>(layers) + 2) {
-    for (std::size_t task = 0; task < report.losses.size(); ++task) {
-      numbers_.push_back(report.losses[task]);
-      numbers_.push_back(report.diverged[task] ? 1 : 0);
-      numbers_.insert(numbers_.end(), report.squared_norms[task].begin(), report.squared_norms[task].end());
-    }
-    numbers_.push_back(stop ? 1 : 0);
+/// Completes each step's report with what the other ranks have of it: the loss and the squared norm of each layer come
+/// from one rank each, so that the sums are exact. Returns whether any rank was asked to stop.
+bool exchange(RunReport& report, bool stop, Communicator& communicator) {
+  std::vector<double> numbers = {stop ? 1.0 : 0.0};
+  for (const auto& [key, step] : report.steps) {
+    numbers.push_back(step.loss);
+    numbers.push_back(step.diverged ? 1 : 0);
+    numbers.insert(numbers.end(), step.squared_norms.begin(), step.squared_norms.end());
   }
-
-  void run(Communicator& communicator) { communicator.sum(numbers_); }
-  double loss(std::size_t task) const { return numbers_[row_ * task]; }
-  bool diverged(std::size_t task) const { return numbers_[row_ * task + 1] > 0 || !std::isfinite(loss(task)); }
-  /// Added in layer order, so that it does not matter how layers lie on stages.
-  double norm(std::size_t task) const {
-    const auto first = numbers_.begin() + static_cast<std::ptrdiff_t>(row_ * task);
-    return std::sqrt(std::accumulate(first + 2, first + static_cast<std::ptrdiff_t>(row_), 0.0));
+  communicator.sum(numbers);
+  auto next = numbers.begin() + 1;
+  for (auto& [key, step] : report.steps) {
+    step.loss = *next++;
+    step.diverged = *next++ > 0;
+    for (double& norm : step.squared_norms) norm = *next++;
   }
-  bool stop() const { return numbers_.back() > 0; }
+  return numbers.front() > 0;
+}
 
- private:
-  std::size_t row_;
-  std::vector<double> numbers_;
-};
+/// Before clipping. Added in layer order, so that it does not matter how layers lie on stages.
+double gradient_norm(const StepReport& step) {
+  return std::sqrt(std::accumulate(step.squared_norms.begin(), step.squared_norms.end(), 0.0));
+}
+
+StepMetrics metrics_of(const planner::WindowStep& step, const StepReport& taken, const workload::Workload& workload,
+                       const workload::SampleIndex& samples, double seconds) {
+  const workload::Optimizer& optimizer = workload.tasks[static_cast<std::size_t>(step.task)].optimizer;
+  std::int64_t tokens = 0;
+  for (const workload::SampleRef& sample : samples.global_batch(step.task, step.global_batch)) tokens += sample.tokens;
+  return {step.task,
+          step.global_batch + 1,
+          taken.loss,
+          learning_rate(optimizer, step.global_batch, samples.steps(step.task)),
+          gradient_norm(taken),
+          tokens,
+          seconds};
+}
 
 template <typename T>
 std::string to_bytes(const std::vector<T>& items) {
@@ -106,10 +116,8 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
     BRAID_CHECK(violations.empty(), "window {} breaks the rule '{}': {}", window, name(violations[0].rule),
                 violations[0].message);
     communicator.barrier();
-    const RunReport report = runner.run(program);
-    WindowExchange exchange(plan.workload.backbone.layers, report, options.stop && options.stop->load());
-    exchange.run(communicator);
-    result.interrupted = exchange.stop();
+    RunReport report = runner.run(program);
+    result.interrupted = exchange(report, options.stop && options.stop->load(), communicator);
 
     WindowReport told;
     told.window = window;
@@ -117,16 +125,12 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
     told.seconds = window_seconds(report, communicator);
     told.computed_tokens = planner::count_tokens(program, plan.workload).computed;
     for (const planner::WindowStep& step : steps) {
-      const auto task = static_cast<std::size_t>(step.task);
-      const workload::Optimizer& optimizer = plan.workload.tasks[task].optimizer;
-      std::int64_t tokens = 0;
-      for (const workload::SampleRef& sample : samples.global_batch(step.task, step.global_batch))
-        tokens += sample.tokens;
-      const double norm = optimizer.max_grad_norm > 0 ? report.global_norms[task] : exchange.norm(task);
-      told.steps.push_back({step.task, step.global_batch + 1, exchange.loss(task),
-                            learning_rate(optimizer, step.global_batch, samples.steps(step.task)), norm, tokens,
-                            told.seconds});
-      if (!exchange.diverged(task)) continue;
+      if (result.diverged.contains(step.task)) continue;
+      const StepReport& taken = report.steps.at({step.task, step.global_batch});
+      const auto share = std::count_if(steps.begin(), steps.end(),
+                                       [&](const planner::WindowStep& other) { return other.task == step.task; });
+      told.steps.push_back(metrics_of(step, taken, plan.workload, samples, told.seconds / static_cast<double>(share)));
+      if (!taken.diverged) continue;
       told.diverged.push_back(step.task);
       result.diverged.insert(step.task);
     }

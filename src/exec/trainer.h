@@ -17,7 +17,7 @@ struct StepMetrics {
   double learning_rate = 0;
   double gradient_norm = 0;  ///< before clipping
   std::int64_t tokens = 0;   ///< data tokens of the global batch
-  double seconds = 0;        ///< of the window that it was part of
+  double seconds = 0;        ///< of the window that it was part of, shared evenly among the task's steps in it
 };
 
 /// What one window did, on rank 0.
@@ -26,8 +26,8 @@ struct WindowReport {
   std::int64_t windows = 0;
   double seconds = 0;
   std::int64_t computed_tokens = 0;
-  std::vector<StepMetrics> steps;
-  std::vector<planner::TaskIndex> diverged;  ///< stopped after this window
+  std::vector<StepMetrics> steps;            ///< of a task that diverged, none after the one that did
+  std::vector<planner::TaskIndex> diverged;  ///< in this window; they stop
 };
 
 struct TrainOptions {

@@ -42,7 +42,7 @@ class StageWalk {
     for (const Awaited& awaited : program.before.stages[index].awaited) {
       if (!is_recv(awaited.kind)) continue;
       const Bytes bytes = message(awaited.microbatches.front());
-      received_[awaited.id] = {awaited.channel, bytes};
+      received_[awaited.id] = {awaited.microbatches.front(), awaited.channel, bytes};
       waiting_ += bytes;
     }
     for (std::size_t c = 0; c < program.channels.size(); ++c) {
@@ -58,30 +58,37 @@ class StageWalk {
   void run(StageMemory& memory) {
     keep(memory, 0, true);
     for (const Instruction& instruction : stage_.instructions) {
-      const bool computes = instruction.kind == Kind::forward || instruction.kind == Kind::backward;
-      Bytes scratch = 0;
       if (is_send(instruction.kind)) outgoing_[peer(instruction.channel)] += instruction.bytes;
-      if (computes) {
-        take_input(instruction);
-        for (const Part& part : stage_.parts_of(instruction)) {
-          if (instruction.kind == Kind::forward && part.first_subgraph == 0) live_ += stash(part.microbatch);
-          scratch = std::max(scratch, workspace(part.microbatch, instruction.kind));
-        }
-      }
-      memory.after.push_back(keep(memory, scratch, instruction.kind != Kind::forward));
-      if (!computes) continue;
-      outgoing_.clear();
-      for (const Part& part : stage_.parts_of(instruction)) {
-        if (instruction.kind == Kind::backward && part.first_subgraph == 0) live_ -= stash(part.microbatch);
+      if (instruction.kind == Kind::forward || instruction.kind == Kind::backward) {
+        memory.after.push_back(compute(memory, instruction));
+        outgoing_.clear();
+      } else {
+        memory.after.push_back(keep(memory, 0, true));
       }
     }
   }
 
  private:
   struct Received {
+    MicrobatchId microbatch = 0;
     ChannelIndex channel = kNone;
     Bytes bytes = 0;
   };
+
+  /// Part by part; the results of those that have ended wait for their sends. The most that is held on the way.
+  Bytes compute(StageMemory& memory, const Instruction& instruction) {
+    const bool forward = instruction.kind == Kind::forward;
+    const bool sends = forward ? !stage_.has_head : !stage_.has_embedding;
+    Bytes most = 0, results = 0;
+    for (const Part& part : stage_.parts_of(instruction)) {
+      take_input(instruction, part.microbatch);
+      if (forward && part.first_subgraph == 0) live_ += stash(part.microbatch);
+      most = std::max(most, keep(memory, results + workspace(part.microbatch, instruction.kind), !forward));
+      if (!forward && part.first_subgraph == 0) live_ -= stash(part.microbatch);
+      if (sends && stage_.ends(instruction.kind, part)) results += message(part.microbatch);
+    }
+    return most;
+  }
 
   /// The stage at the other end.
   StageIndex peer(ChannelIndex index) const {
@@ -101,18 +108,19 @@ class StageWalk {
     return memory.fixed() + live_ + scratch + messages;
   }
 
-  /// Its message becomes part of the stash, or of the scratch. Whoever sent it has come to the end of an operator, and
-  /// so taken what went there.
-  void take_input(const Instruction& instruction) {
+  /// The microbatch's message becomes part of the stash, or of the scratch. Whoever sent it has come to the end of an
+  /// operator, and so taken what went there.
+  void take_input(const Instruction& instruction, MicrobatchId microbatch) {
     for (const InstructionId id : stage_.waits_of(instruction)) {
       if (const auto earlier = received_.find(id); earlier != received_.end()) {
+        if (earlier->second.microbatch != microbatch) continue;
         waiting_ -= earlier->second.bytes;
         outgoing_.erase(peer(earlier->second.channel));
         received_.erase(earlier);
       }
       if (id < stage_.first_id) continue;
       const Instruction& received = stage_.instructions[static_cast<std::size_t>(id - stage_.first_id)];
-      if (!is_recv(received.kind)) continue;
+      if (!is_recv(received.kind) || received.microbatch != microbatch) continue;
       posted_[static_cast<std::size_t>(received.channel)].consume(received.bytes);
       outgoing_.erase(peer(received.channel));
     }

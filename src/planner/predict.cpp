@@ -43,8 +43,23 @@ struct WindowOutlook {
   double flops = 0;
   costmodel::Estimate work;
   Nanoseconds span = 0;
+  Nanoseconds first_steps = 0;    // when every task has taken its first step of the window
   std::vector<Nanoseconds> busy;  // per stage
 };
+
+Nanoseconds end_of_first_steps(const Program& program, const Timeline& timeline) {
+  Nanoseconds end = 0;
+  for (const Event& event : timeline.events) {
+    if (event.kind != Kind::step) continue;
+    const auto stage = static_cast<std::size_t>(event.stage);
+    const Instruction& step =
+        program.stages[stage]
+            .instructions[static_cast<std::size_t>(event.instruction - program.stages[stage].first_id)];
+    if (step.global_batch == program.before.stages[stage].next_batch[static_cast<std::size_t>(step.task)])
+      end = std::max(end, event.end);
+  }
+  return end;
+}
 
 /// What a window's times depend on: the loads of its microbatches, in order.
 using Likeness = std::vector<std::int64_t>;
@@ -73,6 +88,7 @@ class Outlooks {
     const PredictedDurations predicted = predict_durations(program, style_, latency_);
     const Timeline timeline = judge_(program, predicted.durations);
     outlook.span = timeline.end();
+    outlook.first_steps = end_of_first_steps(program, timeline);
     outlook.work = predicted.total;
     outlook.flops = backbone_flops(program, input_.workload.backbone, style_.adapters);
     outlook.tokens = count_tokens(program, input_.workload);
@@ -151,7 +167,7 @@ Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency
     const WindowOutlook& seen = outlooks.of(program);
     // Each of these policies drains its pipeline every window, so that windows simply add up.
     totals.add(seen);
-    if (holds_first_step(fixed, window)) totals.first_span += seen.span;
+    if (holds_first_step(fixed, window)) totals.first_span += seen.first_steps;
     if (outlook == Outlook::glance && largest_microbatch(program) > largest_microbatch(largest))
       largest = std::move(program);
   }

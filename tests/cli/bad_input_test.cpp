@@ -14,9 +14,9 @@ TEST_F(BadInput, AMissingFileIsNamed) {
 }
 
 TEST_F(BadInput, UnknownWordsAreRefusedWithTheList) {
-  expect_bad_input("fly", "unknown command 'fly'; commands: init, profile, plan, simulate, train, validate");
+  expect_bad_input("fly", "unknown command 'fly'; commands: init, profile, plan, compare, simulate, train, validate");
   expect_bad_input("plan " + planning() + " --policy fastest",
-                   "unknown policy 'fastest'; known: hf-peft, megatron-pp, gpipe, sl-peft");
+                   "unknown policy 'fastest'; known: hf-peft, nemo, megatron-fsdp, megatron-pp, gpipe, sl-peft, mlora, muxtune");
   expect_bad_input("plan " + planning() + " --policy gpipe:speed=high",
                    "policy gpipe has no option 'speed=high'; its options: pad_to=");
   expect_bad_input("plan " + planning() + " --policy gpipe:pad_to=moon", "'moon' is not a value of pad_to");
@@ -98,6 +98,21 @@ TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
   expect_bad_input("plan " + planning() + " --tp 2", "--tp 2: this policy has no tensor parallelism");
   write_text(folder / "workload.yaml", "reproducible: true\n" + workload());
   expect_bad_input("plan " + planning(), "'reproducible: true' is not supported by this build");
+}
+
+TEST_F(BadInput, WhatThisBuildCannotExecuteIsSaidWithTheRemedy) {
+  const std::string train = "train " + planning() + " --ranks 1 --out " + path("out") + " --policy ";
+  expect_bad_input(
+      train + "muxtune:chunk=32",
+      "cuts samples into chunks of 32 tokens, which this build cannot execute; plan with muxtune:chunk=48, "
+      "muxtune:alignment=zero or muxtune:alignment=packed");
+  ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --policy mlora --out " + path("plan.json")).status,
+            0);
+  std::string text = testing::read_text(folder / "plan.json");
+  text.replace(text.find("\"adapter_kernels\": \"separate\""), 29, "\"adapter_kernels\": \"fused\"");
+  write_text(folder / "plan.json", text);
+  expect_bad_input("train --plan " + path("plan.json") + " --out " + path("out"),
+                   "'fused' adapter kernels, which this build cannot execute; plan with kernels=separate");
 }
 
 TEST_F(BadInput, ANonEmptyOutputFolderIsRefused) {

@@ -23,6 +23,13 @@ std::map<std::string, std::vector<std::string>> metrics_of(const std::filesystem
   return lines;
 }
 
+/// A task's adapter, as a run wrote it.
+std::string adapter_of(const std::filesystem::path& run, const std::string& task) {
+  const std::string bytes = read_text(run / "adapters" / task / "adapter_model.safetensors");
+  EXPECT_FALSE(bytes.empty()) << run << " " << task;
+  return bytes;
+}
+
 double loss_of(const std::string& line) {
   return parse_json(line + "}", "line").number_at("loss");
 }
@@ -65,7 +72,7 @@ TEST_F(Spine, GpusThatNobodyHoldsArePlannedFor) {
 
 TEST_F(Spine, SimulatingAPlanGivesWhatThePlanPredicted) {
   for (const std::string policy :
-       {"hf-peft", "hf-peft:resident=false", "megatron-pp", "gpipe:pad_to=none", "sl-peft"}) {
+       {"hf-peft", "hf-peft:resident=false", "megatron-pp", "gpipe:pad_to=none", "sl-peft", "mlora", "muxtune"}) {
     const std::string plan = path("plan.json");
     ASSERT_EQ(run_braid("plan " + planning() + " --ranks 2 --overwrite --policy " + policy + " --out " + plan).status,
               0);
@@ -82,7 +89,9 @@ TEST_F(Spine, SimulatingAPlanGivesWhatThePlanPredicted) {
 }
 
 TEST_F(Spine, TwoStagesGiveTheLossesAndAdaptersOfOneRankToTheByte) {
-  for (const std::string policy : {"gpipe", "megatron-pp:pad_to=none", "sl-peft", "hf-peft"}) {
+  for (const std::string policy :
+       {"gpipe", "megatron-pp:pad_to=none", "sl-peft", "hf-peft", "mlora:batch=off", "mlora:batch=off:mode=gpipe",
+        "muxtune:fusion=off", "muxtune:fusion=off:alignment=packed:pad_to=none"}) {
     for (const char* stages : {"1", "2"}) {
       const Outcome outcome = run_braid("train " + planning() + " --quiet --overwrite --microbatches 3 --ranks " +
                                         stages + " --policy " + policy + " --out " + path(std::string("out") + stages));
@@ -115,7 +124,8 @@ TEST_F(Spine, TrainingLowersEveryLoss) {
 
 TEST_F(Spine, PoliciesAgreeOnWhatEachTaskLearns) {
   std::map<std::string, std::vector<std::string>> first;
-  for (const std::string policy : {"hf-peft", "gpipe:pad_to=none", "sl-peft"}) {
+  for (const std::string policy : {"hf-peft", "gpipe:pad_to=none", "sl-peft", "mlora", "muxtune:pad_to=none",
+                                   "muxtune:alignment=zero", "muxtune:alignment=packed"}) {
     ASSERT_EQ(
         run_braid("train " + planning() + " --quiet --overwrite --ranks 1 --policy " + policy + " --out " + path("out"))
             .status,
@@ -127,6 +137,57 @@ TEST_F(Spine, PoliciesAgreeOnWhatEachTaskLearns) {
       for (std::size_t i = 0; i < lines.size(); ++i)
         EXPECT_NEAR(loss_of(metrics.at(task)[i]), loss_of(lines[i]), 1e-4 * loss_of(lines[i])) << policy << " " << task;
     }
+  }
+}
+
+TEST_F(Spine, SchedulesOfTheSameMicrobatchesGiveTheSameLossesAndAdaptersToTheByte) {
+  // Windows of eight steps of mlora: two for task0 and task1, three for task2.
+  std::string text = workload();
+  for (int task = 0; task < 3; ++task)
+    text.replace(text.find("steps: " + std::to_string(4 + task)), 8, "steps: " + std::to_string(11 + 3 * task));
+  testing::write_text(folder / "workload.yaml", text);
+  const auto train = [&](const std::string& policy, const std::string& ranks, const std::string& out) {
+    const Outcome outcome = run_braid("train " + planning() + " --quiet --overwrite --microbatches 2 --ranks " + ranks +
+                                      " --policy " + policy + " --out " + path(out));
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+  };
+  for (const auto& [plain, others] : std::map<std::string, std::vector<std::string>>{
+           {"megatron-pp:pad_to=none", {"mlora:batch=off:pad_to=none", "mlora:batch=off:mode=gpipe:pad_to=none"}},
+           {"megatron-pp:pad_to=max_length", {"mlora:batch=off", "muxtune:fusion=off:alignment=zero"}}}) {
+    train(plain, "1", "plain");
+    for (const std::string& policy : others) {
+      for (const char* ranks : {"1", "2"}) {
+        train(policy, ranks, "other");
+        EXPECT_EQ(metrics_of(folder / "plain"), metrics_of(folder / "other")) << policy << " on " << ranks;
+        for (const char* task : {"task0", "task1", "task2"}) {
+          EXPECT_EQ(adapter_of(folder / "plain", task), adapter_of(folder / "other", task)) << policy << " " << task;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Spine, HTasksOfOneBucketGoThroughTwoStagesInOneInstruction) {
+  const Outcome planned = run_braid("plan " + planning() + " --ranks 2 --pp 2 --microbatches 2 --policy " +
+                                    "muxtune:fusion=off:alignment=zero --out " + path("apart.json"));
+  ASSERT_EQ(planned.status, 0) << planned.text;
+  std::string text = read_text(folder / "apart.json");
+  const std::size_t buckets = text.find("\"buckets\": "), end = text.find("\"chunk_size\"");
+  ASSERT_NE(end, std::string::npos);
+  text.replace(buckets, end - buckets, "\"buckets\": [[0, 2], [1]],\n ");
+  testing::write_text(folder / "together.json", text);
+  std::map<std::string, int> forwards;
+  for (const std::string name : {"apart", "together"}) {
+    const Outcome outcome = run_braid("train --quiet --plan " + path(name + ".json") + " --out " + path(name));
+    ASSERT_EQ(outcome.status, 0) << outcome.text;
+    const Node timeline = read_json(folder / name / "timeline.json");
+    for (const Node& event : timeline.at("traceEvents").items)
+      forwards[name] += event.string_at("name").starts_with("Forward") ? 1 : 0;
+  }
+  EXPECT_LT(forwards["together"], forwards["apart"]);
+  EXPECT_EQ(metrics_of(folder / "apart"), metrics_of(folder / "together"));
+  for (const char* task : {"task0", "task1", "task2"}) {
+    EXPECT_EQ(adapter_of(folder / "apart", task), adapter_of(folder / "together", task)) << task;
   }
 }
 
@@ -149,6 +210,26 @@ TEST_F(Spine, ADivergingTaskStopsAndNoOther) {
     for (std::size_t i = 0; i < good.at(task).size(); ++i)
       EXPECT_NEAR(loss_of(bad.at(task)[i]), loss_of(good.at(task)[i]), 1e-5 * loss_of(good.at(task)[i]));
     EXPECT_TRUE(std::filesystem::exists(folder / "bad/adapters" / task / "adapter_model.safetensors"));
+  }
+}
+
+TEST_F(Spine, ATaskThatDivergesInAWindowOfManyStepsLeavesTheOthersBytesOnTwoStages) {
+  const std::string train =
+      "train " + planning() + " --quiet --ranks 2 --pp 2 --microbatches 2 --policy mlora:batch=off --out ";
+  ASSERT_EQ(run_braid(train + path("good")).status, 0);
+  std::string text = workload();
+  text.replace(text.find("lr: 1e-2", text.find("task1")), 8, "lr: 1e38");
+  testing::write_text(folder / "workload.yaml", text);
+  const Outcome outcome = run_braid(train + path("bad"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.text.find("task1: the loss or gradient of step 2 is not finite"), std::string::npos)
+      << outcome.text;
+  const auto good = metrics_of(folder / "good"), bad = metrics_of(folder / "bad");
+  EXPECT_EQ(bad.at("task1").size(), 2U);
+  EXPECT_FALSE(std::filesystem::exists(folder / "bad/adapters/task1"));
+  for (const char* task : {"task0", "task2"}) {
+    EXPECT_EQ(good.at(task), bad.at(task));
+    EXPECT_EQ(adapter_of(folder / "good", task), adapter_of(folder / "bad", task)) << task;
   }
 }
 

@@ -55,9 +55,11 @@ TEST(Runner, ItsPoolLendsAtMostWhatTheWalkOverTheProgramSays) {
   const TestFolder folder;
   const Study study(folder.path());
   using enum planner::PipelineTemplate;
+  planner::FixedPlan streamed = plan({{0}, {1}, {2}, {3}}, lora_gpipe, 2, false);
+  streamed.steps_per_window = 3;
   for (const planner::FixedPlan& fixed :
        {plan({{0}, {1}, {2}, {3}}, one_forward_one_backward, 2, false), plan({{0, 1, 2, 3}}, gpipe, 3, false),
-        plan({{0, 1}, {2, 3}}, gpipe, 2, true)}) {
+        plan({{0, 1}, {2, 3}}, gpipe, 2, true), streamed}) {
     const std::unique_ptr<Communicator> communicator = make_local_communicator();
     Runner runner({fixed, study.workload, study.samples, study.datasets}, *communicator);
     const planner::Program program = planner::window_program(fixed, {study.workload, study.samples}, 0);

@@ -1,0 +1,166 @@
+#include "exec/trainer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "planner/policy.h"
+#include "support.h"
+
+namespace braid::exec {
+namespace {
+
+using planner::PipelineTemplate;
+using planner::TaskIndex;
+
+/// Four tasks on the golden Llama backbone: task t takes 6 - t steps on samples of 12 t + 6 tokens or a few more, that
+/// count upwards. Task 2 clips, task 3 drops.
+struct Study {
+  explicit Study(double learning_rate_of_task_1 = 1e-2) {
+    workload.backbone_folder = golden("llama");
+    workload.backbone = costmodel::read_backbone(workload.backbone_folder);
+    std::vector<std::vector<workload::SampleSize>> sizes;
+    for (std::int64_t t = 0; t < 4; ++t) {
+      workload::Task& task = workload.tasks.emplace_back();
+      task.max_length = 12 * t + 10;
+      task.adapter = {4, 8, false, t == 3 ? 0.1 : 0.0, {true, false, true}};
+      task.global_batch_size = 6 - t;
+      task.steps = 6 - t;
+      task.seed = static_cast<std::uint64_t>(t);
+      task.optimizer.lr = t == 1 ? learning_rate_of_task_1 : 1e-2;
+      if (t == 2) task.optimizer.max_grad_norm = 0.5;
+      datasets.push_back(counting(12 * t + 6));
+      sizes.push_back(workload::sample_sizes(datasets.back()));
+    }
+    samples.emplace(workload.tasks, std::move(sizes));
+  }
+
+  static workload::Dataset counting(std::int32_t length) {
+    workload::Dataset dataset;
+    for (std::int32_t i = 0; i < 15; ++i) {
+      workload::Sample& sample = dataset.samples.emplace_back();
+      for (std::int32_t place = 0; place < length + i % 4; ++place) sample.append((7 * i + 3 * place) % 150, true);
+    }
+    return dataset;
+  }
+
+  workload::Workload workload;
+  std::vector<workload::Dataset> datasets;
+  std::optional<workload::SampleIndex> samples;
+};
+
+/// No adapter stands it: the second step is the last.
+constexpr double kDivergingRate = 1e38;
+
+/// Every task by itself, on one stage.
+planner::FixedPlan apart(PipelineTemplate pipeline, std::int64_t steps_per_window) {
+  planner::FixedPlan fixed;
+  fixed.deployment.push_back({1, {{0, 2}}});
+  planner::one_task_per_htask(4, fixed);
+  fixed.pipeline = pipeline;
+  fixed.padding = planner::Padding::max_length;
+  fixed.microbatches = 2;
+  fixed.steps_per_window = steps_per_window;
+  return fixed;
+}
+
+/// What is left of a run.
+struct Trained {
+  std::vector<std::vector<StepMetrics>> steps;  // per task
+  std::vector<std::vector<float>> adapters;     // per task
+  std::set<TaskIndex> diverged;
+};
+
+Trained train_on(const Study& study, const planner::FixedPlan& fixed) {
+  const std::unique_ptr<Communicator> communicator = make_local_communicator();
+  Runner runner({fixed, study.workload, *study.samples, study.datasets}, *communicator);
+  planner::Plan plan;
+  plan.workload = study.workload;
+  plan.fixed = fixed;
+  Trained trained;
+  trained.steps.resize(study.workload.tasks.size());
+  TrainOptions options;
+  options.on_window = [&](const WindowReport& report) {
+    for (const StepMetrics& step : report.steps) trained.steps[static_cast<std::size_t>(step.task)].push_back(step);
+    double seconds = 0;  // of task 0, which has steps in every window
+    for (const StepMetrics& step : report.steps) seconds += step.task == 0 ? step.seconds : 0;
+    EXPECT_NEAR(seconds, report.seconds, 1e-9 * report.seconds);
+  };
+  trained.diverged = train(plan, *study.samples, runner, *communicator, options).diverged;
+  for (const std::unique_ptr<Adapter>& adapter : runner.adapters())
+    trained.adapters.emplace_back(adapter->parameters().begin(), adapter->parameters().end());
+  return trained;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+void expect_same(const Trained& a, const Trained& b, std::size_t task) {
+  ASSERT_EQ(a.steps[task].size(), b.steps[task].size()) << "task " << task;
+  for (std::size_t i = 0; i < a.steps[task].size(); ++i) {
+    const StepMetrics &one = a.steps[task][i], &other = b.steps[task][i];
+    EXPECT_EQ(one.step, static_cast<std::int64_t>(i) + 1);
+    EXPECT_EQ(other.step, one.step);
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(one.loss), std::bit_cast<std::uint64_t>(other.loss)) << "task " << task;
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(one.gradient_norm), std::bit_cast<std::uint64_t>(other.gradient_norm));
+    EXPECT_EQ(one.learning_rate, other.learning_rate);
+    EXPECT_EQ(one.tokens, other.tokens);
+  }
+  EXPECT_TRUE(same_bits(a.adapters[task], b.adapters[task])) << "task " << task;
+}
+
+TEST(Trainer, StepsOfOneWindowAreThoseOfWindowsOfOneStep) {
+  const Study study;
+  const Trained one_by_one = train_on(study, apart(PipelineTemplate::one_forward_one_backward, 1));
+  for (std::size_t task = 0; task < 4; ++task) EXPECT_EQ(one_by_one.steps[task].size(), 6 - task);
+  for (const PipelineTemplate pipeline : {PipelineTemplate::lora_1f1b, PipelineTemplate::lora_gpipe}) {
+    const Trained together = train_on(study, apart(pipeline, 4));
+    for (std::size_t task = 0; task < 4; ++task) expect_same(together, one_by_one, task);
+  }
+}
+
+TEST(Trainer, ATaskThatDivergesInMidWindowTakesNoFurtherStepAndTheOthersAllOfTheirs) {
+  const Study good, bad(kDivergingRate);
+  const Trained undisturbed = train_on(good, apart(PipelineTemplate::lora_gpipe, 4));
+  const Trained together = train_on(bad, apart(PipelineTemplate::lora_gpipe, 4));
+  const Trained one_by_one = train_on(bad, apart(PipelineTemplate::one_forward_one_backward, 1));
+  EXPECT_EQ(together.diverged, std::set<TaskIndex>{1});
+  EXPECT_EQ(together.steps[1].size(), 2U);
+  EXPECT_FALSE(std::isfinite(together.steps[1].back().loss));
+  EXPECT_TRUE(std::isfinite(together.steps[1].front().loss));
+  for (std::size_t task = 0; task < 4; ++task) expect_same(together, one_by_one, task);
+  for (const std::size_t task : {0, 2, 3}) expect_same(together, undisturbed, task);
+}
+
+TEST(Trainer, HTasksOfOneBucketLearnInOneInstructionWhatEachLearnsAlone) {
+  const Study study;
+  const Trained alone = train_on(study, apart(PipelineTemplate::one_forward_one_backward, 1));
+  planner::FixedPlan fixed = apart(PipelineTemplate::structured, 1);
+  fixed.buckets = {{0, 3}, {1, 2}};
+  fixed.order = {{{false, 1, 0}, {false, 0, 0}, {false, 1, 1}, {true, 1, 0}, {true, 0, 0}, {true, 1, 1}}};
+  const planner::Program program = planner::window_program(fixed, {study.workload, *study.samples}, 0);
+  EXPECT_TRUE(std::any_of(program.stages[0].instructions.begin(), program.stages[0].instructions.end(),
+                          [](const planner::Instruction& instruction) { return instruction.parts.count == 2; }));
+  const Trained together = train_on(study, fixed);
+  for (std::size_t task = 0; task < 4; ++task) expect_same(together, alone, task);
+}
+
+TEST(Trainer, ChunksThatCutNoSampleTrainAsRowsDo) {
+  const Study study;
+  planner::FixedPlan rows = apart(PipelineTemplate::one_forward_one_backward, 1), chunks = rows;
+  chunks.chunk_size = 48;
+  const Trained one = train_on(study, rows), other = train_on(study, chunks);
+  for (std::size_t task = 0; task < 4; ++task) {
+    ASSERT_EQ(one.steps[task].size(), other.steps[task].size());
+    for (std::size_t i = 0; i < one.steps[task].size(); ++i)
+      EXPECT_NEAR(one.steps[task][i].loss, other.steps[task][i].loss, 1e-4 * one.steps[task][i].loss) << task;
+  }
+}
+
+}  // namespace
+}  // namespace braid::exec
