@@ -57,10 +57,14 @@ Estimate ClockLatency::estimate(const StageShape& stage, std::span<const std::in
 }
 
 double ClockLatency::interleaved_seconds(const Clock& clock) {
-  double host = 0;
+  // As in a pass alone: the host keeps what the roofline answers waiting.
+  double host = 0, launched = 0;
   for (const MicrobatchLoad& load : clock.loads) {
-    for (const costmodel::OperatorCall& call : costmodel::stage_operators(backbone(), clock.stage, load, clock.pass))
-      host += cost().price(call).launches * cost().profile().launch_seconds;
+    for (const costmodel::OperatorCall& call : costmodel::stage_operators(backbone(), clock.stage, load, clock.pass)) {
+      const costmodel::CallPrice price = cost().price(call);
+      host += price.launches * cost().profile().launch_seconds;
+      if (price.launches > 0) launched += price.seconds;
+    }
   }
   // Layers are alike, so that a schedule repeats itself from one to the next.
   const auto layers = static_cast<double>(clock.stage.layers);
@@ -72,7 +76,7 @@ double ClockLatency::interleaved_seconds(const Clock& clock) {
                  more = scheduled_seconds(clock, kScheduledLayers);
     device = more + (layers - kScheduledLayers) * (more - few);
   }
-  return std::max(device, host);
+  return device + std::max(0.0, host - launched);
 }
 
 /// The schedule of a stage with so many layers, else the same.
@@ -101,7 +105,8 @@ double ClockLatency::scheduled_seconds(const Clock& clock, std::int64_t layers) 
     return seconds(schedule(subgraphs, LaunchRule::shallowest, slowdown_).makespan);
   };
   const double apart = makespan(Adapters::with_neighbours);
-  return single_tasks(clock.loads) ? std::min(apart, makespan(Adapters::isolated)) : apart;
+  const bool share = clock.loads.front().kernels == costmodel::AdapterKernels::side_by_side;
+  return share && single_tasks(clock.loads) ? std::min(apart, makespan(Adapters::isolated)) : apart;
 }
 
 }  // namespace braid::planner

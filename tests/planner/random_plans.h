@@ -123,7 +123,8 @@ inline RandomPlan any_plan() {
   made.scope.skips_padding = fixed.skips_padding = *rc::gen::arbitrary<bool>();
   made.scope.kernels = fixed.adapter_kernels;
   made.scope.turns = fixed.turns;
-  made.scope.shares_microbatches = fixed.htasks.size() < made.workload.tasks.size();
+  made.scope.shares_microbatches =
+      fixed.htasks.size() < made.workload.tasks.size() || fixed.pipeline == PipelineTemplate::structured;
   made.scope.microbatches = fixed.microbatches;
   return made;
 }
