@@ -13,28 +13,28 @@ constexpr double kGiga = 1e9;
 constexpr Bytes kGigabytes = 1'000'000'000;
 constexpr Bytes kMegabytes = 1'000'000;
 
-// NVIDIA's datasheets: dense tensor-core rates; NVLink's figure there is the sum of both directions. The V100
-// multiplies f32 without tensor cores.
+// NVIDIA's datasheets: dense tensor-core rates of 16 bits, f32 without them; NVLink's figure there is the sum of both
+// directions.
 constexpr std::array kDevices = {
     Device{"v100-sxm2", Generation::volta, 125 * kTera, 15.7 * kTera, 32 * kGigabytes, 900 * kGiga, 80, 6 * kMegabytes,
            150 * kGiga, true, 300},
     Device{"rtx3090", Generation::ampere_ga10x, 71 * kTera, 35.6 * kTera, 24 * kGigabytes, 936 * kGiga, 82,
            6 * kMegabytes, 56.25 * kGiga, false, 350},
-    Device{"a40", Generation::ampere_ga10x, 149.7 * kTera, 74.8 * kTera, 48 * kGigabytes, 696 * kGiga, 84,
+    Device{"a40", Generation::ampere_ga10x, 149.7 * kTera, 37.4 * kTera, 48 * kGigabytes, 696 * kGiga, 84,
            6 * kMegabytes, 56.25 * kGiga, false, 300},
-    Device{"rtxa6000", Generation::ampere_ga10x, 154.8 * kTera, 77.4 * kTera, 48 * kGigabytes, 768 * kGiga, 84,
+    Device{"rtxa6000", Generation::ampere_ga10x, 154.8 * kTera, 38.7 * kTera, 48 * kGigabytes, 768 * kGiga, 84,
            6 * kMegabytes, 56.25 * kGiga, false, 300},
-    Device{"l40s", Generation::ada, 362 * kTera, 183 * kTera, 48 * kGigabytes, 864 * kGiga, 142, 96 * kMegabytes, 0,
+    Device{"l40s", Generation::ada, 362 * kTera, 91.6 * kTera, 48 * kGigabytes, 864 * kGiga, 142, 96 * kMegabytes, 0,
            false, 350},
-    Device{"a100-40", Generation::ampere, 312 * kTera, 156 * kTera, 40 * kGigabytes, 1555 * kGiga, 108, 40 * kMegabytes,
-           300 * kGiga, true, 400},
-    Device{"a100-80", Generation::ampere, 312 * kTera, 156 * kTera, 80 * kGigabytes, 2039 * kGiga, 108, 40 * kMegabytes,
-           300 * kGiga, true, 400},
-    Device{"a800-80", Generation::ampere, 312 * kTera, 156 * kTera, 80 * kGigabytes, 2039 * kGiga, 108, 40 * kMegabytes,
-           200 * kGiga, true, 400},
-    Device{"h100-sxm", Generation::hopper, 989 * kTera, 494.5 * kTera, 80 * kGigabytes, 3350 * kGiga, 132,
-           50 * kMegabytes, 450 * kGiga, true, 700},
-    Device{"h200-sxm", Generation::hopper, 989 * kTera, 494.5 * kTera, 141 * kGigabytes, 4800 * kGiga, 132,
+    Device{"a100-40", Generation::ampere, 312 * kTera, 19.5 * kTera, 40 * kGigabytes, 1555 * kGiga, 108,
+           40 * kMegabytes, 300 * kGiga, true, 400},
+    Device{"a100-80", Generation::ampere, 312 * kTera, 19.5 * kTera, 80 * kGigabytes, 2039 * kGiga, 108,
+           40 * kMegabytes, 300 * kGiga, true, 400},
+    Device{"a800-80", Generation::ampere, 312 * kTera, 19.5 * kTera, 80 * kGigabytes, 2039 * kGiga, 108,
+           40 * kMegabytes, 200 * kGiga, true, 400},
+    Device{"h100-sxm", Generation::hopper, 989 * kTera, 67 * kTera, 80 * kGigabytes, 3350 * kGiga, 132, 50 * kMegabytes,
+           450 * kGiga, true, 700},
+    Device{"h200-sxm", Generation::hopper, 989 * kTera, 67 * kTera, 141 * kGigabytes, 4800 * kGiga, 132,
            50 * kMegabytes, 450 * kGiga, true, 700},
 };
 

@@ -17,7 +17,7 @@ struct Device {
   std::string_view name;
   Generation generation = Generation::ampere;
   double bf16_flops = 0;  ///< f16 where the GPU has no bf16
-  double f32_flops = 0;   ///< tensor cores' tf32 where the GPU has it
+  double f32_flops = 0;   ///< without tensor cores, as PyTorch multiplies f32 unless tf32 is allowed
   Bytes memory_bytes = 0;
   double memory_bandwidth = 0;  ///< bytes a second
   std::int64_t multiprocessors = 0;

@@ -15,6 +15,8 @@ namespace {
 
 /// The fastest candidates of a glance that are looked at in full.
 constexpr std::size_t kExamined = 3;
+/// How often a policy is asked for an arrangement that fits.
+constexpr int kAttempts = 3;
 /// The best sketches that are arranged.
 constexpr std::size_t kArranged = 6;
 
@@ -131,16 +133,28 @@ class Search {
             choice.deployment, choice.microbatches, choice_.options};
   }
 
+  /// A policy that launches as far ahead as memory allows may have taken too much; it is told how much, and asked
+  /// again.
   std::optional<Candidate> glance(const Choice& choice) {
-    auto arrangement = choice_.policy->arrange(policy_input(choice));
-    if (!arrangement) return std::nullopt;
-    FixedPlan& fixed = arrangement->fixed;
-    fixed.storage = input_.cost.profile().storage();
-    fixed.deployment = choice.deployment;
-    fixed.microbatches = choice.microbatches;
-    Candidate candidate{std::move(*arrangement), {}};
-    candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::glance);
-    return fits(candidate) ? std::optional(std::move(candidate)) : std::nullopt;
+    PolicyInput asked = policy_input(choice);
+    FixedPlan before;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      auto arrangement = choice_.policy->arrange(asked);
+      if (!arrangement) return std::nullopt;
+      FixedPlan& fixed = arrangement->fixed;
+      if (attempt > 0 && fixed.order == before.order && fixed.htasks == before.htasks) return std::nullopt;
+      before = fixed;
+      fixed.storage = input_.cost.profile().storage();
+      fixed.deployment = choice.deployment;
+      fixed.microbatches = choice.microbatches;
+      Candidate candidate{std::move(*arrangement), {}};
+      candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::glance);
+      if (fits(candidate)) return candidate;
+      const std::vector<Bytes>& peaks = candidate.prediction.peak_memory_bytes;
+      asked.capacity -= *std::max_element(peaks.begin(), peaks.end()) - capacity_;
+      if (asked.capacity <= 0) return std::nullopt;
+    }
+    return std::nullopt;
   }
 
   bool fits(const Candidate& candidate) {

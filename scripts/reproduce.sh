@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Regenerates the figures of a paper from the planner's predictions: results/PAPER gets a table of each, a picture where
+# matplotlib is installed, and claims.csv. The commands in the tables run in FOLDER, where their inputs are written.
+# BRAID names another program than the build's.
+# usage: scripts/reproduce.sh muxtune|mlora [FOLDER]   (default: a temporary one)
+set -euo pipefail
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+
+if [[ $# -lt 1 || $# -gt 2 || ! "$1" =~ ^(muxtune|mlora)$ ]]; then
+  echo "usage: scripts/reproduce.sh muxtune|mlora [FOLDER]" >&2
+  exit 2
+fi
+export BRAID="${BRAID:-$root/build/release/braid}"
+if [[ ! -x "$BRAID" ]]; then
+  echo "error: $BRAID is missing; build the release preset" >&2
+  exit 1
+fi
+python="$(command -v /usr/bin/python3 || command -v python3)"
+folder="${2:-}"
+if [[ -z "$folder" ]]; then
+  folder="$(mktemp -d)"
+  trap 'rm -rf "$folder"' EXIT
+fi
+"$python" -B "$root/scripts/reproduce/$1.py" "$folder" "$root/results/$1"

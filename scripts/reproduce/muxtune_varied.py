@@ -1,0 +1,176 @@
+"""One thing varied at a time, to show what a missed claim of MuxTune depends on: results/muxtune/varied.csv."""
+
+from muxtune_ablation import FOUR_GPU_TENSOR, TWO_GPU_TENSOR, lost
+from muxtune_settings import (
+    GPT_2_7B,
+    LLAMA_7B,
+    MUXTUNE,
+    NEMO,
+    QA,
+    SL_PEFT,
+    SST2,
+    WL_A,
+    WL_B,
+    microbatches,
+    over,
+    table2_workload,
+    workload,
+)
+from muxtune_varied_loads import vary_batch, vary_microbatches, vary_mix
+from planning import Planner, ratio
+from report import Report
+
+# What `nvlink` gives a pair of A40s, as if it joined every pair: the bridge joins two, and four share PCIe.
+BRIDGE_BETWEEN_ALL = {"bandwidth_gbs": 56.25, "latency_us": 3.4}
+LAUNCH_MICROSECONDS = [5, 10, 20, 40]
+
+
+def vary_launches(planner: Planner) -> list:
+    """What the host takes to start a kernel, dispatch by the framework included."""
+    rows = []
+    for microseconds in LAUNCH_MICROSECONDS:
+        for gpu, intra_node in (("h100", "nvswitch"), ("a40", "nvlink")):
+            profile = planner.profile(gpu, "bf16", f"{gpu}-launch{microseconds}", launch_seconds=microseconds * 1e-6)
+            for setup, batch in ((GPT_2_7B, 16), (LLAMA_7B, 16)):
+                nemo, padded, ours, unfused = planner.compare(
+                    workload(planner, setup.backbone, [SST2], 4, batch),
+                    setup.cluster(planner, gpu, intra_node),
+                    [NEMO, SL_PEFT, MUXTUNE, f"{MUXTUNE}:fusion=off"],
+                    microbatches=microbatches(batch),
+                    profile=profile,
+                    **setup.flags,
+                )
+                figure = "15" if gpu == "h100" else "14"
+                name = f"{setup.backbone}, SST2, batch {batch}, {gpu}"
+                varied = ["launch, microseconds", microseconds]
+                rows.append([figure, f"{name}: over NeMo", *varied, *over(ours, nemo)])
+                rows.append([figure, f"{name}: over SL-PEFT", *varied, *over(ours, padded)])
+                rows.append(
+                    [
+                        "16",
+                        f"{name}: lost without task fusion",
+                        *varied,
+                        lost(ours.effective, unfused.effective),
+                        f"{ours.command}; {unfused.command}",
+                    ]
+                )
+    return rows
+
+
+def vary_ablation(planner: Planner) -> list:
+    rows = []
+    for load, datasets in (("light", WL_A), ("heavy", WL_B)):
+        for count in (1, 2, 4, 8, 16):
+            tasks = planner.workload(
+                f"llama2-7b-{load}-batch{8 * count}", "llama2-7b", [(each, 8 * count) for each in datasets]
+            )
+            plans = planner.compare(
+                tasks,
+                LLAMA_7B.cluster(planner),
+                [MUXTUNE, f"{MUXTUNE}:fusion=off", f"{MUXTUNE}:orchestration=off", f"{MUXTUNE}:alignment=zero"],
+                microbatches=count,
+                **LLAMA_7B.flags,
+            )
+            for text, plan in zip(("task fusion", "operator orchestration", "data alignment"), plans[1:]):
+                rows.append(
+                    [
+                        "16",
+                        f"{load}: lost without {text}",
+                        "microbatches of 8",
+                        count,
+                        lost(plans[0].effective, plan.effective),
+                        f"{plans[0].command}; {plan.command}",
+                    ]
+                )
+    return rows
+
+
+def vary_residence(planner: Planner) -> list:
+    """What is held at once: activations of all tasks where they are interleaved, of one where they take turns."""
+    rows = []
+    tasks = table2_workload(planner, "WL-A", "gpt3-2.7b", WL_A, 15)
+    nemo, *others = planner.compare(
+        tasks,
+        GPT_2_7B.cluster(planner),
+        ["nemo", MUXTUNE, f"{MUXTUNE}:orchestration=off", f"{MUXTUNE}:fusion=off:orchestration=off", SL_PEFT],
+        microbatches=1,
+        **GPT_2_7B.flags,
+    )
+    for plan in others:
+        rows.append(
+            [
+                "17",
+                "WL-A, 15 tasks: NeMo's memory over",
+                "policy",
+                plan.policy,
+                ratio(nemo.peak_gigabytes, plan.peak_gigabytes),
+                f"{nemo.command}; {plan.command}",
+            ]
+        )
+    return rows
+
+
+def vary_links(planner: Planner) -> list:
+    rows = []
+    orchestrated = f"{MUXTUNE}:fusion=off:alignment=zero"
+    for setup in (TWO_GPU_TENSOR, FOUR_GPU_TENSOR):
+        for link in ("nvlink", "pcie4", BRIDGE_BETWEEN_ALL):
+            tasks = workload(planner, "llama2-7b", [QA], 4, 32)
+            apart, ours = planner.compare(
+                tasks,
+                setup.cluster(planner, intra_node=link),
+                [f"{orchestrated}:orchestration=off", orchestrated],
+                microbatches=1,
+                **setup.flags,
+            )
+            rows.append(
+                [
+                    "18",
+                    f"tp {setup.tp}, 4 tasks: time with overlap over without",
+                    "link",
+                    str(link),
+                    ratio(ours.step_seconds, apart.step_seconds),
+                    f"{ours.command}; {apart.command}",
+                ]
+            )
+    for count in (2, 4, 8, 16, 32):
+        tasks = workload(planner, "llama2-7b", [QA], count, 64)
+        nemo, ours = planner.compare(
+            tasks, LLAMA_7B.cluster(planner), [NEMO, orchestrated], microbatches=8, **LLAMA_7B.flags
+        )
+        rows.append(["19", "pipeline, 8 microbatches: over NeMo", "tasks", count, *over(ours, nemo)])
+    return rows
+
+
+def vary_htasks(planner: Planner) -> list:
+    """Eq. 6 as printed puts more tasks into one hTask than the planner's own fusion does."""
+    rows = []
+    for tasks in (5, 8):
+        file = table2_workload(planner, "WL-B", "llama2-7b", WL_B, tasks)
+        padded, *chunked = planner.compare(
+            file,
+            LLAMA_7B.cluster(planner),
+            [SL_PEFT, f"{MUXTUNE}:chunk=128", f"{MUXTUNE}:chunk=128:fusion=literal"],
+            microbatches=1,
+            **LLAMA_7B.flags,
+        )
+        for plan in chunked:
+            quantity = f"WL-B, {tasks} tasks, chunk 128: effective over SL-PEFT"
+            rows.append(["20", quantity, "hTasks", plan.htasks, *over(plan, padded)])
+    return rows
+
+
+def vary(planner: Planner, report: Report) -> None:
+    rows = []
+    for study in (
+        vary_batch,
+        vary_microbatches,
+        vary_mix,
+        vary_launches,
+        vary_ablation,
+        vary_residence,
+        vary_links,
+        vary_htasks,
+    ):
+        rows += study(planner)
+    report.table("varied", ["figure", "quantity", "varied", "value", "ours", "command"], rows)
