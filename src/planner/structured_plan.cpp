@@ -77,6 +77,12 @@ class JobMaker {
     job.bucket = clock.bucket;
     job.chunks = static_cast<std::int32_t>(clock.chunks.size());
     for (std::size_t s = 0; s < shapes_.size(); ++s) {
+      if (s > 0 && alike(s - 1, s)) {
+        job.forward.push_back(job.forward.back());
+        job.backward.push_back(job.backward.back());
+        job.stash.push_back(job.stash.back());
+        continue;
+      }
       double forward = 0, backward = 0;
       Bytes stash = 0;
       for (const std::vector<MicrobatchLoad>& loads : clock.chunks) {
@@ -119,12 +125,30 @@ class JobMaker {
   }
 
  private:
+  /// Stages whose passes take the same.
+  bool alike(std::size_t a, std::size_t b) const {
+    const costmodel::CostModel& cost = latency_.cost();
+    const auto links = [&](std::size_t s) { return cost.group_shape(costmodel::Operator::all_reduce, ranks_[s]); };
+    return shapes_[a] == shapes_[b] && (shapes_[a].tp == 1 || links(a) == links(b));
+  }
+
   const costmodel::Storage& storage_;
   const costmodel::BackboneShape& backbone_;
   ClockLatency& latency_;
   std::vector<StageShape> shapes_;
   std::vector<std::vector<std::int32_t>> ranks_;
 };
+
+/// Microbatches of one hTask mostly need the same scratch: of neighbours that look alike the one with more loss counts.
+void add_unlike(const MicrobatchLoad& load, std::vector<MicrobatchLoad>& loads) {
+  const bool like_last = !loads.empty() && loads.back().tokens == load.tokens &&
+                         loads.back().sequences.size() == load.sequences.size() && loads.back().tasks == load.tasks;
+  if (!like_last) {
+    loads.push_back(load);
+  } else if (load.scored > loads.back().scored) {
+    loads.back() = load;
+  }
+}
 
 /// Passes of whole groups, as the chunks of one stand together.
 std::vector<std::vector<TemplateSlot>> template_of(const PipelineSchedule& schedule, std::span<const Clock> clocks) {
@@ -154,7 +178,13 @@ std::vector<Bytes> stash_budget(const PolicyInput& input, const costmodel::Stora
                                 std::span<const MicrobatchLoad> loads) {
   const costmodel::BackboneShape& backbone = input.workload.backbone;
   std::vector<Bytes> budget;
-  for (const StageShape& shape : stage_shapes(input.deployment.front())) {
+  const std::vector<StageShape> shapes = stage_shapes(input.deployment.front());
+  for (std::size_t s = 0; s < shapes.size(); ++s) {
+    const StageShape& shape = shapes[s];
+    if (s > 0 && shape == shapes[s - 1]) {
+      budget.push_back(budget.back());
+      continue;
+    }
     Bytes held = costmodel::backbone_bytes(backbone, shape, storage) + storage.context;
     if (shape.tp > 1) held += costmodel::kCommunicatorBytes;
     if (input.deployment.size() > 1) held += costmodel::kCommunicatorBytes;
@@ -181,7 +211,9 @@ std::optional<Nanoseconds> order_structured(const PolicyInput& input, BucketSear
   JobMaker maker(input, fixed);
   for (const Clock& clock : clocks) {
     jobs.push_back(maker.job(clock));
-    for (const std::vector<MicrobatchLoad>& chunk : clock.chunks) loads.insert(loads.end(), chunk.begin(), chunk.end());
+    for (const std::vector<MicrobatchLoad>& chunk : clock.chunks) {
+      for (const MicrobatchLoad& load : chunk) add_unlike(load, loads);
+    }
   }
   const std::vector<Bytes> budget = stash_budget(input, fixed.storage, loads);
   for (std::size_t s = 0; s < budget.size(); ++s) {
