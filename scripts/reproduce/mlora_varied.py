@@ -4,12 +4,10 @@ from mlora_settings import (
     BACKBONES,
     EIGHT_3090,
     FOUR_A6000,
-    FSDP,
     HF_PEFT,
     MLORA,
     ONE_A6000_INT8,
     ONE_F_ONE_B,
-    TENSOR,
     compare,
 )
 from planning import Plan, Planner, ratio
@@ -20,22 +18,6 @@ LAUNCH_MICROSECONDS = [5, 10, 20, 40]
 
 def over(ours: Plan, baseline: Plan) -> list:
     return [ratio(ours.effective, baseline.effective), f"{ours.command}; {baseline.command}"]
-
-
-def vary_arithmetic(planner: Planner) -> list:
-    """f32 by the datasheet is tf32 on tensor cores; PyTorch leaves that off unless asked. The RTX 3090 has the same
-    generation's rate without that gain, 35.6 TFLOP/s in place of 77.4, and 936 GB/s in place of 768; its memory is set
-    to the A6000's."""
-    tensor_cores = planner.profile("a6000", "f32")
-    without = planner.profile("rtx3090", "f32", "a6000-f32-without-tf32", memory_bytes=48_000_000_000)
-    rows = []
-    for text, profile in (("77.4 TFLOP/s (tf32)", tensor_cores), ("35.6 TFLOP/s", without)):
-        for backbone, tasks in [*((backbone, 4) for backbone in BACKBONES), ("tinyllama-1.1b", 6)]:
-            ours, fsdp, tensor = compare(planner, FOUR_A6000, backbone, tasks, [MLORA, FSDP, TENSOR], profile)
-            name = f"{BACKBONES[backbone]}, {tasks} tasks: throughput over"
-            rows.append(["11", f"{name} FSDP", "f32 rate", text, *over(ours, fsdp)])
-            rows.append(["11", f"{name} TP", "f32 rate", text, *over(ours, tensor)])
-    return rows
 
 
 def vary_launches(planner: Planner) -> list:
@@ -99,5 +81,5 @@ def vary(planner: Planner, report: Report) -> None:
     report.table(
         "varied",
         ["figure", "quantity", "varied", "value", "ours", "command"],
-        vary_arithmetic(planner) + vary_launches(planner) + vary_tasks(planner),
+        vary_launches(planner) + vary_tasks(planner),
     )
