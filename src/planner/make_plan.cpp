@@ -79,7 +79,9 @@ class Search {
     }
     if (examined.empty())
       throw error("{}", describe_misfit(misfit_, input_.workload, choice_.policy->name(), capacity_));
-    return std::move(*std::min_element(examined.begin(), examined.end(), faster));
+    std::stable_sort(examined.begin(), examined.end(), faster);
+    explain_choice(examined, glanced.size());
+    return std::move(examined.front());
   }
 
   const WindowInput& window() const { return window_; }
@@ -88,6 +90,23 @@ class Search {
  private:
   static bool faster(const Candidate& a, const Candidate& b) {
     return a.prediction.step_seconds < b.prediction.step_seconds;
+  }
+
+  /// Why this deployment, in front of why the policy arranged it so.
+  void explain_choice(std::vector<Candidate>& examined, std::size_t fitting) const {
+    const auto described = [](const Candidate& candidate) {
+      const FixedPlan& fixed = candidate.arrangement.fixed;
+      return fmt::format("{}, {} microbatch{} a global batch", describe(fixed.deployment), fixed.microbatches,
+                         fixed.microbatches == 1 ? "" : "es");
+    };
+    std::string reason = fmt::format("{}: of {} on the grid, {} were laid out and fit memory",
+                                     described(examined.front()), tried_, fitting);
+    if (examined.size() > 1) {
+      const double slower = examined[1].prediction.step_seconds / examined[0].prediction.step_seconds - 1;
+      reason += fmt::format("; the next best, {}, takes {:.1f} % longer", described(examined[1]), 100 * slower);
+    }
+    std::vector<std::string>& reasons = examined.front().arrangement.reasons;
+    reasons.insert(reasons.begin(), reason);
   }
 
   struct Choice {
@@ -109,6 +128,7 @@ class Search {
         const std::int64_t parts =
             std::min(microbatches * static_cast<std::int64_t>(deployment.size()), largest_batch(input_.workload));
         if (std::exchange(before, parts) == parts) continue;
+        ++tried_;
         Choice choice{deployment, microbatches, 0};
         PolicyInput asked = policy_input(choice);
         if (best_sketches.size() == kArranged) asked.sketch_limit = *best_sketches.rbegin();
@@ -173,6 +193,7 @@ class Search {
   ClockLatency latency_;
   Bytes capacity_;
   Misfit misfit_;
+  std::int64_t tried_ = 0;  // of the grid
 };
 
 std::size_t tasks_of(const FixedPlan& fixed) {
