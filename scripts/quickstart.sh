@@ -15,20 +15,21 @@ say() { printf '\n== %s\n' "$*"; }
 say "braid init: a tiny backbone, four datasets, a workload"
 "$braid" init "$folder" --overwrite
 "$braid" profile --workload "$folder/workload.yaml" --out "$folder/profile.json" --overwrite | sed -n 1p
-plan=("$braid" plan --workload "$folder/workload.yaml" --profile "$folder/profile.json" --overwrite)
+inputs=(--workload "$folder/workload.yaml" --profile "$folder/profile.json")
+policy=megatron-pp:pad_to=none
 
-say "braid plan: what each policy would do"
-for policy in hf-peft megatron-pp gpipe sl-peft megatron-pp:pad_to=none; do
-  "${plan[@]}" --policy "$policy" --out "$folder/$policy.json" | grep -E '^policy|step  |effective|bubble'
-done
+say "braid compare: what each policy would do"
+"$braid" compare "${inputs[@]}" \
+  --policy "hf-peft,megatron-pp,gpipe,sl-peft,mlora,muxtune,$policy,mlora:pad_to=none,muxtune:alignment=packed:pad_to=none"
+"$braid" plan "${inputs[@]}" --policy "$policy" --out "$folder/plan.json" --overwrite >/dev/null
 
 say "braid simulate: the plan to be run, replayed"
-"$braid" simulate --plan "$folder/megatron-pp:pad_to=none.json" --timeline-out "$folder/simulated.json" --overwrite
+"$braid" simulate --plan "$folder/plan.json" --timeline-out "$folder/simulated.json" --overwrite
 
 say "braid train: the same plan, executed"
-"$braid" train --plan "$folder/megatron-pp:pad_to=none.json" --out "$folder/run" --overwrite
+"$braid" train --plan "$folder/plan.json" --out "$folder/run" --overwrite
 
 say "braid validate: predicted beside measured"
-"$braid" validate --plan "$folder/megatron-pp:pad_to=none.json" --out "$folder/validation.json" --overwrite
+"$braid" validate --plan "$folder/plan.json" --out "$folder/validation.json" --overwrite
 
 say "adapters: $folder/run/adapters   traces for ui.perfetto.dev: $folder/simulated.json, $folder/run/timeline.json"
