@@ -77,6 +77,7 @@ class Search {
       candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::full);
       if (fits(candidate)) examined.push_back(std::move(candidate));
     }
+    if (examined.empty() && misfit_.missing == 0) miss_with_least();
     if (examined.empty())
       throw error("{}", describe_misfit(misfit_, input_.workload, choice_.policy->name(), capacity_));
     std::stable_sort(examined.begin(), examined.end(), faster);
@@ -90,6 +91,24 @@ class Search {
  private:
   static bool faster(const Candidate& a, const Candidate& b) {
     return a.prediction.step_seconds < b.prediction.step_seconds;
+  }
+
+  /// The policy arranged nothing: what every task by itself would miss by, in microbatches of a sample on the
+  /// deployment with the most stages.
+  void miss_with_least() {
+    const Parallelism parallelism = searched(input_.cluster, input_.overrides, *choice_.policy);
+    const auto grid = deployments(input_.workload, input_.cluster, input_.overrides, parallelism);
+    Candidate least;
+    FixedPlan& fixed = least.arrangement.fixed;
+    one_task_per_htask(static_cast<std::int32_t>(input_.workload.tasks.size()), fixed);
+    fixed.deployment = *std::max_element(grid.begin(), grid.end(), [](const auto& a, const auto& b) {
+      return a.front().stages() * a.front().tp < b.front().stages() * b.front().tp;
+    });
+    fixed.microbatches = largest_batch(input_.workload);
+    fixed.padding = Padding::max_length;
+    fixed.storage = input_.cost.profile().storage();
+    least.prediction = predict(fixed, window_, latency_, input_.judge, Outlook::glance);
+    fits(least);
   }
 
   /// Why this deployment, in front of why the policy arranged it so.

@@ -22,7 +22,9 @@ Bytes weights_of(const Misfit& misfit, const workload::Workload& workload) {
       if (misfit.rank >= next) continue;
       const costmodel::StageShape shape{replica.layers[static_cast<std::size_t>(s)].count(), s == 0,
                                         s + 1 == replica.stages(), replica.tp};
-      return misfit.fixed.backbone_copies * costmodel::backbone_bytes(workload.backbone, shape, misfit.fixed.storage);
+      const Bytes whole = costmodel::backbone_bytes(workload.backbone, shape, misfit.fixed.storage);
+      if (misfit.fixed.shards_weights) return whole / static_cast<Bytes>(misfit.fixed.deployment.size());
+      return misfit.fixed.backbone_copies * whole;
     }
   }
   return 0;
@@ -31,6 +33,9 @@ Bytes weights_of(const Misfit& misfit, const workload::Workload& workload) {
 std::string remedy(const Misfit& misfit, const workload::Workload& workload, const workload::Task& task,
                    Bytes capacity) {
   const Bytes weights = weights_of(misfit, workload);
+  Bytes held = weights + misfit.fixed.storage.context;
+  for (const workload::Task& other : workload.tasks)
+    held += costmodel::adapter_bytes(workload.backbone, other.adapter, workload.backbone.layers);
   if (misfit.fixed.backbone_copies > 1 && weights / misfit.fixed.backbone_copies < capacity)
     return fmt::format("keep one backbone in place of {}: a policy that shares it, or resident=false",
                        misfit.fixed.backbone_copies);
@@ -38,10 +43,10 @@ std::string remedy(const Misfit& misfit, const workload::Workload& workload, con
     return fmt::format("its weights alone take {} bytes: use more ranks, or a smaller data type", weights);
   // Activations are in proportion to tokens, or worse: this much less of them is enough.
   const double over = static_cast<double>(misfit.missing);
-  const double activations = static_cast<double>(capacity + misfit.missing - weights);
+  const double activations = static_cast<double>(std::max<Bytes>(1, capacity + misfit.missing - held));
   const auto length =
       static_cast<std::int64_t>(static_cast<double>(task.max_length) * std::max(0.0, 1 - over / activations));
-  if (length >= 2) return fmt::format("lower max_length to {} or less, or use more ranks", length);
+  if (length >= 2) return fmt::format("lower max_length to about {}, or use more ranks", length);
   return "use more ranks, or a smaller data type";
 }
 

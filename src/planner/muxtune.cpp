@@ -1,6 +1,7 @@
 #include "planner/muxtune.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -47,6 +48,7 @@ class MuxTuneSearch {
     sort_tasks();
     price_runs();
     find_longest_runs();
+    sync_time_ = sync_time();
   }
 
   std::optional<Arrangement> run() {
@@ -324,7 +326,44 @@ class MuxTuneSearch {
       }
       jobs.insert(jobs.end(), static_cast<std::size_t>(input_.microbatches), job);
     }
-    return pipeline_makespan(jobs, static_cast<int>(shapes_.size()), {}, {}, {});
+    const std::vector<Nanoseconds> messages(shapes_.size() - 1, message_time(buckets.size()));
+    const Nanoseconds makespan = pipeline_makespan(jobs, static_cast<int>(shapes_.size()), {}, messages, {});
+    return std::max(makespan, sync_time_) + sync_time_ / input_.task_count();
+  }
+
+  /// A mean clock's message between the first two stages.
+  Nanoseconds message_time(std::size_t buckets) const {
+    if (shapes_.size() < 2) return 0;
+    std::int64_t tokens = 0;
+    for (const MicrobatchLoad& load : loads_) tokens += load.tokens;
+    const std::array ends = {std::int32_t{0}, input_.deployment.front().tp};
+    const Bytes bytes = tokens / static_cast<std::int64_t>(buckets) *
+                        costmodel::message_bytes_per_token(input_.workload.backbone, base_.storage);
+    return collective_time(costmodel::Operator::send_recv, ends, bytes);
+  }
+
+  /// What the replicas take to sum the first stage's adapter gradients of all tasks: one after another, beside compute.
+  Nanoseconds sync_time() const {
+    const std::int32_t tp = input_.deployment.front().tp, ranks = tp * input_.deployment.front().stages();
+    const auto replicas = static_cast<std::int32_t>(input_.deployment.size());
+    if (replicas < 2) return 0;
+    std::vector<std::int32_t> holders;
+    for (std::int32_t replica = 0; replica < replicas; ++replica) {
+      for (std::int32_t t = 0; t < tp; ++t) holders.push_back(replica * ranks + t);
+    }
+    Nanoseconds total = 0;
+    for (const workload::Task& task : input_.workload.tasks) {
+      const Bytes bytes = static_cast<Bytes>(sizeof(float)) * shapes_.front().layers *
+                          task.adapter.layer_parameters(input_.workload.backbone);
+      total += collective_time(costmodel::Operator::all_reduce, holders, bytes);
+    }
+    return total;
+  }
+
+  Nanoseconds collective_time(costmodel::Operator op, std::span<const std::int32_t> ranks, Bytes bytes) const {
+    const costmodel::CostModel& cost = input_.cost();
+    if (bytes <= 0) return 0;
+    return nanoseconds(cost.estimate({op, Pass::forward, cost.group_shape(op, ranks), bytes, 0, 0, 1}).seconds);
   }
 
   std::vector<std::string> reasons(const FixedPlan& fixed, std::size_t laid_out) const {
@@ -353,6 +392,7 @@ class MuxTuneSearch {
   std::vector<std::size_t> places_;  // per stage, into costs_
   std::vector<std::int32_t> ranks_;  // of the first stage
   std::map<std::tuple<std::size_t, std::int64_t, std::int64_t, Pass>, double> collectives_;
+  Nanoseconds sync_time_ = 0;
   std::int64_t tried_ = 0;  // groupings
 };
 

@@ -292,11 +292,17 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.skips_padding = node.at("skips_padding").as_bool("skips_padding");
   const Node& schedule = node.at("schedule");
   plan.fixed.pipeline = named(schedule, "template", kPipelines);
+  for (const Node& slots : schedule.at("order").sequence("order")) plan.fixed.order.push_back(slots_from(slots));
+  for (const ReplicaShape& replica : plan.fixed.deployment) {
+    if (plan.fixed.pipeline == PipelineTemplate::structured && plan.fixed.order.size() != replica.layers.size())
+      throw schedule.at("order").error(
+          fmt::format("the template orders {} stages of {}", plan.fixed.order.size(), replica.layers.size()),
+          "make the plan again");
+  }
   plan.fixed.padding = named(schedule, "pad_to", kPaddings);
   plan.fixed.turns = named(schedule, "turns", kTurns);
   plan.fixed.microbatches = schedule.integer_at("microbatches", 1);
   plan.fixed.steps_per_window = schedule.integer_at("steps_per_window", 1);
-  for (const Node& slots : schedule.at("order").sequence("order")) plan.fixed.order.push_back(slots_from(slots));
   plan.fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);
   plan.fixed.shards_weights = schedule.at("shards_weights").as_bool("shards_weights");
   plan.fixed.adapter_kernels = named(schedule, "adapter_kernels", kAdapterKernels);
