@@ -53,7 +53,7 @@ enum class Costs { arbitrary, monotone };
 /// Seconds are small whole numbers and there are 1, 2 or 4 stages: sums and quotients are exact and ties are common.
 Instance any_instance(Costs costs) {
   Instance instance;
-  instance.tasks = between(1, 11);
+  instance.tasks = between(1, 13);
   instance.stages = *rc::gen::element(1, 2, 4);
   instance.microbatches = between<std::int64_t>(1, 9);
   const int misfits = *rc::gen::element(0, 20, 60);
