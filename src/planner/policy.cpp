@@ -127,4 +127,14 @@ void one_task_per_htask(std::int32_t task_count, FixedPlan& fixed) {
   fixed.buckets = {all};
 }
 
+PolicyOption resident_option() {
+  return {"resident", {"true", "false"}};
+}
+
+void place_backbones(const PolicyInput& input, FixedPlan& fixed) {
+  const bool resident = value_of(input.options, "resident") == "true";
+  fixed.turns = resident ? Turns::together : Turns::queued;
+  fixed.backbone_copies = resident ? input.task_count() : 1;
+}
+
 }  // namespace braid::planner

@@ -82,6 +82,11 @@ Padding padding_of(const OptionValues& options);
 /// Every task an hTask of its own, all in one bucket.
 void one_task_per_htask(std::int32_t task_count, FixedPlan& fixed);
 
+/// The option of systems that keep a backbone a task, and what it means: all resident, tasks in turn within a step; or
+/// one, which tasks have one after another.
+PolicyOption resident_option();
+void place_backbones(const PolicyInput& input, FixedPlan& fixed);
+
 std::unique_ptr<Policy> make_hf_peft();
 std::unique_ptr<Policy> make_nemo();
 std::unique_ptr<Policy> make_megatron_fsdp();

@@ -12,7 +12,7 @@ class HfPeft final : public Policy {
     return "each task on a backbone of its own, one after another, as Hugging Face PEFT does";
   }
   std::vector<PolicyOption> options() const override {
-    return {padding_option(Padding::max_length), {"resident", {"true", "false"}}};
+    return {padding_option(Padding::max_length), resident_option()};
   }
 
   Parallelism parallelism() const override { return {.pipeline = true, .data = true}; }
@@ -23,9 +23,7 @@ class HfPeft final : public Policy {
     one_task_per_htask(input.task_count(), fixed);
     fixed.pipeline = PipelineTemplate::one_by_one;
     fixed.padding = padding_of(input.options);
-    const bool resident = value_of(input.options, "resident") == "true";
-    fixed.turns = resident ? Turns::together : Turns::queued;
-    fixed.backbone_copies = resident ? input.task_count() : 1;
+    place_backbones(input, fixed);
     return arrangement;
   }
 };

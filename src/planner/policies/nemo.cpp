@@ -11,7 +11,7 @@ class Nemo final : public Policy {
            "parallelism (NeMo Megatron)";
   }
   std::vector<PolicyOption> options() const override {
-    return {padding_option(Padding::max_length), {"resident", {"true", "false"}}};
+    return {padding_option(Padding::max_length), resident_option()};
   }
   Parallelism parallelism() const override { return {.tensor = true, .pipeline = true, .data = true}; }
 
@@ -21,9 +21,7 @@ class Nemo final : public Policy {
     one_task_per_htask(input.task_count(), fixed);
     fixed.pipeline = PipelineTemplate::one_forward_one_backward;
     fixed.padding = padding_of(input.options);
-    const bool resident = value_of(input.options, "resident") == "true";
-    fixed.turns = resident ? Turns::together : Turns::queued;
-    fixed.backbone_copies = resident ? input.task_count() : 1;
+    place_backbones(input, fixed);
     return arrangement;
   }
 };
