@@ -8,13 +8,11 @@ namespace {
 constexpr Bytes kFloat = 4;
 
 /// Low-rank products A x that the backward pass of the adapters reads, in one layer.
-std::int64_t low_rank_numbers(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load) {
+std::int64_t low_rank_numbers(const MicrobatchLoad& load) {
   std::int64_t numbers = 0;
   for (const TaskRows& task : load.tasks) {
-    for (const ModuleGroup group : kModuleGroups) {
-      const OperatorShape shape = lora_shape(backbone, task.adapter, group, stage.tp);
-      numbers += task.tokens * shape[2] * shape[3];
-    }
+    const auto modules = std::count(task.adapter.targets.begin(), task.adapter.targets.end(), true);
+    numbers += task.tokens * task.adapter.rank * modules;
   }
   return numbers;
 }
@@ -54,7 +52,7 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
   tensors.add(tokens * shard.up_width());
   // The norms' results, gathered where sequence parallelism divides them, as adapters read them; the activation's.
   if (storage.keeps_operator_inputs) tensors.add(tokens * hidden, 2).add(tokens * shard.intermediate);
-  tensors.add(low_rank_numbers(backbone, stage, load));
+  tensors.add(low_rank_numbers(load));
   if (storage.attention == AttentionKind::materialized) {
     // Probabilities, and what dropout leaves of them or the scores.
     for (const SequenceLoad& sequence : load.sequences)

@@ -268,18 +268,22 @@ Pass pass_of(std::string_view name) {
   return static_cast<Pass>(place(kPassNames, name, "pass"));
 }
 
-std::vector<Module> modules_of(ModuleGroup group) {
+std::span<const Module> modules_of(ModuleGroup group) {
+  static constexpr std::array kQkv = {Module::q, Module::k, Module::v};
+  static constexpr std::array kO = {Module::o};
+  static constexpr std::array kGateUp = {Module::gate, Module::up};
+  static constexpr std::array kDown = {Module::down};
   switch (group) {
     case ModuleGroup::qkv:
-      return {Module::q, Module::k, Module::v};
+      return kQkv;
     case ModuleGroup::o:
-      return {Module::o};
+      return kO;
     case ModuleGroup::gate_up:
-      return {Module::gate, Module::up};
+      return kGateUp;
     case ModuleGroup::down:
       break;
   }
-  return {Module::down};
+  return kDown;
 }
 
 BackboneShape shard_of(const BackboneShape& backbone, std::int64_t tp) {
@@ -296,9 +300,10 @@ OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adap
                          std::int64_t tp) {
   const bool splits_rows = group == ModuleGroup::o || group == ModuleGroup::down;
   OperatorShape shape{0, 0, adapter.rank, 0};
+  const std::optional<BackboneShape> shard = tp > 1 ? std::optional(shard_of(backbone, tp)) : std::nullopt;
   for (const Module module : modules_of(group)) {
     const ModuleShape whole = module_shape(backbone, module);
-    const ModuleShape part = tp > 1 ? module_shape(shard_of(backbone, tp), module) : whole;
+    const ModuleShape part = shard ? module_shape(*shard, module) : whole;
     shape[0] = splits_rows ? part.in : whole.in;
     if (!adapter.has(module)) continue;
     shape[1] += splits_rows ? whole.out : part.out;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -94,7 +95,7 @@ std::string_view name(AdapterKernels kernels);
 enum class ModuleGroup { qkv, o, gate_up, down };
 inline constexpr std::array<ModuleGroup, 4> kModuleGroups = {ModuleGroup::qkv, ModuleGroup::o, ModuleGroup::gate_up,
                                                              ModuleGroup::down};
-std::vector<Module> modules_of(ModuleGroup group);
+std::span<const Module> modules_of(ModuleGroup group);
 
 /// {in, sum of out, rank, modules} of the group's targets on one of `tp` shards; modules is 0 when there are none.
 /// Where the frozen layer's columns are split (qkv, gate_up) so are B's; where its rows are (o, down) so are A's, and

@@ -19,9 +19,11 @@ std::int64_t adapter_scratch(const BackboneShape& backbone, const MicrobatchLoad
   return most;
 }
 
-bool any_adapter(const BackboneShape& backbone, const MicrobatchLoad& load, ModuleGroup group) {
-  return std::any_of(load.tasks.begin(), load.tasks.end(),
-                     [&](const TaskRows& task) { return lora_shape(backbone, task.adapter, group)[3] > 0; });
+bool any_adapter(const MicrobatchLoad& load, ModuleGroup group) {
+  const auto modules = modules_of(group);
+  return std::any_of(load.tasks.begin(), load.tasks.end(), [&](const TaskRows& task) {
+    return std::any_of(modules.begin(), modules.end(), [&](Module module) { return task.adapter.has(module); });
+  });
 }
 
 std::int64_t logit_numbers(const BackboneShape& backbone, const MicrobatchLoad& load, const Storage& storage) {
@@ -54,7 +56,7 @@ std::int64_t backward_numbers(const BackboneShape& backbone, const StageShape& s
                               const Storage& storage) {
   const auto scratch = [&](ModuleGroup group) { return adapter_scratch(backbone, load, group, Pass::backward); };
   const auto again = [&](ModuleGroup group) {
-    return !storage.keeps_operator_inputs && any_adapter(backbone, load, group) ? load.tokens : 0;
+    return !storage.keeps_operator_inputs && any_adapter(load, group) ? load.tokens : 0;
   };
   const std::int64_t hidden = load.tokens * backbone.hidden;
   const std::int64_t activation = load.tokens * backbone.intermediate;
@@ -65,7 +67,7 @@ std::int64_t backward_numbers(const BackboneShape& backbone, const StageShape& s
   std::int64_t attention = load.tokens * backbone.query_width() + scratch(ModuleGroup::o);
   // Below the bottom layer nothing needs a gradient.
   const bool bottom = stage.has_embedding && stage.layers == 1;
-  if (!bottom || any_adapter(backbone, load, ModuleGroup::qkv)) {
+  if (!bottom || any_adapter(load, ModuleGroup::qkv)) {
     attention =
         std::max(attention, load.tokens * (backbone.query_width() + backbone.qkv_width()) + (bottom ? 0 : hidden) +
                                 again(ModuleGroup::qkv) * backbone.hidden + scratch(ModuleGroup::qkv));

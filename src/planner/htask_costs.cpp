@@ -21,7 +21,8 @@ bool belongs_to_a_task(Operator op) {
 /// Calls whose kernels may share launches: attention, and the adapters of one module group.
 struct SharedCall {
   double seconds = 0, weighted = 0, launches = 0;
-  bool device = false;  // launched from a host, beside it
+  bool device = false;   // launched from a host, beside it
+  bool attends = false;  // else an adapter
 };
 
 /// What of a pass depends on nothing but tokens: seconds, and what the host needs to launch it.
@@ -37,10 +38,14 @@ class PassTable {
 
   std::vector<double> run() {
     const std::size_t count = loads_.size();
-    for (const MicrobatchLoad& load : loads_) tasks_.push_back(shared_calls(load));
+    for (std::size_t t = 0; t < count; ++t) {
+      // Sorted by tokens, tasks alike are neighbours.
+      const bool like_last = t > 0 && loads_[t] == loads_[t - 1];
+      tasks_.push_back(like_last ? tasks_.back() : numbered(shared_calls(loads_[t])));
+    }
     std::vector<double> seconds(count * count, 0);
     for (std::size_t first = 0; first < count; ++first) {
-      std::map<Slot, SharedCall> together;
+      std::vector<SharedCall> together(slots_.size());
       MicrobatchLoad run;
       run.tasks = {loads_[first].tasks.front()};
       run.kernels = loads_[first].kernels;
@@ -48,7 +53,7 @@ class PassTable {
         run.tokens += loads_[last].tokens;
         run.scored += loads_[last].scored;
         run.tasks.front().tokens = run.tokens;
-        for (const auto& [slot, call] : tasks_[last]) add(slot, call, together[slot]);
+        for (const auto& [slot, call] : tasks_[last]) add(call, together[slot]);
         seconds[first * count + last] = total(token_pass(run), together);
       }
     }
@@ -75,14 +80,26 @@ class PassTable {
       shared.weighted += price.seconds * price.utilization;
       shared.launches = std::max(shared.launches, price.launches);
       shared.device = price.launches > 0;
+      shared.attends = attends;
     }
     return calls;
   }
 
+  /// Slots by their place in `slots_`.
+  std::vector<std::pair<std::size_t, SharedCall>> numbered(const std::map<Slot, SharedCall>& calls) {
+    std::vector<std::pair<std::size_t, SharedCall>> numbers;
+    for (const auto& [slot, call] : calls) {
+      const auto known = std::find(slots_.begin(), slots_.end(), slot);
+      numbers.emplace_back(known - slots_.begin(), call);
+      if (known == slots_.end()) slots_.push_back(slot);
+    }
+    return numbers;
+  }
+
   /// Attention has one launch for all sequences; adapters only where they run side by side.
-  void add(const Slot& slot, const SharedCall& call, SharedCall& together) const {
+  void add(const SharedCall& call, SharedCall& together) const {
     together.device = call.device;
-    if (std::get<bool>(slot) || loads_.front().kernels == AdapterKernels::side_by_side) {
+    if (call.attends || loads_.front().kernels == AdapterKernels::side_by_side) {
       together.seconds = std::max(together.seconds, call.seconds);
       together.weighted += call.weighted;
       together.launches = std::max(together.launches, call.launches);
@@ -120,9 +137,9 @@ class PassTable {
     return pass;
   }
 
-  double total(const TokenPass& pass, const std::map<Slot, SharedCall>& together) const {
+  double total(const TokenPass& pass, std::span<const SharedCall> together) const {
     double seconds = pass.seconds, device = pass.device, host = pass.host;
-    for (const auto& [slot, call] : together) {
+    for (const SharedCall& call : together) {
       const double shared = std::max(call.seconds, call.weighted);
       seconds += shared;
       if (call.device) device += shared;
@@ -136,7 +153,8 @@ class PassTable {
   const costmodel::StageShape& stage_;
   std::span<const MicrobatchLoad> loads_;
   Pass pass_;
-  std::vector<std::map<Slot, SharedCall>> tasks_;
+  std::vector<Slot> slots_;
+  std::vector<std::vector<std::pair<std::size_t, SharedCall>>> tasks_;  // slots by their place in `slots_`
   std::map<std::int64_t, TokenPass> by_tokens_, by_scored_;
 };
 

@@ -19,6 +19,8 @@ constexpr std::size_t kExamined = 3;
 constexpr int kAttempts = 3;
 /// The best sketches that are arranged.
 constexpr std::size_t kArranged = 6;
+/// A glance sees one step of several: what it finds so much slower than the best found in full is not looked at.
+constexpr double kGlanceError = 1.1;
 
 Parallelism searched(const workload::Cluster& cluster, const Overrides& overrides, const Policy& policy) {
   Parallelism parallelism = policy.parallelism();
@@ -74,6 +76,10 @@ class Search {
     std::vector<Candidate> examined;
     for (Candidate& candidate : glanced) {
       if (examined.size() == kExamined) break;
+      const auto slower = [&](const Candidate& other) {
+        return candidate.prediction.step_seconds > kGlanceError * other.prediction.step_seconds;
+      };
+      if (std::any_of(examined.begin(), examined.end(), slower)) break;
       candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::full);
       if (fits(candidate)) examined.push_back(std::move(candidate));
     }

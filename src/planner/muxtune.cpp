@@ -142,10 +142,10 @@ class MuxTuneSearch {
   void find_longest_runs() {
     const auto count = static_cast<std::int32_t>(tasks_.size());
     std::int32_t last = -1;
+    // Mostly everything fits.
+    if (run_fits(0, count - 1)) last = count - 1;
     for (std::int32_t first = 0; first < count; ++first) {
       last = std::max(last, first - 1);
-      // Mostly everything fits.
-      if (last + 1 < count && run_fits(first, count - 1)) last = count - 1;
       while (last + 1 < count && run_fits(first, last + 1)) ++last;
       longest_.push_back(last);
     }
@@ -159,6 +159,7 @@ class MuxTuneSearch {
         merge(std::span(loads_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1)));
     const std::vector<Bytes> budget = stash_budget(input_, base_.storage, {&run, 1});
     for (std::size_t s = 0; s < shapes_.size(); ++s) {
+      if (s > 0 && shapes_[s] == shapes_[s - 1]) continue;  // with a budget alike, too
       if (costmodel::stash_bytes(input_.workload.backbone, shapes_[s], run, base_.storage) > budget[s]) return false;
     }
     return true;
@@ -258,21 +259,23 @@ class MuxTuneSearch {
     return static_cast<double>(input_.microbatches) * busiest;
   }
 
-  /// What no order of the buckets' clocks is faster than: a stage's work, and before and after it the way of the
-  /// shortest clock through the stages below.
+  /// What the template is no faster than: a stage's work; before it the way forward through the stages below of the
+  /// bucket that goes first, the one with the longest clock; after it the shortest way back.
   double busiest_stage_seconds(const FusedTasks& partition, const std::vector<std::vector<std::int32_t>>& buckets) {
     double busiest = 0;
-    std::vector<double> below(buckets.size(), 0);
+    std::vector<double> forward(buckets.size(), 0), backward(buckets.size(), 0);  // through the stages below
+    std::size_t first = 0;
     for (std::size_t s = 0; s < shapes_.size(); ++s) {
       double busy = 0;
-      const double shortest = *std::min_element(below.begin(), below.end());
+      const double filled = forward[first], drained = *std::min_element(backward.begin(), backward.end());
       for (std::size_t b = 0; b < buckets.size(); ++b) {
         const std::vector<TaskRun> runs = runs_of(partition, buckets[b]);
-        const double clock = clock_seconds(s, runs, Pass::forward) + clock_seconds(s, runs, Pass::backward);
-        busy += clock;
-        below[b] += clock;
+        const double up = clock_seconds(s, runs, Pass::forward), down = clock_seconds(s, runs, Pass::backward);
+        busy += up + down;
+        forward[b] += up, backward[b] += down;
       }
-      busiest = std::max(busiest, static_cast<double>(input_.microbatches) * busy + shortest);
+      busiest = std::max(busiest, filled + static_cast<double>(input_.microbatches) * busy + drained);
+      if (s == 0) first = static_cast<std::size_t>(std::max_element(forward.begin(), forward.end()) - forward.begin());
     }
     return busiest;
   }

@@ -297,6 +297,16 @@ Grouping group_htasks_by_exchange(std::span<const double> first_stage_seconds, s
 
 Grouping group_htasks(std::span<const double> first_stage_seconds, std::int32_t buckets) {
   check(first_stage_seconds, buckets);
+  // Each by itself, or all in one.
+  const bool no_choice = buckets == 1 || static_cast<std::size_t>(buckets) == first_stage_seconds.size();
+  if (no_choice) {
+    std::vector<std::vector<std::int32_t>> only(static_cast<std::size_t>(buckets));
+    for (std::size_t h = 0; h < first_stage_seconds.size(); ++h)
+      only[buckets == 1 ? 0 : h].push_back(static_cast<std::int32_t>(h));
+    Grouping grouping = grouping_of(std::move(only), first_stage_seconds);
+    grouping.exact = true;
+    return grouping;
+  }
   if (first_stage_seconds.size() > kExactlyGrouped) {
     return group_htasks_by_exchange(first_stage_seconds, buckets);
   }
