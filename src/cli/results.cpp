@@ -64,7 +64,7 @@ void print_plan(const planner::Plan& plan) {
   }
   fmt::print("  hTasks {}; {} microbatch{} a global batch, {}, padded to {}, tasks {}\n", fmt::join(htasks, " | "),
              plan.fixed.microbatches, plan.fixed.microbatches == 1 ? "" : "es", name(plan.fixed.pipeline),
-             name(plan.fixed.padding), name(plan.fixed.turns));
+             name(plan.fixed.padding), describe_turns(plan.fixed));
   fmt::print("predicted\n");
   print_prediction(plan.predicted, plan.ranks());
   fmt::print("  lower bound         {} ({}); gap {:.1f} %\n", duration(plan.lower_bound.step_seconds),

@@ -235,7 +235,7 @@ BoundScope bound_scope(const FixedPlan& fixed, const Overrides& overrides) {
   scope.least_chunk = scope.most_chunk = fixed.chunk_size;
   scope.skips_padding = fixed.skips_padding;
   scope.kernels = fixed.adapter_kernels;
-  scope.turns = fixed.turns;
+  scope.one_by_one = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();
   const bool streams = fixed.pipeline == PipelineTemplate::lora_1f1b || fixed.pipeline == PipelineTemplate::lora_gpipe;
   scope.shares_microbatches =
       streams || fixed.pipeline == PipelineTemplate::structured || fixed.htasks.size() < tasks_of(fixed);

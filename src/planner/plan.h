@@ -38,12 +38,6 @@ enum class Padding {
   longest      ///< to the largest max_length of the tasks that it shares microbatches with
 };
 
-/// Which tasks run in a window.
-enum class Turns {
-  together,  ///< every task takes one step a window; hTasks follow one another
-  queued     ///< one hTask at a time, to its end
-};
-
 /// The part of a plan that stays while the set of tasks does. With the sample index and a window's number it says all
 /// that the window's Program holds.
 struct FixedPlan {
@@ -56,7 +50,8 @@ struct FixedPlan {
   bool skips_padding = false;  ///< chunks of padding alone are not computed
   PipelineTemplate pipeline = PipelineTemplate::one_forward_one_backward;
   Padding padding = Padding::none;
-  Turns turns = Turns::together;
+  /// hTasks that run at once; one turn after another, each until all of its tasks have ended. Empty: all at once.
+  std::vector<std::vector<std::int32_t>> turns;
   std::int64_t microbatches = 1;                 ///< that each global batch is split into
   std::int64_t steps_per_window = 1;             ///< consecutive global batches of each task that one Program covers
   std::vector<std::vector<TemplateSlot>> order;  ///< per stage; of the structured template alone
@@ -115,6 +110,10 @@ void check_data_hashes(const Plan& plan);
 
 std::string_view name(PipelineTemplate pipeline);
 std::string_view name(Padding padding);
-std::string_view name(Turns turns);
+
+/// One hTask a turn.
+void queue_htasks(FixedPlan& fixed);
+/// "together", "queued" or "in 3 turns".
+std::string describe_turns(const FixedPlan& fixed);
 
 }  // namespace braid::planner

@@ -22,7 +22,6 @@ constexpr Padding kPaddings[] = {Padding::none, Padding::max_length, Padding::lo
 constexpr costmodel::AdapterKernels kAdapterKernels[] = {
     costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split, costmodel::AdapterKernels::side_by_side,
     costmodel::AdapterKernels::fused};
-constexpr Turns kTurns[] = {Turns::together, Turns::queued};
 
 /// The value of an enumeration that has that name.
 template <typename Enum, std::size_t N>
@@ -164,6 +163,18 @@ std::vector<std::vector<TaskIndex>> htasks_from(const Node& node, const workload
   return htasks;
 }
 
+/// Every hTask has one turn, or none is told of.
+void check_turns(const Node& node, const FixedPlan& fixed) {
+  if (fixed.turns.empty()) return;
+  std::vector<int> times(fixed.htasks.size(), 0);
+  for (const std::vector<std::int32_t>& turn : fixed.turns) {
+    for (const std::int32_t htask : turn) ++times[static_cast<std::size_t>(htask)];
+  }
+  for (std::size_t h = 0; h < times.size(); ++h) {
+    if (times[h] != 1) throw node.error(fmt::format("hTask {} has {} turns, not 1", h, times[h]), "make the plan again");
+  }
+}
+
 }  // namespace
 
 std::string_view name(PipelineTemplate pipeline) {
@@ -196,8 +207,14 @@ std::string_view name(Padding padding) {
   return "none";
 }
 
-std::string_view name(Turns turns) {
-  return turns == Turns::queued ? "queued" : "together";
+void queue_htasks(FixedPlan& fixed) {
+  fixed.turns.clear();
+  for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.turns.push_back({static_cast<std::int32_t>(h)});
+}
+
+std::string describe_turns(const FixedPlan& fixed) {
+  if (fixed.turns.empty()) return "together";
+  return fixed.turns.size() == fixed.htasks.size() ? "queued" : fmt::format("in {} turns", fixed.turns.size());
 }
 
 std::int32_t Plan::ranks() const {
@@ -237,7 +254,7 @@ std::string to_json(const Plan& plan) {
   json["skips_padding"] = plan.fixed.skips_padding;
   json["schedule"] = {{"template", name(plan.fixed.pipeline)},
                       {"pad_to", name(plan.fixed.padding)},
-                      {"turns", name(plan.fixed.turns)},
+                      {"turns", plan.fixed.turns},
                       {"microbatches", plan.fixed.microbatches},
                       {"steps_per_window", plan.fixed.steps_per_window},
                       {"order", order_json(plan.fixed)},
@@ -300,7 +317,9 @@ Plan read_plan(const std::filesystem::path& path) {
           "make the plan again");
   }
   plan.fixed.padding = named(schedule, "pad_to", kPaddings);
-  plan.fixed.turns = named(schedule, "turns", kTurns);
+  plan.fixed.turns =
+      index_lists<std::int32_t>(schedule, "turns", static_cast<std::int64_t>(plan.fixed.htasks.size()));
+  check_turns(schedule.at("turns"), plan.fixed);
   plan.fixed.microbatches = schedule.integer_at("microbatches", 1);
   plan.fixed.steps_per_window = schedule.integer_at("steps_per_window", 1);
   plan.fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);

@@ -133,7 +133,7 @@ PolicyOption resident_option() {
 
 void place_backbones(const PolicyInput& input, FixedPlan& fixed) {
   const bool resident = value_of(input.options, "resident") == "true";
-  fixed.turns = resident ? Turns::together : Turns::queued;
+  if (!resident) queue_htasks(fixed);
   fixed.backbone_copies = resident ? input.task_count() : 1;
 }
 

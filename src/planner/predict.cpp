@@ -14,15 +14,16 @@ std::vector<std::int64_t> windows_to_predict(const FixedPlan& fixed, std::int64_
   static_assert(kPredictedSteps == kQueuedTurn);
   steps = std::max<std::int64_t>(1, steps / fixed.steps_per_window);
   std::vector<std::int64_t> windows;
-  const std::int64_t turns = fixed.turns == Turns::queued ? static_cast<std::int64_t>(fixed.htasks.size()) : 1;
+  const auto turns = static_cast<std::int64_t>(std::max<std::size_t>(1, fixed.turns.size()));
   for (std::int64_t turn = 0; turn < turns; ++turn) {
     for (std::int64_t step = 0; step < steps; ++step) windows.push_back(turn * kQueuedTurn + step);
   }
   return windows;
 }
 
-bool holds_first_step(const FixedPlan& fixed, std::int64_t window) {
-  return fixed.turns == Turns::queued ? window % kQueuedTurn == 0 : window == 0;
+/// Of each turn the first.
+bool holds_first_step(std::int64_t window) {
+  return window % kQueuedTurn == 0;
 }
 
 /// Per rank, the larger of `peaks` and what the Program needs.
@@ -167,7 +168,7 @@ Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency
     const WindowOutlook& seen = outlooks.of(program);
     // Each of these policies drains its pipeline every window, so that windows simply add up.
     totals.add(seen);
-    if (holds_first_step(fixed, window)) totals.first_span += seen.first_steps;
+    if (holds_first_step(window)) totals.first_span += seen.first_steps;
     if (outlook == Outlook::glance && largest_microbatch(program) > largest_microbatch(largest))
       largest = std::move(program);
   }

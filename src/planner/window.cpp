@@ -100,27 +100,10 @@ std::vector<std::int64_t> telling_windows(const FixedPlan& fixed, const WindowIn
     }
     windows.insert(heaviest);
   };
-  const std::int64_t all = window_count(fixed, input);
-  if (fixed.turns != Turns::queued) {
-    scan(0, all);
-    return {windows.begin(), windows.end()};
-  }
-  // Each hTask's run of windows begins where the one before ends.
   std::int64_t first = 0;
-  while (first < all) {
-    const std::int32_t htask = window_steps(fixed, input, first).front().htask;
-    std::int64_t last = first + 1, beyond = all;
-    while (last < beyond) {
-      const std::int64_t middle = last + (beyond - last) / 2;
-      const std::vector<WindowStep> steps = window_steps(fixed, input, middle);
-      if (!steps.empty() && steps.front().htask == htask) {
-        last = middle + 1;
-      } else {
-        beyond = middle;
-      }
-    }
-    scan(first, last - first);
-    first = last;
+  for (const std::int64_t count : windows_of_turns(fixed, input)) {
+    scan(first, count);
+    first += count;
   }
   return {windows.begin(), windows.end()};
 }

@@ -1,6 +1,7 @@
 #include "planner/window_steps.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace braid::planner {
 namespace {
@@ -10,51 +11,67 @@ bool runs(const WindowInput& input, TaskIndex task, std::int64_t step) {
   return input.endless || step < input.samples.steps(task);
 }
 
-std::int64_t windows_of_htask(const FixedPlan& fixed, const std::vector<TaskIndex>& htask, const WindowInput& input) {
+std::size_t turn_count(const FixedPlan& fixed) {
+  return std::max<std::size_t>(1, fixed.turns.size());
+}
+
+std::vector<std::int32_t> htasks_of_turn(const FixedPlan& fixed, std::size_t turn) {
+  if (!fixed.turns.empty()) return fixed.turns[turn];
+  std::vector<std::int32_t> all(fixed.htasks.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::int64_t windows_of_turn(const FixedPlan& fixed, std::size_t turn, const WindowInput& input) {
   std::int64_t steps = 0;
-  for (const TaskIndex task : htask) steps = std::max(steps, input.samples.steps(task));
+  for (const std::int32_t htask : htasks_of_turn(fixed, turn)) {
+    for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(htask)])
+      steps = std::max(steps, input.samples.steps(task));
+  }
   return (steps + fixed.steps_per_window - 1) / fixed.steps_per_window;
 }
 
-/// Which hTask has its turn in a window of queued tasks, and which of its windows it is; {-1, 0} past the end.
-std::pair<std::int32_t, std::int64_t> queued_turn(const FixedPlan& fixed, const WindowInput& input,
-                                                  std::int64_t window) {
-  const auto htasks = static_cast<std::int64_t>(fixed.htasks.size());
+/// A window's turn, and which of the turn's windows it is. Past the end: a turn that there is not.
+struct TurnWindow {
+  std::size_t turn = 0;
+  std::int64_t own = 0;
+};
+
+TurnWindow turn_of(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
+  const std::size_t turns = turn_count(fixed);
   if (input.endless) {
-    const std::int64_t turn = window / kQueuedTurn;
-    return {static_cast<std::int32_t>(turn % htasks), turn / htasks * kQueuedTurn + window % kQueuedTurn};
+    const std::int64_t round = window / kQueuedTurn, count = static_cast<std::int64_t>(turns);
+    return {static_cast<std::size_t>(round % count), round / count * kQueuedTurn + window % kQueuedTurn};
   }
-  for (std::size_t h = 0; h < fixed.htasks.size(); ++h) {
-    const std::int64_t windows = windows_of_htask(fixed, fixed.htasks[h], input);
-    if (window < windows) return {static_cast<std::int32_t>(h), window};
+  for (std::size_t turn = 0; turn < turns; ++turn) {
+    const std::int64_t windows = windows_of_turn(fixed, turn, input);
+    if (window < windows) return {turn, window};
     window -= windows;
   }
-  return {kNone, 0};
+  return {turns, 0};
 }
 
 }  // namespace
 
+std::vector<std::int64_t> windows_of_turns(const FixedPlan& fixed, const WindowInput& input) {
+  std::vector<std::int64_t> windows;
+  for (std::size_t turn = 0; turn < turn_count(fixed); ++turn) windows.push_back(windows_of_turn(fixed, turn, input));
+  return windows;
+}
+
 std::int64_t window_count(const FixedPlan& fixed, const WindowInput& input) {
-  std::int64_t count = 0;
-  for (const std::vector<TaskIndex>& htask : fixed.htasks) {
-    const std::int64_t windows = windows_of_htask(fixed, htask, input);
-    count = fixed.turns == Turns::queued ? count + windows : std::max(count, windows);
-  }
-  return count;
+  const std::vector<std::int64_t> windows = windows_of_turns(fixed, input);
+  return std::accumulate(windows.begin(), windows.end(), std::int64_t{0});
 }
 
 std::vector<WindowStep> window_steps(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
-  std::int32_t first = 0, last = static_cast<std::int32_t>(fixed.htasks.size());
-  std::int64_t place = window;  // of the window among its hTasks'
-  if (fixed.turns == Turns::queued) {
-    const auto [htask, own] = queued_turn(fixed, input, window);
-    if (htask == kNone) return {};
-    first = htask, last = htask + 1, place = own;
-  }
+  const auto [turn, own] = turn_of(fixed, input, window);
+  if (turn == turn_count(fixed)) return {};
   std::vector<WindowStep> steps;
+  const std::vector<std::int32_t> htasks = htasks_of_turn(fixed, turn);
   for (std::int64_t round = 0; round < fixed.steps_per_window; ++round) {
-    const std::int64_t batch = place * fixed.steps_per_window + round;
-    for (std::int32_t htask = first; htask < last; ++htask) {
+    const std::int64_t batch = own * fixed.steps_per_window + round;
+    for (const std::int32_t htask : htasks) {
       for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(htask)]) {
         if (runs(input, task, batch)) steps.push_back({htask, task, batch});
       }
@@ -65,23 +82,20 @@ std::vector<WindowStep> window_steps(const FixedPlan& fixed, const WindowInput& 
 
 std::vector<std::int64_t> steps_before(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
   std::vector<std::int64_t> taken(input.workload.tasks.size(), 0);
-  for (std::size_t h = 0; h < fixed.htasks.size(); ++h) {
-    std::int64_t windows = window;
-    if (fixed.turns == Turns::queued) {
-      const auto [now, own] = queued_turn(fixed, input, window);
-      const auto mine = static_cast<std::int32_t>(h);
-      if (now == mine) {
-        windows = own;
-      } else if (input.endless) {
-        // In rounds of kQueuedTurn windows each: those before the one that has its turn are a round ahead.
-        windows = (own / kQueuedTurn + (mine < now ? 1 : 0)) * kQueuedTurn;
-      } else {
-        windows = now == kNone || mine < now ? windows_of_htask(fixed, fixed.htasks[h], input) : 0;
-      }
+  const auto [now, own] = turn_of(fixed, input, window);
+  for (std::size_t turn = 0; turn < turn_count(fixed); ++turn) {
+    std::int64_t windows = own;
+    if (turn != now && input.endless) {
+      // In rounds of kQueuedTurn windows each: those before the one that has its turn are a round ahead.
+      windows = (own / kQueuedTurn + (turn < now ? 1 : 0)) * kQueuedTurn;
+    } else if (turn != now) {
+      windows = turn < now ? windows_of_turn(fixed, turn, input) : 0;
     }
     const std::int64_t steps = windows * fixed.steps_per_window;
-    for (const TaskIndex task : fixed.htasks[h])
-      taken[static_cast<std::size_t>(task)] = input.endless ? steps : std::min(steps, input.samples.steps(task));
+    for (const std::int32_t htask : htasks_of_turn(fixed, turn)) {
+      for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(htask)])
+        taken[static_cast<std::size_t>(task)] = input.endless ? steps : std::min(steps, input.samples.steps(task));
+    }
   }
   return taken;
 }

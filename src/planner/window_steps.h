@@ -23,11 +23,13 @@ struct WindowInput {
   bool endless = false;
 };
 
-/// How many windows there are until every task has taken its steps. Not for endless input.
+/// How many windows there are until every task has taken its steps; and how many of them each turn has, in order. Not
+/// for endless input.
 std::int64_t window_count(const FixedPlan& fixed, const WindowInput& input);
+std::vector<std::int64_t> windows_of_turns(const FixedPlan& fixed, const WindowInput& input);
 
-/// The steps of window `window`: round by round, of each the hTasks that have their turn. With Turns::queued and
-/// endless input, windows go round the hTasks, `kQueuedTurn` of each.
+/// The steps of window `window`: round by round, of each the hTasks that have their turn. With endless input,
+/// windows go round the turns, `kQueuedTurn` of each.
 std::vector<WindowStep> window_steps(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 inline constexpr std::int64_t kQueuedTurn = 8;
 

@@ -45,7 +45,6 @@ planner::FixedPlan plan(std::vector<std::vector<planner::TaskIndex>> htasks, pla
   fixed.htasks = std::move(htasks);
   for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.buckets.push_back({static_cast<std::int32_t>(h)});
   fixed.pipeline = pipeline;
-  fixed.turns = planner::Turns::together;
   fixed.microbatches = microbatches;
   fixed.padding = padded ? planner::Padding::max_length : planner::Padding::none;
   return fixed;

@@ -50,7 +50,7 @@ void hold_below_prediction(const RandomPlan& made, const CostModel& cost, Ratios
   wider.microbatches = wider.most_chunk = 0;
   if (*rc::gen::arbitrary<bool>()) wider.drains = false;
   if (*rc::gen::arbitrary<bool>()) wider.shares_microbatches = true;
-  if (wider.drains || wider.turns == Turns::together || wider.shares_microbatches)
+  if (wider.drains || !wider.one_by_one || wider.shares_microbatches)
     RC_ASSERT(lower_bound(wider, input, cost).step_seconds <= bound * (1 + 1e-9));
 }
 
@@ -108,7 +108,7 @@ RandomPlan planned_by(const PolicyChoice& choice, RandomPlan made, const CostMod
   made.scope.padding = fixed.padding;
   made.scope.least_chunk = made.scope.most_chunk = 0;
   made.scope.kernels = fixed.adapter_kernels;
-  made.scope.turns = fixed.turns;
+  made.scope.one_by_one = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();
   made.scope.shares_microbatches = fixed.htasks.size() < made.workload.tasks.size();
   made.fixed = fixed;
   return made;

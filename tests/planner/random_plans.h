@@ -104,8 +104,8 @@ inline RandomPlan any_plan() {
       deploy(layers, *rc::gen::element(1, 1, 2, 4),
              *rc::gen::inRange<std::int64_t>(1, std::min<std::int64_t>(layers, 4) + 1), *rc::gen::element(1, 1, 2, 3));
   const bool queued = *rc::gen::arbitrary<bool>();
-  fixed.turns = queued ? Turns::queued : Turns::together;
   fixed.htasks = any_grouping<TaskIndex>(tasks, *rc::gen::arbitrary<bool>());
+  if (queued) queue_htasks(fixed);
   fixed.pipeline =
       *rc::gen::element(PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
                         PipelineTemplate::one_by_one, PipelineTemplate::lora_1f1b, PipelineTemplate::structured);
@@ -122,7 +122,7 @@ inline RandomPlan any_plan() {
   made.scope.least_chunk = made.scope.most_chunk = fixed.chunk_size;
   made.scope.skips_padding = fixed.skips_padding = *rc::gen::arbitrary<bool>();
   made.scope.kernels = fixed.adapter_kernels;
-  made.scope.turns = fixed.turns;
+  made.scope.one_by_one = queued;
   made.scope.shares_microbatches =
       fixed.htasks.size() < made.workload.tasks.size() || fixed.pipeline == PipelineTemplate::structured;
   made.scope.microbatches = fixed.microbatches;

@@ -44,7 +44,7 @@ Study study() {
 
 std::vector<FixedPlan> plans() {
   std::vector<FixedPlan> plans;
-  for (const Turns turns : {Turns::queued, Turns::together}) {
+  for (const bool queued : {true, false}) {
     for (const PipelineTemplate pipeline : {PipelineTemplate::gpipe, PipelineTemplate::one_forward_one_backward}) {
       for (const bool fused : {false, true}) {
         for (const int replicas : {1, 2}) {
@@ -54,7 +54,7 @@ std::vector<FixedPlan> plans() {
                                : std::vector<std::vector<TaskIndex>>{{0}, {1}, {2}};
           for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.buckets.push_back({static_cast<std::int32_t>(h)});
           fixed.pipeline = pipeline;
-          fixed.turns = turns;
+          if (queued) queue_htasks(fixed);
           fixed.microbatches = 2;
           plans.push_back(fixed);
         }

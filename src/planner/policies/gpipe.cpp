@@ -17,7 +17,7 @@ class Gpipe final : public Policy {
     one_task_per_htask(input.task_count(), fixed);
     fixed.pipeline = PipelineTemplate::gpipe;
     fixed.padding = padding_of(input.options);
-    fixed.turns = Turns::queued;
+    queue_htasks(fixed);
     return arrangement;
   }
 };

@@ -20,7 +20,7 @@ class MegatronFsdp final : public Policy {
     one_task_per_htask(input.task_count(), fixed);
     fixed.pipeline = PipelineTemplate::one_by_one;
     fixed.padding = padding_of(input.options);
-    fixed.turns = Turns::queued;
+    queue_htasks(fixed);
     fixed.shards_weights = true;
     return arrangement;
   }

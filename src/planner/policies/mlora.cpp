@@ -41,7 +41,6 @@ class MLora final : public Policy {
     fixed.pipeline =
         value_of(input.options, "mode") == "1f1b" ? PipelineTemplate::lora_1f1b : PipelineTemplate::lora_gpipe;
     fixed.padding = padding_of(input.options);
-    fixed.turns = Turns::together;
     fixed.steps_per_window = kStepsPerWindow;
     if (value_of(input.options, "kernels") == "fused")
       fixed.adapter_kernels = costmodel::AdapterKernels::fused;

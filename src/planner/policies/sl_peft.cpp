@@ -21,7 +21,6 @@ class SlPeft final : public Policy {
     fixed.buckets = {{0}};
     fixed.pipeline = PipelineTemplate::one_forward_one_backward;
     fixed.padding = padding_of(input.options);
-    fixed.turns = Turns::together;
     return arrangement;
   }
 };
