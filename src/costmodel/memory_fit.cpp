@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+
+#include <Eigen/LU>
 
 #include "base/error.h"
 #include "costmodel/least_squares.h"
@@ -11,6 +14,76 @@ namespace braid::costmodel {
 double MemoryFit::bytes(std::int64_t batch, std::int64_t length) const {
   const double tokens = static_cast<double>(batch) * static_cast<double>(length);
   return base + linear * tokens + quadratic * tokens * static_cast<double>(length);
+}
+
+namespace {
+
+/// A half-space of the coefficients: normal · coefficients <= limit.
+struct HalfSpace {
+  Eigen::Vector3d normal;
+  double limit = 0;
+};
+
+/// The largest value of `goal` over the polytope, which is bounded, at one of its corners; nothing where it is empty.
+std::optional<double> largest_at_corner(const std::vector<HalfSpace>& sides, const Eigen::Vector3d& goal) {
+  constexpr double kTolerance = 1e-9;
+  std::optional<double> largest;
+  Eigen::Matrix3d planes;
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    for (std::size_t j = i + 1; j < sides.size(); ++j) {
+      for (std::size_t k = j + 1; k < sides.size(); ++k) {
+        planes << sides[i].normal.transpose(), sides[j].normal.transpose(), sides[k].normal.transpose();
+        if (std::abs(planes.determinant()) < 1e-14) continue;
+        const Eigen::Vector3d corner =
+            planes.inverse() * Eigen::Vector3d(sides[i].limit, sides[j].limit, sides[k].limit);
+        const bool inside = std::all_of(sides.begin(), sides.end(), [&](const HalfSpace& side) {
+          return side.normal.dot(corner) <= side.limit + kTolerance;
+        });
+        if (inside) largest = std::max(largest.value_or(0), goal.dot(corner));
+      }
+    }
+  }
+  return largest;
+}
+
+}  // namespace
+
+std::optional<double> MemoryLearner::most(std::int64_t batch, std::int64_t length, double error) const {
+  // Between which bytes the fit of each shape must be.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<double, double>> known;
+  for (auto point = points_.rbegin(); point != points_.rend(); ++point) {
+    const std::pair shape(point->batch, point->length);
+    if (known.size() == kShapes && !known.contains(shape)) continue;
+    const auto bytes = static_cast<double>(point->bytes);
+    const auto [between, is_new] = known.try_emplace(shape, bytes / (1 + error), bytes / (1 - error));
+    if (is_new) continue;
+    between->second.first = std::max(between->second.first, bytes / (1 + error));
+    between->second.second = std::min(between->second.second, bytes / (1 - error));
+  }
+  if (known.empty()) return std::nullopt;
+  // In units in which the largest point has all ones, so that corners are well told.
+  double tokens = 1, squares = 1, bytes = 1;
+  const auto terms = [](const std::pair<std::int64_t, std::int64_t>& shape) {
+    const double rows = static_cast<double>(shape.first) * static_cast<double>(shape.second);
+    return std::pair(rows, rows * static_cast<double>(shape.second));
+  };
+  for (const auto& [shape, between] : known) {
+    tokens = std::max(tokens, terms(shape).first);
+    squares = std::max(squares, terms(shape).second);
+    bytes = std::max(bytes, between.second);
+  }
+  const auto scaled = [&](const std::pair<std::int64_t, std::int64_t>& shape) {
+    return Eigen::Vector3d(1, terms(shape).first / tokens, terms(shape).second / squares);
+  };
+  std::vector<HalfSpace> sides = {
+      {-Eigen::Vector3d::UnitX(), 0}, {-Eigen::Vector3d::UnitY(), 0}, {-Eigen::Vector3d::UnitZ(), 0}};
+  for (const auto& [shape, between] : known) {
+    sides.push_back({scaled(shape), between.second / bytes});
+    sides.push_back({-scaled(shape), -between.first / bytes});
+  }
+  const std::optional<double> largest = largest_at_corner(sides, scaled({batch, length}));
+  if (!largest) return std::nullopt;
+  return *largest * bytes * (1 + error);
 }
 
 MemoryFit MemoryLearner::fit() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,13 @@ class MemoryLearner {
   void add(const MemoryPoint& point) { points_.push_back(point); }
   /// Least squares of the relative error. Throws Error with fewer than three points.
   MemoryFit fit() const;
+
+  /// The most bytes that `batch` sequences of `length` tokens can take, whichever coefficients Eq. 5 has: over all,
+  /// none negative, that are within `error` (a share, under 1) of every point, their largest value there. Nothing with
+  /// no point, and where no coefficients are so near to all; never less than the truth where Eq. 5 holds within
+  /// `error`. Sharp from three points on that differ in B L and in B L²; of more than kShapes shapes the last count.
+  std::optional<double> most(std::int64_t batch, std::int64_t length, double error) const;
+  static constexpr std::size_t kShapes = 12;
 
  private:
   std::vector<MemoryPoint> points_;

@@ -167,16 +167,4 @@ HTaskCosts::HTaskCosts(const CostModel& cost, const costmodel::BackboneShape& ba
   seconds_[1] = PassTable(cost, backbone, stage, loads, Pass::backward).run();
 }
 
-MicrobatchLoad merge(std::span<const MicrobatchLoad> loads) {
-  MicrobatchLoad merged;
-  for (const MicrobatchLoad& load : loads) {
-    merged.tokens += load.tokens;
-    merged.scored += load.scored;
-    merged.sequences.insert(merged.sequences.end(), load.sequences.begin(), load.sequences.end());
-    merged.tasks.insert(merged.tasks.end(), load.tasks.begin(), load.tasks.end());
-    merged.kernels = load.kernels;
-  }
-  return merged;
-}
-
 }  // namespace braid::planner

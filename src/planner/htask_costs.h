@@ -36,7 +36,4 @@ class HTaskCosts {
   std::vector<double> seconds_[2];  // per pass
 };
 
-/// Tasks' loads side by side in one microbatch.
-costmodel::MicrobatchLoad merge(std::span<const costmodel::MicrobatchLoad> loads);
-
 }  // namespace braid::planner

@@ -110,8 +110,7 @@ class DeploymentBound {
     std::vector<StepDemand> demands;
     for (std::size_t place = 0; place < demands_.tasks().size(); ++place)
       demands.push_back(demands_.of(place, microbatches));
-    LowerBound bound =
-        scope_.one_by_one && !scope_.shares_microbatches ? one_by_one(demands) : side_by_side(demands);
+    LowerBound bound = scope_.one_by_one && !scope_.shares_microbatches ? one_by_one(demands) : side_by_side(demands);
     bound.step_seconds *= 1 - kRounding;
     return bound;
   }

@@ -15,7 +15,7 @@ struct BoundScope {
   std::int64_t most_chunk = 0;   ///< and of the longest; 0: of any length
   bool skips_padding = false;    ///< chunks of padding alone are not computed
   costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate;
-  bool one_by_one = false;  ///< hTasks are queued: one never runs beside another
+  bool one_by_one = false;          ///< hTasks are queued: one never runs beside another
   bool shares_microbatches = true;  ///< rows of several tasks may go through in one microbatch, or one bucket's clock
   bool drains = true;               ///< the pipeline is empty between windows of one step
   std::int64_t microbatches = 0;    ///< that each global batch is split into; 0: any number

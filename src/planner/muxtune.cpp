@@ -11,6 +11,7 @@
 #include "planner/alignment.h"
 #include "planner/htask_costs.h"
 #include "planner/task_grouping.h"
+#include "planner/task_load.h"
 
 namespace braid::planner {
 namespace {
@@ -96,32 +97,16 @@ class MuxTuneSearch {
     }
   }
 
-  /// One microbatch of a task's global batch: the largest that an even split gives.
-  MicrobatchLoad load_of_task(TaskIndex index) const {
-    const workload::Task& task = input_.workload.tasks[static_cast<std::size_t>(index)];
-    const std::int64_t parts = input_.microbatches * static_cast<std::int64_t>(input_.deployment.size());
-    const std::int64_t rows = (task.global_batch_size + parts - 1) / parts;
-    const workload::SampleSize& total = input_.samples.total(index);
-    const std::int64_t samples = input_.samples.samples(index);
-    const std::int64_t length =
-        base_.padding == Padding::none ? (total.tokens + samples - 1) / samples : task.max_length;
-    MicrobatchLoad load;
-    load.kernels = base_.adapter_kernels;
-    load.tokens = rows * length;
-    load.scored = rows * ((total.supervised + samples - 1) / samples);
-    load.sequences.assign(static_cast<std::size_t>(rows), {0, length});
-    load.tasks = {{task.adapter, load.tokens}};
-    return load;
-  }
+  MicrobatchLoad load_of(TaskIndex task) const { return task_load(input_, task, base_.padding, base_.adapter_kernels); }
 
   /// Ascending by tokens (§3.3); ties in the workload's order.
   void sort_tasks() {
     std::vector<std::pair<std::int64_t, TaskIndex>> order;
-    for (TaskIndex task = 0; task < input_.task_count(); ++task) order.push_back({load_of_task(task).tokens, task});
+    for (TaskIndex task = 0; task < input_.task_count(); ++task) order.push_back({load_of(task).tokens, task});
     std::sort(order.begin(), order.end());
     for (const auto& [tokens, task] : order) {
       tasks_.push_back(task);
-      loads_.push_back(load_of_task(task));
+      loads_.push_back(load_of(task));
     }
   }
 

@@ -171,7 +171,8 @@ void check_turns(const Node& node, const FixedPlan& fixed) {
     for (const std::int32_t htask : turn) ++times[static_cast<std::size_t>(htask)];
   }
   for (std::size_t h = 0; h < times.size(); ++h) {
-    if (times[h] != 1) throw node.error(fmt::format("hTask {} has {} turns, not 1", h, times[h]), "make the plan again");
+    if (times[h] != 1)
+      throw node.error(fmt::format("hTask {} has {} turns, not 1", h, times[h]), "make the plan again");
   }
 }
 
@@ -317,8 +318,7 @@ Plan read_plan(const std::filesystem::path& path) {
           "make the plan again");
   }
   plan.fixed.padding = named(schedule, "pad_to", kPaddings);
-  plan.fixed.turns =
-      index_lists<std::int32_t>(schedule, "turns", static_cast<std::int64_t>(plan.fixed.htasks.size()));
+  plan.fixed.turns = index_lists<std::int32_t>(schedule, "turns", static_cast<std::int64_t>(plan.fixed.htasks.size()));
   check_turns(schedule.at("turns"), plan.fixed);
   plan.fixed.microbatches = schedule.integer_at("microbatches", 1);
   plan.fixed.steps_per_window = schedule.integer_at("steps_per_window", 1);

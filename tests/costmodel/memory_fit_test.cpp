@@ -46,6 +46,60 @@ TEST(MemoryFit, OfFusedAttentionHasNoQuadraticTerm) {
   EXPECT_NEAR(fit.quadratic, 0, 1e-3);
 }
 
+/// Any coefficients, some of them 0.
+MemoryFit planted(RandomStream& random) {
+  const auto draw = [&](double most) { return random.next_uniform() < 0.25 ? 0 : most * random.next_uniform(); };
+  return {1e8 + draw(4e9), draw(2e5), draw(300)};
+}
+
+TEST(MemoryFit, MostIsNeverLessThanTheTruthAndSharpFromThreePointsOn) {
+  RandomStream random(5);
+  for (int run = 0; run < 300; ++run) {
+    const MemoryFit truth = planted(random);
+    const double error = run % 3 == 0 ? 1e-6 : 0.0025;
+    MemoryLearner learner;
+    const auto shape = [&] {
+      return std::pair(1 + static_cast<std::int64_t>(16 * random.next_uniform()),
+                       32 + static_cast<std::int64_t>(1000 * random.next_uniform()));
+    };
+    const auto taken = [&](const std::pair<std::int64_t, std::int64_t>& asked) {
+      return truth.bytes(asked.first, asked.second) * (1 + error * (2 * random.next_uniform() - 1));
+    };
+    EXPECT_EQ(learner.most(1, 64, error), std::nullopt);
+    double last = 0;
+    for (int points = 1; points <= 8; ++points) {
+      const auto measured = shape();
+      learner.add({measured.first, measured.second, static_cast<Bytes>(taken(measured))});
+      for (int ask = 0; ask < 5; ++ask) {
+        const auto asked = shape();
+        const double bytes = taken(asked);
+        ASSERT_GE(learner.most(asked.first, asked.second, error).value(), bytes * (1 - 1e-6)) << run << " " << points;
+      }
+      // Another point never makes it looser.
+      const double most = learner.most(8, 512, error).value();
+      if (points > 1) {
+        ASSERT_LE(most, last * (1 + 1e-9));
+      }
+      last = most;
+    }
+    if (run % 3 == 0) {
+      EXPECT_NEAR(last / truth.bytes(8, 512), 1, 0.01) << run;
+    }
+  }
+}
+
+TEST(MemoryFit, MostOfOnePointGrowsAsItsFastestTerm) {
+  MemoryLearner learner;
+  learner.add({2, 100, 1'000'000});
+  EXPECT_NEAR(learner.most(2, 200, 0).value(), 4e6, 1);  // all of it quadratic
+  EXPECT_NEAR(learner.most(4, 100, 0).value(), 2e6, 1);
+  EXPECT_NEAR(learner.most(1, 50, 0).value(), 1e6, 1);  // all of it constant
+  learner.add({2, 200, 1'000'000});                     // indeed
+  EXPECT_NEAR(learner.most(8, 800, 0).value(), 1e6, 1);
+  learner.add({4, 400, 500'000});  // less for more: no coefficients say that
+  EXPECT_EQ(learner.most(8, 800, 0), std::nullopt);
+}
+
 TEST(MemoryFit, TooFewOrImpossiblePointsAreErrors) {
   MemoryLearner learner;
   learner.add({1, 64, 1000});

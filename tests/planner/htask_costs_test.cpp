@@ -1,4 +1,5 @@
 #include "planner/htask_costs.h"
+#include "planner/task_load.h"
 
 #include <numeric>
 

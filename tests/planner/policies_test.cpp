@@ -160,6 +160,41 @@ TEST(MLora, BatchesMoreTasksThanStagesIntoAsMany) {
   EXPECT_EQ(planned(study, "mlora:batch=off").fixed.htasks.size(), 5U);
 }
 
+TEST(MLora, TasksThatDoNotFitMemoryAtOnceWaitByPriority) {
+  const auto urgent_study = [](Study study) {
+    for (const TaskIndex urgent : {1, 4}) study.workload.tasks[static_cast<std::size_t>(urgent)].priority = 7;
+    return study;
+  };
+  const Study study = urgent_study(make_study({{512, 8}, {512, 8}, {512, 8}, {512, 8}, {512, 8}}, 1, 2));
+  const Overrides whole{.tp = {}, .pp = 2, .microbatches = 1};
+  const std::string gpipe = "mlora:mode=gpipe:batch=off";
+  const Plan roomy = planned(study, gpipe, whole);
+  EXPECT_TRUE(roomy.fixed.turns.empty());
+
+  costmodel::Profile tight = study.cost.profile();
+  tight.memory_bytes = roomy.predicted.peak_memory_bytes[0] * 3 / 4;
+  const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
+  const Plan plan = planned(small, gpipe, whole);
+  ASSERT_GT(plan.fixed.turns.size(), 1U);
+  std::vector<TaskIndex> order;
+  for (const std::vector<std::int32_t>& turn : plan.fixed.turns) {
+    for (const std::int32_t htask : turn) order.push_back(plan.fixed.htasks[static_cast<std::size_t>(htask)][0]);
+  }
+  EXPECT_EQ(std::vector(order.begin(), order.begin() + 2), (std::vector<TaskIndex>{1, 4}));
+  const WindowInput input{study.workload, study.samples};
+  const VerifyContext rules = verify_context(plan.fixed, input, tight.memory_bytes);
+  std::vector<std::int64_t> next(5, 0);
+  for (std::int64_t window = 0; window < window_count(plan.fixed, input); ++window) {
+    const Program program = window_program(plan.fixed, input, window);
+    EXPECT_EQ(testing::messages_of(verify(program, rules)), "") << "window " << window;
+    EXPECT_EQ(program.before.stages[0].next_batch, next);
+    next = program.after.stages[0].next_batch;
+  }
+  EXPECT_EQ(next, std::vector<std::int64_t>(5, 9));
+  // With fewer microbatches under way, all fit.
+  EXPECT_TRUE(planned(small, "mlora:batch=off", whole).fixed.turns.empty());
+}
+
 TEST(MLora, FillsThePipelineThatOneTaskAtATimeLeavesEmpty) {
   const Study study = make_study({{128, 8}, {128, 8}, {128, 8}, {128, 8}}, 1, 4);
   EXPECT_LT(planned(study, "mlora").predicted.step_seconds, planned(study, "megatron-pp").predicted.step_seconds);

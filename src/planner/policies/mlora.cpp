@@ -1,20 +1,143 @@
 #include <algorithm>
+#include <numeric>
 
 #include "planner/policy.h"
+#include "planner/structured_plan.h"
 #include "planner/task_grouping.h"
+#include "planner/task_load.h"
+#include "planner/task_scheduler.h"
 
 namespace braid::planner {
 namespace {
 
+using costmodel::MicrobatchLoad;
+
 /// Steps that a Program covers: the pipeline is not flushed between them.
 constexpr std::int64_t kStepsPerWindow = 8;
+
+/// Arranges turns of tasks that fit memory at once (§3.4), and the tasks of each in batches (§3.3).
+class LoraArrangement {
+ public:
+  explicit LoraArrangement(const PolicyInput& input)
+      : input_(input),
+        stages_(input.deployment.front().stages()),
+        storage_(input.cost().profile().storage()),
+        batches_(value_of(input.options, "batch") == "on") {
+    fixed_.pipeline =
+        value_of(input.options, "mode") == "1f1b" ? PipelineTemplate::lora_1f1b : PipelineTemplate::lora_gpipe;
+    fixed_.padding = padding_of(input.options);
+    fixed_.steps_per_window = kStepsPerWindow;
+    if (value_of(input.options, "kernels") == "fused")
+      fixed_.adapter_kernels = costmodel::AdapterKernels::fused;
+    else if (value_of(input.options, "pruning") == "off")
+      fixed_.adapter_kernels = costmodel::AdapterKernels::split;
+    for (TaskIndex task = 0; task < input.task_count(); ++task)
+      loads_.push_back(task_load(input, task, fixed_.padding, fixed_.adapter_kernels));
+  }
+
+  Arrangement run() {
+    const auto turns = admit_in_turns(by_priority(), [&](std::span<const TaskIndex> tasks) { return fits(tasks); });
+    for (const std::vector<TaskIndex>& turn : turns) {
+      std::vector<std::int32_t> places;
+      for (std::vector<TaskIndex>& htask : batches_of(turn)) {
+        places.push_back(static_cast<std::int32_t>(fixed_.htasks.size()));
+        fixed_.htasks.push_back(std::move(htask));
+      }
+      if (turns.size() > 1) fixed_.turns.push_back(places);
+    }
+    fixed_.buckets.emplace_back(fixed_.htasks.size());
+    std::iota(fixed_.buckets[0].begin(), fixed_.buckets[0].end(), 0);
+    return Arrangement{fixed_, reasons(turns)};
+  }
+
+ private:
+  std::size_t count() const { return loads_.size(); }
+
+  std::vector<TaskIndex> by_priority() const {
+    std::vector<TaskIndex> order(count());
+    std::iota(order.begin(), order.end(), 0);
+    const std::vector<workload::Task>& tasks = input_.workload.tasks;
+    std::stable_sort(order.begin(), order.end(), [&](TaskIndex a, TaskIndex b) {
+      return tasks[static_cast<std::size_t>(a)].priority > tasks[static_cast<std::size_t>(b)].priority;
+    });
+    return order;
+  }
+
+  /// More tasks than stages in as many batches, of tokens as even as can be, so that the pipeline stays full (§3.3.1).
+  std::vector<std::vector<TaskIndex>> batches_of(std::span<const TaskIndex> tasks) const {
+    std::vector<std::vector<TaskIndex>> batches;
+    if (!batches_ || tasks.size() <= static_cast<std::size_t>(stages_)) {
+      for (const TaskIndex task : tasks) batches.push_back({task});
+    } else {
+      std::vector<double> tokens;
+      for (const TaskIndex index : tasks) {
+        const workload::Task& task = input_.workload.tasks[static_cast<std::size_t>(index)];
+        tokens.push_back(static_cast<double>(task.global_batch_size * task.max_length));
+      }
+      for (const std::vector<std::int32_t>& group : group_htasks(tokens, stages_).buckets) {
+        std::vector<TaskIndex>& batch = batches.emplace_back();
+        for (const std::int32_t place : group) batch.push_back(tasks[static_cast<std::size_t>(place)]);
+        std::sort(batch.begin(), batch.end());
+      }
+    }
+    std::sort(batches.begin(), batches.end());
+    return batches;
+  }
+
+  /// The microbatches that each stage holds at once beside all that is always held: in 1F1B mode the largest, as many
+  /// as there are stages from it on; else all.
+  bool fits(std::span<const TaskIndex> tasks) const {
+    if (input_.capacity <= 0) return true;
+    std::vector<MicrobatchLoad> loads;
+    for (const std::vector<TaskIndex>& batch : batches_of(tasks)) {
+      std::vector<MicrobatchLoad> mine;
+      for (const TaskIndex task : batch) mine.push_back(loads_[static_cast<std::size_t>(task)]);
+      loads.push_back(merge(mine));
+    }
+    const std::vector<Bytes> budget = stash_budget(input_, storage_, loads);
+    const std::vector<costmodel::StageShape> shapes = stage_shapes(input_.deployment.front());
+    for (std::size_t s = 0; s < shapes.size(); ++s) {
+      std::vector<Bytes> stashes;
+      for (const MicrobatchLoad& load : loads)
+        stashes.insert(stashes.end(), static_cast<std::size_t>(input_.microbatches),
+                       costmodel::stash_bytes(input_.workload.backbone, shapes[s], load, storage_));
+      std::sort(stashes.begin(), stashes.end(), std::greater<>());
+      if (fixed_.pipeline == PipelineTemplate::lora_1f1b) stashes.resize(std::min(stashes.size(), shapes.size() - s));
+      if (std::accumulate(stashes.begin(), stashes.end(), Bytes{0}) > budget[s]) return false;
+    }
+    return true;
+  }
+
+  std::vector<std::string> reasons(const std::vector<std::vector<TaskIndex>>& turns) const {
+    std::vector<std::string> lines;
+    if (turns.size() > 1)
+      lines.push_back(
+          fmt::format("{} tasks do not fit memory at once: {} turns, by priority, then as they stand in "
+                      "the workload, the first of {}",
+                      count(), turns.size(), turns.front().size()));
+    if (batches_ && fixed_.htasks.size() < count()) {
+      lines.push_back(fmt::format("BatchLoRA: {} tasks, more than {} stages, in {} batches of like work", count(),
+                                  stages_, fixed_.htasks.size()));
+    } else {
+      lines.push_back(fmt::format("every one of {} tasks on {} stages a batch of its own", count(), stages_));
+    }
+    return lines;
+  }
+
+  const PolicyInput& input_;
+  std::int32_t stages_;
+  costmodel::Storage storage_;
+  bool batches_;
+  FixedPlan fixed_;
+  std::vector<MicrobatchLoad> loads_;  // per task
+};
 
 class MLora final : public Policy {
  public:
   std::string_view name() const override { return "mlora"; }
   std::string_view summary() const override {
-    return "microbatches of different tasks fill the pipeline without a flush; more tasks than stages are batched "
-           "(mLoRA)";
+    return "microbatches of different tasks fill the pipeline without a flush; more tasks than stages are batched, "
+           "more than fit memory wait, by priority (mLoRA)";
   }
   std::vector<PolicyOption> options() const override {
     return {{"mode", {"1f1b", "gpipe"}},
@@ -25,41 +148,7 @@ class MLora final : public Policy {
   }
   Parallelism parallelism() const override { return {.pipeline = true}; }
 
-  std::optional<Arrangement> arrange(const PolicyInput& input) const override {
-    Arrangement arrangement;
-    FixedPlan& fixed = arrangement.fixed;
-    const auto stages = static_cast<std::int32_t>(input.deployment.front().layers.size());
-    if (input.task_count() > stages && value_of(input.options, "batch") == "on") {
-      consolidate(input, stages, fixed);
-      arrangement.reasons.push_back(fmt::format("BatchLoRA: {} tasks, more than {} stages, in {} batches of like work",
-                                                input.task_count(), stages, stages));
-    } else {
-      one_task_per_htask(input.task_count(), fixed);
-      arrangement.reasons.push_back(
-          fmt::format("every one of {} tasks on {} stages a batch of its own", input.task_count(), stages));
-    }
-    fixed.pipeline =
-        value_of(input.options, "mode") == "1f1b" ? PipelineTemplate::lora_1f1b : PipelineTemplate::lora_gpipe;
-    fixed.padding = padding_of(input.options);
-    fixed.steps_per_window = kStepsPerWindow;
-    if (value_of(input.options, "kernels") == "fused")
-      fixed.adapter_kernels = costmodel::AdapterKernels::fused;
-    else if (value_of(input.options, "pruning") == "off")
-      fixed.adapter_kernels = costmodel::AdapterKernels::split;
-    return arrangement;
-  }
-
- private:
-  /// As many hTasks as stages, of tokens as even as can be, so that the pipeline stays full (mLoRA §3.3.1).
-  static void consolidate(const PolicyInput& input, std::int32_t stages, FixedPlan& fixed) {
-    std::vector<double> tokens;
-    for (const workload::Task& task : input.workload.tasks)
-      tokens.push_back(static_cast<double>(task.global_batch_size * task.max_length));
-    fixed.htasks = group_htasks(tokens, stages).buckets;
-    std::sort(fixed.htasks.begin(), fixed.htasks.end());
-    fixed.buckets = {{}};
-    for (std::int32_t h = 0; h < stages; ++h) fixed.buckets[0].push_back(h);
-  }
+  std::optional<Arrangement> arrange(const PolicyInput& input) const override { return LoraArrangement(input).run(); }
 };
 
 }  // namespace

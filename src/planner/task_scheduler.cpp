@@ -1,0 +1,84 @@
+#include "planner/task_scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace braid::planner {
+
+std::vector<TaskIndex> admit(std::span<const TaskIndex> in_order,
+                             const std::function<bool(std::span<const TaskIndex>)>& fits) {
+  // Mostly all do.
+  if (fits(in_order)) return {in_order.begin(), in_order.end()};
+  std::vector<TaskIndex> admitted;
+  for (const TaskIndex task : in_order) {
+    admitted.push_back(task);
+    if (!fits(admitted)) admitted.pop_back();
+  }
+  if (admitted.empty()) admitted.push_back(in_order.front());
+  return admitted;
+}
+
+std::vector<std::vector<TaskIndex>> admit_in_turns(std::vector<TaskIndex> in_order,
+                                                   const std::function<bool(std::span<const TaskIndex>)>& fits) {
+  std::vector<std::vector<TaskIndex>> turns;
+  while (!in_order.empty()) {
+    const std::vector<TaskIndex> turn = admit(in_order, fits);
+    std::erase_if(in_order, [&](TaskIndex task) { return std::find(turn.begin(), turn.end(), task) != turn.end(); });
+    turns.push_back(turn);
+  }
+  return turns;
+}
+
+void TaskScheduler::arrive(const QueuedTask& task) {
+  const auto place = std::upper_bound(queue_.begin(), queue_.end(), task,
+                                      [](const QueuedTask& a, const Entry& b) { return a.priority > b.task.priority; });
+  queue_.insert(place, {task, 0});
+}
+
+void TaskScheduler::leave(TaskIndex task) {
+  std::erase_if(queue_, [&](const Entry& entry) { return entry.task.task == task; });
+}
+
+void TaskScheduler::measured(TaskIndex task, Bytes peak) {
+  for (Entry& entry : queue_) {
+    if (entry.task.task == task) entry.measured = std::max(entry.measured, peak);
+  }
+  const QueuedTask& queued = entry(task).task;
+  learner_.add({queued.batch, queued.length, peak});
+}
+
+const TaskScheduler::Entry& TaskScheduler::entry(TaskIndex task) const {
+  const auto found =
+      std::find_if(queue_.begin(), queue_.end(), [&](const Entry& entry) { return entry.task.task == task; });
+  BRAID_CHECK(found != queue_.end(), "task {} is not in the queue", task);
+  return *found;
+}
+
+std::optional<Bytes> TaskScheduler::most_bytes(TaskIndex task) const {
+  const Entry& asked = entry(task);
+  // What it took before may have been at the lower end of the error, and be at the upper next.
+  if (asked.measured > 0)
+    return static_cast<Bytes>(std::ceil(static_cast<double>(asked.measured) * (1 + error_) / (1 - error_)));
+  const std::optional<double> most = learner_.most(asked.task.batch, asked.task.length, error_);
+  if (!most) return std::nullopt;
+  return static_cast<Bytes>(std::ceil(*most));
+}
+
+std::vector<TaskIndex> TaskScheduler::next() const {
+  if (queue_.empty()) return {};
+  std::vector<TaskIndex> in_order;
+  std::map<TaskIndex, Bytes> most;
+  for (const Entry& entry : queue_) {
+    in_order.push_back(entry.task.task);
+    most[entry.task.task] = most_bytes(entry.task.task).value_or(capacity_ + 1);
+  }
+  return admit(in_order, [&](std::span<const TaskIndex> tasks) {
+    Bytes total = 0;
+    for (const TaskIndex task : tasks) total += most.at(task);
+    return total <= capacity_;
+  });
+}
+
+}  // namespace braid::planner
