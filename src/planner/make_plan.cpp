@@ -228,11 +228,16 @@ std::size_t tasks_of(const FixedPlan& fixed) {
 }
 
 /// What the policy was free to choose on the deployment that it got.
-BoundScope bound_scope(const FixedPlan& fixed, const Overrides& overrides) {
+BoundScope bound_scope(const Arrangement& arrangement, const Overrides& overrides) {
+  const FixedPlan& fixed = arrangement.fixed;
   BoundScope scope;
   scope.deployment = fixed.deployment;
   scope.padding = fixed.padding;
   scope.least_chunk = scope.most_chunk = fixed.chunk_size;
+  for (const std::int64_t size : arrangement.chunk_sizes) {
+    scope.least_chunk = std::min(scope.least_chunk, size);
+    scope.most_chunk = std::max(scope.most_chunk, size);
+  }
   scope.skips_padding = fixed.skips_padding;
   scope.kernels = fixed.adapter_kernels;
   scope.one_by_one = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();
@@ -274,10 +279,10 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   plan.profile = input.cost.profile();
   plan.policy = choice.policy->name();
   plan.options = choice.options;
+  plan.lower_bound = lower_bound(bound_scope(best.arrangement, input.overrides), search.window(), input.cost);
   plan.fixed = std::move(best.arrangement.fixed);
   plan.reasons = std::move(best.arrangement.reasons);
   plan.predicted = best.prediction;
-  plan.lower_bound = lower_bound(bound_scope(plan.fixed, input.overrides), search.window(), input.cost);
   plan.data_hashes = data_hashes(input.workload);
   plan.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return plan;

@@ -54,21 +54,25 @@ class MuxTuneSearch {
 
   std::optional<Arrangement> run() {
     const std::vector<Layout> layouts = best_layouts(kLaidOut);
+    const std::vector<std::int64_t> sizes = chunk_sizes();
     std::optional<FixedPlan> best;
     Nanoseconds least = 0;
     for (const Layout& layout : layouts) {
-      FixedPlan fixed = base_;
-      fixed.htasks = layout.htasks;
-      fixed.buckets = layout.buckets;
-      const std::optional<Nanoseconds> makespan = order_structured(input_, options_.order, fixed);
-      if (makespan && (!best || *makespan < least)) best = fixed, least = *makespan;
+      for (const std::int64_t size : sizes) {
+        FixedPlan fixed = base_;
+        fixed.htasks = layout.htasks;
+        fixed.buckets = layout.buckets;
+        fixed.chunk_size = size;
+        const std::optional<Nanoseconds> makespan = order_structured(input_, options_.order, fixed);
+        if (makespan && (!best || *makespan < least)) best = fixed, least = *makespan;
+      }
     }
     if (!best) return std::nullopt;
     if (!options_.orchestration) {
       best->pipeline = PipelineTemplate::one_forward_one_backward;
       best->order.clear();
     }
-    return Arrangement{*best, reasons(*best, layouts.size())};
+    return Arrangement{*best, reasons(*best, layouts.size(), sizes), sizes};
   }
 
   /// The makespan of the best layout by Eq. 3's latencies.
@@ -95,6 +99,19 @@ class MuxTuneSearch {
         base_.skips_padding = options_.skips_padding;
         break;
     }
+  }
+
+  /// Those that are tried; the first is the paper's. Chunks trade padding against key/value reuse and small products
+  /// (Figure 13).
+  std::vector<std::int64_t> chunk_sizes() const {
+    std::vector<std::int64_t> sizes = {base_.chunk_size};
+    if (base_.chunk_size == 0 || !options_.searches_chunk_size) return sizes;
+    std::int64_t longest = 0;
+    for (const workload::Task& task : input_.workload.tasks) longest = std::max(longest, task.max_length);
+    for (std::int64_t size = kLeastChunk; size < 2 * longest; size *= 2) {
+      if (size != base_.chunk_size) sizes.push_back(size);
+    }
+    return sizes;
   }
 
   MicrobatchLoad load_of(TaskIndex task) const { return task_load(input_, task, base_.padding, base_.adapter_kernels); }
@@ -354,13 +371,15 @@ class MuxTuneSearch {
     return nanoseconds(cost.estimate({op, Pass::forward, cost.group_shape(op, ranks), bytes, 0, 0, 1}).seconds);
   }
 
-  std::vector<std::string> reasons(const FixedPlan& fixed, std::size_t laid_out) const {
+  std::vector<std::string> reasons(const FixedPlan& fixed, std::size_t laid_out,
+                                   std::span<const std::int64_t> sizes) const {
     std::vector<std::string> lines;
-    if (fixed.chunk_size > 0)
-      lines.push_back(fmt::format("chunks of {} tokens{}", fixed.chunk_size,
-                                  options_.chunk_size > 0
-                                      ? ", as asked for"
-                                      : ": the greatest power of two that divides every max_length, 64 or more"));
+    if (fixed.chunk_size > 0) {
+      std::string why = ": the greatest power of two that divides every max_length, 64 or more";
+      if (options_.chunk_size > 0) why = ", as asked for";
+      if (options_.searches_chunk_size) why = fmt::format(": the fastest of {}", fmt::join(sizes, ", "));
+      lines.push_back(fmt::format("chunks of {} tokens{}", fixed.chunk_size, why));
+    }
     lines.push_back(
         fmt::format("{} tasks fused into {} hTasks in {} buckets: the fastest of {} layouts, the best {} of "
                     "them with their real microbatches",

@@ -19,11 +19,13 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::string describe(const PolicyOption& option) {
+  return fmt::format("{}={}{}", option.name, fmt::join(option.values, "|"), option.or_number ? "|NUMBER" : "");
+}
+
 std::vector<std::string> describe(const std::vector<PolicyOption>& options) {
   std::vector<std::string> lines;
-  for (const PolicyOption& option : options)
-    lines.push_back(
-        fmt::format("{}={}{}", option.name, fmt::join(option.values, "|"), option.or_number ? "|NUMBER" : ""));
+  for (const PolicyOption& option : options) lines.push_back(describe(option));
   return lines;
 }
 
@@ -40,7 +42,9 @@ void set_option(const Policy& policy, std::string_view setting, std::set<std::st
   const std::vector<PolicyOption> options = policy.options();
   const auto option = std::find_if(options.begin(), options.end(),
                                    [&](const PolicyOption& candidate) { return candidate.name == key; });
-  if (option == options.end() || equals == std::string_view::npos) {
+  if (option != options.end() && equals == std::string_view::npos)
+    throw error("policy {}: option {} has no value; give {}", policy.name(), key, describe(*option));
+  if (option == options.end()) {
     throw error("policy {} has no option '{}'; its options: {}", policy.name(), setting,
                 fmt::join(describe(options), ", "));
   }

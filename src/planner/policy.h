@@ -42,6 +42,7 @@ struct PolicyInput {
 struct Arrangement {
   FixedPlan fixed;  ///< deployment, number of microbatches and storage are filled in by who asked
   std::vector<std::string> reasons;
+  std::vector<std::int64_t> chunk_sizes = {};  ///< that the policy chose from; none: the plan's alone
 };
 
 /// The number of microbatches and the place of the layers are searched or fixed outside; a policy says what goes

@@ -35,6 +35,7 @@ const std::vector<std::string> kPolicies = {"hf-peft",
                                             "muxtune:alignment=packed",
                                             "muxtune:alignment=zero",
                                             "muxtune:chunk=128:padding=skipped",
+                                            "muxtune:chunk=searched",
                                             "muxtune:pad_to=none",
                                             "muxtune:order=searched"};
 
@@ -139,6 +140,21 @@ TEST(MuxTune, ChunksAreTheGreatestPowerOfTwoThatDividesEveryLengthUnlessAskedFor
   EXPECT_EQ(planned(study, "muxtune:chunk=48").fixed.chunk_size, 48);
   expect_error([&] { planned(study, "muxtune:chunk=40"); }, "chunks of 40 tokens are not usable",
                "a positive multiple of 16");
+}
+
+TEST(MuxTune, ASearchedChunkSizeIsTheOneOfTheFastestTemplate) {
+  // One short task makes the paper's chunks short for all.
+  const Study study = make_study({{64, 8}, {512, 8}, {512, 8}}, 1, 2);
+  const Overrides stages{.tp = {}, .pp = 2, .microbatches = 4};
+  const Plan paper = planned(study, "muxtune", stages), searched = planned(study, "muxtune:chunk=searched", stages);
+  EXPECT_EQ(paper.fixed.chunk_size, 64);
+  EXPECT_GT(searched.fixed.chunk_size, 64);
+  EXPECT_LT(searched.predicted.step_seconds, 0.99 * paper.predicted.step_seconds);
+  EXPECT_LE(searched.lower_bound.step_seconds, paper.lower_bound.step_seconds);
+  double fastest = paper.predicted.step_seconds;
+  for (const int size : {128, 256, 512})
+    fastest = std::min(fastest, planned(study, fmt::format("muxtune:chunk={}", size), stages).predicted.step_seconds);
+  EXPECT_NEAR(searched.predicted.step_seconds, fastest, 0.02 * fastest);
 }
 
 TEST(Fsdp, KeepsItsShareOfTheWeightsAndTwoLayers) {

@@ -13,7 +13,7 @@ class MuxTune final : public Policy {
     return {{"fusion", {"one_pass", "literal", "off"}},
             {"orchestration", {"on", "off"}},
             {"alignment", {"chunks", "packed", "zero"}},
-            {"chunk", {"auto"}, true},
+            {"chunk", {"auto", "searched"}, true},
             {"padding", {"computed", "skipped"}},
             {"order", {"descending", "searched"}},
             {"pad_to", {padding_name(Padding::max_length), padding_name(Padding::none)}}};
@@ -33,7 +33,8 @@ class MuxTune final : public Policy {
     if (value("fusion") == "off") options.fusion = MuxTuneOptions::Fusion::off;
     if (value("alignment") == "packed") options.alignment = MuxTuneOptions::Alignment::packed;
     if (value("alignment") == "zero") options.alignment = MuxTuneOptions::Alignment::zero_padding;
-    if (value("chunk") != "auto") options.chunk_size = std::stoll(value("chunk"));
+    options.searches_chunk_size = value("chunk") == "searched";
+    if (value("chunk") != "auto" && !options.searches_chunk_size) options.chunk_size = std::stoll(value("chunk"));
     if (value("order") == "searched") options.order = BucketSearch::searched;
     options.skips_padding = value("padding") == "skipped";
     options.pad_to = padding_of(input.options);
