@@ -67,8 +67,9 @@ void print_plan(const planner::Plan& plan) {
              name(plan.fixed.padding), describe_turns(plan.fixed));
   fmt::print("predicted\n");
   print_prediction(plan.predicted, plan.ranks());
-  fmt::print("  lower bound         {} ({}); gap {:.1f} %\n", duration(plan.lower_bound.step_seconds),
-             plan.lower_bound.binds,
+  fmt::print("  lower bound         {} ({}), {} on this deployment; gap {:.1f} %\n",
+             duration(plan.lower_bound.step_seconds), plan.lower_bound.binds,
+             duration(plan.lower_bound.deployment_step_seconds),
              plan.lower_bound.step_seconds > 0 ? 100 * (plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1)
                                                : 0.0);
 }

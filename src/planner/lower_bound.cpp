@@ -69,8 +69,8 @@ costmodel::MicrobatchLoad one_token(const costmodel::AdapterShape& adapter, Adap
 
 class DeploymentBound {
  public:
-  DeploymentBound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost)
-      : scope_(scope), input_(input), cost_(cost), rates_(cost), demands_(scope, input) {
+  DeploymentBound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost, BestRates& rates)
+      : scope_(scope), input_(input), cost_(cost), rates_(rates), demands_(scope, input) {
     const ReplicaShape& replica = scope.deployment.front();
     for (std::int32_t s = 0; s < replica.stages(); ++s)
       stages_.push_back(
@@ -82,7 +82,7 @@ class DeploymentBound {
   }
 
   LowerBound run() {
-    if (demands_.tasks().empty()) return {0, "nothing to do"};
+    if (demands_.tasks().empty()) return {0, "nothing to do", 0};
     if (scope_.microbatches > 0) return with(scope_.microbatches);
     LowerBound least = with(1);
     const std::int64_t most = scope_.least_chunk > 0 ? 1 : demands_.largest_batch();
@@ -140,6 +140,8 @@ class DeploymentBound {
     return pipeline_bound(problem);
   }
 
+  bool like_the_one_below(std::size_t stage) const { return stage > 0 && stages_[stage] == stages_[stage - 1]; }
+
   BoundTask bound_task(std::size_t place, const StepDemand& demand) {
     BoundTask bound;
     bound.name = task(place).name;
@@ -148,11 +150,16 @@ class DeploymentBound {
     PassSeconds& least = bound.batch.least;
     const double share = 1 / static_cast<double>(scope_.deployment.size());
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      whole.forward.push_back(share * work(place, demand, stages_[s], Pass::forward, alone).seconds());
-      whole.backward.push_back(share * work(place, demand, stages_[s], Pass::backward, alone).seconds());
+      if (like_the_one_below(s)) {
+        for (std::vector<double>* seconds : {&whole.forward, &whole.backward, &least.forward, &least.backward})
+          seconds->push_back(seconds->back());
+      } else {
+        whole.forward.push_back(share * work(place, demand, stages_[s], Pass::forward, alone).seconds());
+        whole.backward.push_back(share * work(place, demand, stages_[s], Pass::backward, alone).seconds());
+        least.forward.push_back(least_pass(place, demand, stages_[s], Pass::forward));
+        least.backward.push_back(least_pass(place, demand, stages_[s], Pass::backward));
+      }
       whole.collective.push_back(share * collectives(demand, s, alone));
-      least.forward.push_back(least_pass(place, demand, stages_[s], Pass::forward));
-      least.backward.push_back(least_pass(place, demand, stages_[s], Pass::backward));
       if (s + 1 < stages_.size()) {
         whole.message.push_back(share * messages(demand, s, alone));
         least.message.push_back(least_message(s, demand.least.tokens));
@@ -179,13 +186,15 @@ class DeploymentBound {
       Work forward, backward;
       double collective = 0, message = 0;
       for (std::size_t place = 0; place < demands.size(); ++place) {
-        forward += work(place, demands[place], stages_[s], Pass::forward, company);
-        backward += work(place, demands[place], stages_[s], Pass::backward, company);
+        if (!like_the_one_below(s)) {
+          forward += work(place, demands[place], stages_[s], Pass::forward, company);
+          backward += work(place, demands[place], stages_[s], Pass::backward, company);
+        }
         collective += collectives(demands[place], s, company);
         if (s + 1 < stages_.size()) message += messages(demands[place], s, company);
       }
-      whole.forward.push_back(share * forward.seconds());
-      whole.backward.push_back(share * backward.seconds());
+      whole.forward.push_back(like_the_one_below(s) ? whole.forward.back() : share * forward.seconds());
+      whole.backward.push_back(like_the_one_below(s) ? whole.backward.back() : share * backward.seconds());
       whole.collective.push_back(share * collective);
       if (s + 1 < stages_.size()) whole.message.push_back(share * message);
     }
@@ -346,6 +355,7 @@ class DeploymentBound {
   /// Those of the layers; the head's are left out.
   double collectives(const StepDemand& demand, std::size_t stage, const Company& company) {
     double seconds = 0;
+    if (stages_[stage].tp == 1) return seconds;
     costmodel::MicrobatchLoad load;
     load.tokens = 1;
     const Bytes number = costmodel::bytes_of(cost_.profile().storage().activations);
@@ -363,7 +373,7 @@ class DeploymentBound {
   const BoundScope& scope_;
   const WindowInput& input_;
   const costmodel::CostModel& cost_;
-  BestRates rates_;
+  BestRates& rates_;
   StepDemands demands_;
   std::vector<StageShape> stages_;  // of any replica
   std::int64_t least_rank_ = 0;
@@ -372,8 +382,14 @@ class DeploymentBound {
 }  // namespace
 
 LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost) {
+  BestRates rates(cost);
+  return lower_bound(scope, input, cost, rates);
+}
+
+LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost,
+                       BestRates& rates) {
   BRAID_CHECK(!scope.deployment.empty(), "a deployment of no replicas");
-  return DeploymentBound(scope, input, cost).run();
+  return DeploymentBound(scope, input, cost, rates).run();
 }
 
 }  // namespace braid::planner

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "costmodel/cost_model.h"
+#include "planner/best_rate.h"
 #include "planner/plan.h"
 #include "planner/window_steps.h"
 
@@ -29,5 +30,9 @@ struct BoundScope {
 /// collectives that go beside compute. The arguments stand in lower_bound.cpp. Throws Error as the cost model does.
 /// Cost: O(microbatches × tasks × kinds of stages × lengths).
 LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost);
+
+/// The same for many scopes: remembers what work costs at the least.
+LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost,
+                       BestRates& rates);
 
 }  // namespace braid::planner

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "planner/lower_bound.h"
 #include "planner/misfit.h"
+#include "planner/structured_plan.h"
 
 namespace braid::planner {
 namespace {
@@ -249,6 +250,41 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
   return scope;
 }
 
+/// Whether the weights alone are more than a rank has memory for, on some stage.
+bool cannot_hold_weights(const std::vector<ReplicaShape>& deployment, const FixedPlan& fixed,
+                         const costmodel::BackboneShape& backbone, Bytes capacity) {
+  if (capacity <= 0) return false;
+  const Bytes shares = fixed.shards_weights ? static_cast<Bytes>(deployment.size()) : 1;
+  for (const costmodel::StageShape& stage : stage_shapes(deployment.front())) {
+    const Bytes weights = costmodel::backbone_bytes(backbone, stage, fixed.storage);
+    if (fixed.backbone_copies * weights / shares > capacity) return true;
+  }
+  return false;
+}
+
+/// Over all deployments that the policy might have chosen, save those that cannot hold the weights.
+LowerBound bound_of_all(const Arrangement& arrangement, const PlanningInput& input, const Policy& policy,
+                        const WindowInput& window) {
+  const FixedPlan& fixed = arrangement.fixed;
+  BoundScope scope = bound_scope(arrangement, input.overrides);
+  BestRates rates(input.cost);
+  LowerBound least = lower_bound(scope, window, input.cost, rates);
+  least.deployment_step_seconds = least.step_seconds;
+  const std::string chosen = describe(fixed.deployment);
+  const Parallelism parallelism = searched(input.cluster, input.overrides, policy);
+  for (const auto& deployment : deployments(input.workload, input.cluster, input.overrides, parallelism)) {
+    if (describe(deployment) == chosen ||
+        cannot_hold_weights(deployment, fixed, input.workload.backbone, input.cost.profile().memory_bytes))
+      continue;
+    scope.deployment = deployment;
+    const LowerBound other = lower_bound(scope, window, input.cost, rates);
+    if (other.step_seconds >= least.step_seconds) continue;
+    least.step_seconds = other.step_seconds;
+    least.binds = fmt::format("{} of {}", other.binds, describe(deployment));
+  }
+  return least;
+}
+
 void verify_telling_windows(const FixedPlan& fixed, const WindowInput& window, Bytes capacity) {
   const VerifyContext rules = verify_context(fixed, window, capacity);
   for (const std::int64_t telling : telling_windows(fixed, window)) {
@@ -279,7 +315,7 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   plan.profile = input.cost.profile();
   plan.policy = choice.policy->name();
   plan.options = choice.options;
-  plan.lower_bound = lower_bound(bound_scope(best.arrangement, input.overrides), search.window(), input.cost);
+  plan.lower_bound = bound_of_all(best.arrangement, input, *choice.policy, search.window());
   plan.fixed = std::move(best.arrangement.fixed);
   plan.reasons = std::move(best.arrangement.reasons);
   plan.predicted = best.prediction;

@@ -75,10 +75,12 @@ struct Prediction {
   double extrapolated_share = 0;
 };
 
-/// No plan that the policy could have made on this deployment is faster (lower_bound.h).
+/// No plan that the policy could have made is faster (lower_bound.h).
 struct LowerBound {
   double step_seconds = 0;
   std::string binds;
+  /// No plan on the deployment that was chosen is faster than this.
+  double deployment_step_seconds = 0;
 };
 
 /// What the planner decides; plan.json.

@@ -263,7 +263,9 @@ std::string to_json(const Plan& plan) {
                       {"shards_weights", plan.fixed.shards_weights},
                       {"adapter_kernels", name(plan.fixed.adapter_kernels)}};
   json["predicted"] = predicted_json(plan.predicted);
-  json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds}, {"binds", plan.lower_bound.binds}};
+  json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds},
+                         {"binds", plan.lower_bound.binds},
+                         {"deployment_step_seconds", plan.lower_bound.deployment_step_seconds}};
   json["gap"] =
       plan.lower_bound.step_seconds > 0 ? plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1 : 0.0;
   json["reasons"] = plan.reasons;
@@ -326,7 +328,9 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.shards_weights = schedule.at("shards_weights").as_bool("shards_weights");
   plan.fixed.adapter_kernels = named(schedule, "adapter_kernels", kAdapterKernels);
   plan.predicted = predicted_from(node.at("predicted"));
-  plan.lower_bound = {node.at("lower_bound").number_at("step_seconds"), node.at("lower_bound").string_at("binds")};
+  const Node& bound = node.at("lower_bound");
+  plan.lower_bound = {bound.number_at("step_seconds"), bound.string_at("binds"),
+                      bound.number_at("deployment_step_seconds")};
   for (const Node& reason : node.at("reasons").sequence("reasons")) plan.reasons.push_back(reason.as_string("reasons"));
   for (const auto& [file, hash] : node.at("hashes").at("files").fields)
     plan.data_hashes.emplace_back(file, hash.as_string(file));

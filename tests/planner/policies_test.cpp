@@ -142,6 +142,20 @@ TEST(MuxTune, ChunksAreTheGreatestPowerOfTwoThatDividesEveryLengthUnlessAskedFor
                "a positive multiple of 16");
 }
 
+TEST(Policies, NoDeploymentIsPredictedToBeFasterThanTheBoundOfAll) {
+  const Study study = make_study(kMixed, 1, 4);
+  for (const std::string name : {"nemo:resident=false", "megatron-fsdp", "gpipe", "sl-peft", "mlora", "muxtune"}) {
+    const Plan best = planned(study, name);
+    EXPECT_LE(best.lower_bound.step_seconds, best.lower_bound.deployment_step_seconds) << name;
+    for (const std::int64_t stages : {1, 2, 4}) {
+      if (stages > 1 && name == "megatron-fsdp") continue;
+      const Plan other = planned(study, name, {.tp = {}, .pp = stages, .microbatches = {}});
+      EXPECT_LE(best.lower_bound.step_seconds, other.lower_bound.step_seconds * (1 + 1e-9)) << name << " " << stages;
+      EXPECT_LE(best.lower_bound.step_seconds, other.predicted.step_seconds) << name << " " << stages;
+    }
+  }
+}
+
 TEST(MuxTune, ASearchedChunkSizeIsTheOneOfTheFastestTemplate) {
   // One short task makes the paper's chunks short for all.
   const Study study = make_study({{64, 8}, {512, 8}, {512, 8}}, 1, 2);
