@@ -11,8 +11,8 @@ if [[ $# -lt 1 || $# -gt 2 || ! "$1" =~ ^(muxtune|mlora)$ ]]; then
   exit 2
 fi
 export BRAID="${BRAID:-$root/build/release/braid}"
-if [[ ! -x "$BRAID" ]]; then
-  echo "error: $BRAID is missing; build the release preset" >&2
+if [[ ! -x "$BRAID" || ! -x "$root/build/release/template_study" ]]; then
+  echo "error: $BRAID or build/release/template_study is missing; build the release preset" >&2
   exit 1
 fi
 python="$(command -v /usr/bin/python3 || command -v python3)"
@@ -20,5 +20,8 @@ folder="${2:-}"
 if [[ -z "$folder" ]]; then
   folder="$(mktemp -d)"
   trap 'rm -rf "$folder"' EXIT
+fi
+if [[ "$1" == muxtune ]]; then
+  "$root/build/release/template_study" >"$root/results/muxtune/template.txt"
 fi
 "$python" -B "$root/scripts/reproduce/$1.py" "$folder" "$root/results/$1"

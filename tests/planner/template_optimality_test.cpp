@@ -1,9 +1,7 @@
 // How good the template is: what MuxTune's appendix A proves of it, what its rules are worth, how far the optimum is.
 #include <algorithm>
-#include <iostream>
 #include <limits>
 
-#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -72,11 +70,6 @@ TEST(TemplateOptimality, OnAverageRulesHelp) {
       shape.stages = stages;
       shape.memory = memory_in_warm_ups * stages;
       const RuleEffects effects = study_rules(shape, 300, 17);
-      std::cout << fmt::format(
-          "{} stages, memory for {} groups (0: any): without a rule / with all: descending {:.2f}, consecutive {:.2f}, "
-          "eager {:.2f}, backward first {:.2f}, without rules 1 to 3 {:.2f}; with all / bound {:.2f}\n",
-          stages, shape.memory, effects.descending.mean, effects.consecutive.mean, effects.eager.mean,
-          effects.backward_first.mean, effects.plain_1f1b.mean, effects.bound.mean);
       EXPECT_GT(effects.consecutive.mean, 1.01);
       EXPECT_GT(effects.eager.mean, 1.01);
       EXPECT_GT(effects.backward_first.mean, 1.03);
