@@ -50,6 +50,10 @@ void check_can_execute(const planner::FixedPlan& fixed, const workload::Workload
   if (fixed.deployment[0].tp != 1)
     throw error("the plan has tensor parallelism {}, which this build cannot execute; plan with --tp 1",
                 fixed.deployment[0].tp);
+  if (fixed.deployment[0].model_chunks != 1)
+    throw error(
+        "the plan interleaves {} model chunks a stage, which this build cannot execute; plan with another policy",
+        fixed.deployment[0].model_chunks);
   check_chunks(fixed, workload);
   if (fixed.adapter_kernels != costmodel::AdapterKernels::separate)
     throw error(
@@ -258,7 +262,7 @@ class Runner::Execution {
     std::vector<int> counts;
     std::int64_t layers = 0;
     for (const planner::StageIndex stage : program_.groups[static_cast<std::size_t>(instruction.group)].stages) {
-      counts.push_back(program_.stages[static_cast<std::size_t>(stage)].layers.count());
+      counts.push_back(static_cast<int>(program_.stages[static_cast<std::size_t>(stage)].layer_count()));
       layers += counts.back();
     }
     std::vector<double>& all = norms_[instruction.task].all;

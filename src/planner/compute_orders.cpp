@@ -27,13 +27,17 @@ std::vector<PipelineUnit> units_of(const std::vector<ChunkGroup>& groups) {
   return units;
 }
 
-StageOrder drained_order(PipelineTemplate pipeline, std::span<const PipelineUnit> units, int stage, int stages) {
+StageOrder drained_order(const FixedPlan& fixed, std::span<const PipelineUnit> units, int stage,
+                         const ReplicaShape& replica) {
+  const int stages = replica.stages();
   const std::vector<MicrobatchId> all = places(units.size());
-  switch (pipeline) {
+  switch (fixed.pipeline) {
     case PipelineTemplate::gpipe:
       return expand(gpipe_order(all), units);
     case PipelineTemplate::one_by_one:
       return expand(one_by_one_order(all), units);
+    case PipelineTemplate::interleaved:
+      return expand(interleaved_order(all, stage, stages, replica.model_chunks), units);
     default:
       return expand(one_forward_one_backward_order(all, stage, stages), units);
   }
@@ -51,7 +55,7 @@ std::vector<StageOrder> drained_orders(const FixedPlan& fixed, std::span<const H
   for (const HTaskRound& round : rounds) {
     const std::vector<PipelineUnit> units = units_of(round.groups[replica]);
     for (int stage = 0; stage < stages; ++stage)
-      append(drained_order(fixed.pipeline, units, stage, stages), orders[static_cast<std::size_t>(stage)]);
+      append(drained_order(fixed, units, stage, fixed.deployment[replica]), orders[static_cast<std::size_t>(stage)]);
   }
   return orders;
 }
@@ -108,7 +112,7 @@ std::vector<std::vector<PipelineUnit>> clocks_of(const FixedPlan& fixed, std::sp
 /// (the last global batches), or more (lengths differ): the first are left out, the others come at the end.
 std::vector<StageOrder> structured_orders(const FixedPlan& fixed, std::span<const HTaskRound> rounds,
                                           std::size_t replica) {
-  const std::size_t stages = fixed.deployment[replica].layers.size();
+  const auto stages = static_cast<std::size_t>(fixed.deployment[replica].stages());
   BRAID_CHECK(fixed.order.size() == stages, "the template orders {} stages of {}", fixed.order.size(), stages);
   std::vector<StageOrder> orders(stages);
   for (std::size_t first = 0; first < rounds.size();) {

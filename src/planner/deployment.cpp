@@ -57,9 +57,11 @@ std::vector<LayerRange> even_layers(std::int64_t layers, std::int64_t stages) {
   return ranges;
 }
 
-std::vector<ReplicaShape> deploy(std::int64_t layers, std::int64_t tp, std::int64_t pp, std::int64_t replicas) {
-  return std::vector<ReplicaShape>(static_cast<std::size_t>(replicas),
-                                   {static_cast<std::int32_t>(tp), even_layers(layers, pp)});
+std::vector<ReplicaShape> deploy(std::int64_t layers, std::int64_t tp, std::int64_t pp, std::int64_t replicas,
+                                 std::int64_t model_chunks) {
+  const ReplicaShape replica{static_cast<std::int32_t>(tp), even_layers(layers, pp * model_chunks),
+                             static_cast<std::int32_t>(model_chunks)};
+  return std::vector<ReplicaShape>(static_cast<std::size_t>(replicas), replica);
 }
 
 std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& workload, const workload::Cluster& cluster,
@@ -78,6 +80,8 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
       if (used > most_used) found.clear();
       most_used = used;
       found.push_back(deploy(layers, tp, pp, replicas));
+      for (std::int64_t chunks = 2; parallelism.interleaved && pp > 1 && layers % (pp * chunks) == 0; chunks *= 2)
+        found.push_back(deploy(layers, tp, pp, replicas, chunks));
     }
   }
   return found;
@@ -85,7 +89,8 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
 
 std::string describe(const std::vector<ReplicaShape>& deployment) {
   const ReplicaShape& first = deployment.front();
-  return fmt::format("tp {}, pp {}{}", first.tp, first.stages(),
+  return fmt::format("tp {}, pp {}{}{}", first.tp, first.stages(),
+                     first.model_chunks > 1 ? fmt::format(" of {} model chunks each", first.model_chunks) : "",
                      deployment.size() > 1 ? fmt::format(", {} replicas", deployment.size()) : "");
 }
 

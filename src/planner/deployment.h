@@ -21,17 +21,20 @@ struct Parallelism {
   bool tensor = false;
   bool pipeline = false;
   bool data = false;
+  bool interleaved = false;  ///< stages of several model chunks, too
 };
 
 /// Layers split as evenly as can be, the earlier stages taking one more: the last has the head.
 std::vector<LayerRange> even_layers(std::int64_t layers, std::int64_t stages);
 
-/// `replicas` like copies of ⟨tp, pp⟩.
-std::vector<ReplicaShape> deploy(std::int64_t layers, std::int64_t tp, std::int64_t pp, std::int64_t replicas);
+/// `replicas` like copies of ⟨tp, pp⟩, each stage of so many model chunks.
+std::vector<ReplicaShape> deploy(std::int64_t layers, std::int64_t tp, std::int64_t pp, std::int64_t replicas,
+                                 std::int64_t model_chunks = 1);
 
 /// The ways to lay a backbone over a cluster's ranks that a grid search tries (MuxTune §5.1): tensor parallelism within
 /// a node, by powers of two and by whole nodes; stages; and replicas of them, together on as many ranks as can be.
-/// Ascending by tp, then stages. Without any parallelism of a kind its degree is 1; what the overrides fix is not
+/// Ascending by tp, then stages, then model chunks: of those 2, 4, ... that divide the layers evenly, where the system
+/// has them. Without any parallelism of a kind its degree is 1; what the overrides fix is not
 /// varied.
 ///
 /// Throws Error when the overrides ask for more stages than layers, more ranks than there are, or a tp that the

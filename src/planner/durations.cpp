@@ -54,7 +54,7 @@ class InstructionCosts {
   }
 
   std::int64_t parameters(const StageProgram& stage, TaskIndex task) const {
-    return stage.layers.count() * style_.adapters[static_cast<std::size_t>(task)].layer_parameters(latency_.backbone());
+    return stage.layer_count() * style_.adapters[static_cast<std::size_t>(task)].layer_parameters(latency_.backbone());
   }
 
   const std::vector<std::int32_t>& ranks_of(StageIndex stage) const {
@@ -85,7 +85,7 @@ class InstructionCosts {
     const std::span<const costmodel::MicrobatchLoad> loads =
         parts.size() == 1 ? std::span(&loads_.of(parts[0].microbatch), 1)
                           : std::span<const costmodel::MicrobatchLoad>(together_);
-    const Estimate computed = latency_.estimate(shape_of(stage), stage.ranks, loads, pass);
+    const Estimate computed = latency_.estimate(shape_of(stage, parts.front()), stage.ranks, loads, pass);
     return style_.gathers_weights ? with_gathers(stage, computed) : computed;
   }
 
@@ -96,7 +96,8 @@ class InstructionCosts {
     if (ranks.size() < 2) return computed;
     const Bytes bytes = costmodel::backbone_bytes(latency_.backbone(), {1, false, false, 1}, cost_.profile().storage());
     const double gather = one(Operator::all_gather, cost_.group_shape(Operator::all_gather, ranks), bytes).seconds;
-    const double layers = std::max(stage.layers.count(), 1), layer = computed.seconds / layers;
+    const auto layers = static_cast<double>(std::max<std::int64_t>(stage.layer_count(), 1));
+    const double layer = computed.seconds / layers;
     const double whole = gather + (layers - 1) * std::max(layer, gather) + layer;
     return {whole, computed.extrapolated_seconds + whole - computed.seconds};
   }

@@ -22,7 +22,16 @@ costmodel::MicrobatchLoad load_of(const Microbatch& microbatch, std::span<const 
 
 costmodel::StageShape shape_of(const StageProgram& stage) {
   const auto tp = static_cast<std::int64_t>(std::max<std::size_t>(stage.ranks.size(), 1));
-  return {stage.layers.count(), stage.has_embedding, stage.has_head, tp};
+  return {stage.layer_count(), stage.has_embedding, stage.has_head, tp};
+}
+
+costmodel::StageShape shape_of(const StageProgram& stage, const Part& part) {
+  costmodel::StageShape shape = shape_of(stage);
+  if (!stage.interleaves()) return shape;
+  shape.layers = stage.layers[static_cast<std::size_t>(part.first_subgraph)].count();
+  shape.has_embedding = stage.has_embedding && part.first_subgraph == 0;
+  shape.has_head = stage.has_head && part.last_subgraph == stage.subgraphs;
+  return shape;
 }
 
 ProgramLoads::ProgramLoads(const Program& program, std::span<const costmodel::AdapterShape> adapters,

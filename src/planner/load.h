@@ -12,6 +12,8 @@ costmodel::MicrobatchLoad load_of(const Microbatch& microbatch, std::span<const 
                                   costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate);
 
 costmodel::StageShape shape_of(const StageProgram& stage);
+/// Of what a part computes there: of interleaved stages one run of layers.
+costmodel::StageShape shape_of(const StageProgram& stage, const Part& part);
 
 /// The loads of a Program's microbatches, each told once.
 class ProgramLoads {

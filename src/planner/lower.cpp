@@ -45,7 +45,8 @@ class Lowering {
         StageProgram stage;
         stage.replica = static_cast<std::int32_t>(replica);
         stage.stage = s;
-        stage.layers = shape.layers[static_cast<std::size_t>(s)];
+        for (std::int32_t c = 0; c < shape.model_chunks; ++c) stage.layers.push_back(shape.chunk(s, c));
+        stage.subgraphs = shape.model_chunks;
         stage.has_embedding = s == 0;
         stage.has_head = s == shape.stages() - 1;
         stage.first_id = schedule_.first_id;
@@ -55,15 +56,30 @@ class Lowering {
     }
   }
 
+  /// The stage that takes a stage's activations. Interleaved stages are a ring.
+  StageIndex next(StageIndex index) const {
+    const StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
+    return stage.has_head ? first_stage_[static_cast<std::size_t>(stage.replica)] : index + 1;
+  }
+  /// And the one that takes its gradients.
+  StageIndex previous(StageIndex index) const {
+    const StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
+    if (!stage.has_embedding) return index - 1;
+    return index + schedule_.replicas[static_cast<std::size_t>(stage.replica)].stages() - 1;
+  }
+
   void make_channels() {
     activation_to_.assign(program_.stages.size(), kNone);
     gradient_to_.assign(program_.stages.size(), kNone);
-    for (StageIndex stage = 0; stage + 1 < stage_count(); ++stage) {
-      if (program_.stages[static_cast<std::size_t>(stage)].has_head) continue;
-      activation_to_[static_cast<std::size_t>(stage + 1)] = static_cast<ChannelIndex>(program_.channels.size());
-      program_.channels.push_back({stage, stage + 1});
-      gradient_to_[static_cast<std::size_t>(stage)] = static_cast<ChannelIndex>(program_.channels.size());
-      program_.channels.push_back({stage + 1, stage});
+    const auto add = [&](StageIndex from, StageIndex to) {
+      program_.channels.push_back({from, to});
+      return static_cast<ChannelIndex>(program_.channels.size() - 1);
+    };
+    for (StageIndex stage = 0; stage < stage_count(); ++stage) {
+      const StageProgram& from = program_.stages[static_cast<std::size_t>(stage)];
+      if ((from.has_head && !from.interleaves()) || next(stage) == stage) continue;
+      activation_to_[static_cast<std::size_t>(next(stage))] = add(stage, next(stage));
+      gradient_to_[static_cast<std::size_t>(stage)] = add(next(stage), stage);
     }
   }
 
@@ -78,7 +94,7 @@ class Lowering {
     std::set<std::int32_t> cuts;
     std::int32_t ranks = 0;
     for (const StageProgram& stage : program_.stages) {
-      cuts.insert({stage.layers.first, stage.layers.last});
+      for (const LayerRange& range : stage.layers) cuts.insert({range.first, range.last});
       ranks = std::max(ranks, static_cast<std::int32_t>(stage.ranks.size()));
     }
     if (schedule_.replicas.size() > 1 || ranks > 1) {
@@ -87,8 +103,7 @@ class Lowering {
         const LayerRange run{*cut, *std::next(cut)};
         std::vector<StageIndex> holders;
         for (StageIndex stage = 0; stage < stage_count(); ++stage) {
-          const LayerRange layers = program_.stages[static_cast<std::size_t>(stage)].layers;
-          if (layers.first <= run.first && run.last <= layers.last) holders.push_back(stage);
+          if (program_.stages[static_cast<std::size_t>(stage)].holds(run)) holders.push_back(stage);
         }
         if (!known.contains(holders)) known[holders] = add_group(holders);
         for (const StageIndex stage : holders)
@@ -122,22 +137,23 @@ class Lowering {
     };
     sync_what_is_complete();
     for (auto slot = order.begin(); slot != order.end();) {
-      const auto next = std::find_if(slot + 1, order.end(), [](const ComputeSlot& other) { return !other.joins; });
+      const auto end = std::find_if(slot + 1, order.end(), [](const ComputeSlot& other) { return !other.joins; });
       std::vector<const Microbatch*> together;
-      for (auto same = slot; same != next; ++same) together.push_back(&program_.microbatch(same->microbatch));
+      for (auto same = slot; same != end; ++same) together.push_back(&program_.microbatch(same->microbatch));
       if (slot->kind == Kind::forward) {
         for (const Microbatch* microbatch : together) {
           for (const BatchKey& key : batches_of(*microbatch)) open_gate(stage, key, pending);
         }
-        forward(index, together);
+        forward(index, together, slot->subgraph);
       } else {
-        backward(index, together);
+        backward(index, together, slot->subgraph);
         for (const Microbatch* microbatch : together) {
+          if (slot->subgraph > 0) break;
           for (const BatchKey& key : batches_of(*microbatch)) --backwards_left[key];
         }
         sync_what_is_complete();
       }
-      slot = next;
+      slot = end;
     }
     for (const PendingStep& step : pending) append_step(stage, step);
   }
@@ -171,55 +187,58 @@ class Lowering {
   }
 
   InstructionId append_message(StageProgram& stage, Kind kind, const Microbatch& microbatch, ChannelIndex channel,
-                               std::span<const InstructionId> waits) const {
+                               std::int32_t subgraph, std::span<const InstructionId> waits) const {
     Instruction instruction;
     instruction.kind = kind;
     instruction.stream = is_send(kind) ? Stream::send : Stream::recv;
     instruction.microbatch = microbatch.id;
     instruction.channel = channel;
     instruction.bytes = message_bytes(microbatch);
+    instruction.subgraph = subgraph;
     return stage.append(instruction, waits);
   }
 
   static InstructionId append_compute(StageProgram& stage, Kind kind, std::span<const Microbatch* const> microbatches,
-                                      std::span<const InstructionId> waits) {
+                                      std::int32_t subgraph, std::span<const InstructionId> waits) {
     Instruction instruction;
     instruction.kind = kind;
     std::vector<Part> parts;
-    for (const Microbatch* microbatch : microbatches) parts.push_back({microbatch->id, 0, 1});
+    for (const Microbatch* microbatch : microbatches) parts.push_back({microbatch->id, subgraph, subgraph + 1});
     return stage.append(instruction, waits, parts);
   }
 
-  void forward(StageIndex index, std::span<const Microbatch* const> microbatches) {
+  void forward(StageIndex index, std::span<const Microbatch* const> microbatches, std::int32_t subgraph) {
     StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
+    const Part part{0, subgraph, subgraph + 1};
     std::vector<InstructionId> waits;
     for (const Microbatch* microbatch : microbatches) {
-      if (stage.has_embedding) break;
+      if (!stage.receives(Kind::forward, part)) break;
       waits.push_back(append_message(stage, Kind::recv_activation, *microbatch,
-                                     activation_to_[static_cast<std::size_t>(index)], {}));
+                                     activation_to_[static_cast<std::size_t>(index)], subgraph, {}));
     }
-    const InstructionId id = append_compute(stage, Kind::forward, microbatches, waits);
+    const InstructionId id = append_compute(stage, Kind::forward, microbatches, subgraph, waits);
     for (const Microbatch* microbatch : microbatches) {
-      if (stage.has_head) break;
-      append_message(stage, Kind::send_activation, *microbatch, activation_to_[static_cast<std::size_t>(index + 1)],
-                     {&id, 1});
+      if (!stage.sends(Kind::forward, part)) break;
+      append_message(stage, Kind::send_activation, *microbatch, activation_to_[static_cast<std::size_t>(next(index))],
+                     subgraph, {&id, 1});
     }
   }
 
-  void backward(StageIndex index, std::span<const Microbatch* const> microbatches) {
+  void backward(StageIndex index, std::span<const Microbatch* const> microbatches, std::int32_t subgraph) {
     StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
+    const Part part{0, subgraph, subgraph + 1};
     std::vector<InstructionId> waits;
     for (const Microbatch* microbatch : microbatches) {
-      if (stage.has_head) break;
-      waits.push_back(
-          append_message(stage, Kind::recv_gradient, *microbatch, gradient_to_[static_cast<std::size_t>(index)], {}));
+      if (!stage.receives(Kind::backward, part)) break;
+      waits.push_back(append_message(stage, Kind::recv_gradient, *microbatch,
+                                     gradient_to_[static_cast<std::size_t>(index)], subgraph, {}));
     }
-    const InstructionId id = append_compute(stage, Kind::backward, microbatches, waits);
+    const InstructionId id = append_compute(stage, Kind::backward, microbatches, subgraph, waits);
     last_backward_ = id;
     for (const Microbatch* microbatch : microbatches) {
-      if (stage.has_embedding) break;
-      append_message(stage, Kind::send_gradient, *microbatch, gradient_to_[static_cast<std::size_t>(index - 1)],
-                     {&id, 1});
+      if (!stage.sends(Kind::backward, part)) break;
+      append_message(stage, Kind::send_gradient, *microbatch, gradient_to_[static_cast<std::size_t>(previous(index))],
+                     subgraph, {&id, 1});
     }
   }
 
@@ -255,7 +274,7 @@ class Lowering {
       instruction.task = key.task;
       instruction.global_batch = key.global_batch;
       instruction.group = norm_group_[static_cast<std::size_t>(stage.replica)];
-      instruction.bytes = stage.layers.count() * static_cast<Bytes>(sizeof(double));
+      instruction.bytes = stage.layer_count() * static_cast<Bytes>(sizeof(double));
       const InstructionId norm = stage.append(instruction, synced.empty() ? ready : synced);
       synced.push_back(norm);
     }

@@ -11,8 +11,19 @@ namespace braid::planner {
 /// Where the layers are: per replica, per stage. Ranks are numbered replica, then stage, then tp.
 struct ReplicaShape {
   std::int32_t tp = 1;
-  std::vector<LayerRange> layers;  ///< per stage
-  std::int32_t stages() const { return static_cast<std::int32_t>(layers.size()); }
+  /// Ascending: per stage; where stages are interleaved, stage s of S holds the entries s, s + S, s + 2 S, ...
+  std::vector<LayerRange> layers;
+  std::int32_t model_chunks = 1;  ///< that each stage holds (Narayanan et al. 2021, interleaved schedule)
+
+  std::int32_t stages() const { return static_cast<std::int32_t>(layers.size()) / model_chunks; }
+  const LayerRange& chunk(std::int32_t stage, std::int32_t model_chunk) const {
+    return layers[static_cast<std::size_t>(model_chunk * stages() + stage)];
+  }
+  std::int64_t layers_of(std::int32_t stage) const {
+    std::int64_t count = 0;
+    for (std::int32_t c = 0; c < model_chunks; ++c) count += chunk(stage, c).count();
+    return count;
+  }
 };
 
 /// What lowering must know of a task.

@@ -26,6 +26,11 @@
 // charged the least that the whole of it may take: once with tasks together for what all of them need of a stage, once
 // alone for the cycle.
 //
+// Where stages are interleaved, a stage does all of its model chunks' work, and its link carries a message for each;
+// but before a stage's first pass and after its last, a microbatch goes only through one model chunk of each stage
+// below, and between its last forward and its first backward on a stage only through one of each stage above. So a
+// microbatch's least is that of the shortest model chunk; the round trip through all of them is a term of its own.
+//
 // Of R like replicas some one does at least an R-th of any sum, and has a microbatch.
 namespace braid::planner {
 namespace {
@@ -72,11 +77,17 @@ class DeploymentBound {
   DeploymentBound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost, BestRates& rates)
       : scope_(scope), input_(input), cost_(cost), rates_(rates), demands_(scope, input) {
     const ReplicaShape& replica = scope.deployment.front();
-    for (std::int32_t s = 0; s < replica.stages(); ++s)
-      stages_.push_back(
-          {replica.layers[static_cast<std::size_t>(s)].count(), s == 0, s + 1 == replica.stages(), replica.tp});
+    for (std::int32_t s = 0; s < replica.stages(); ++s) {
+      stages_.push_back({replica.layers_of(s), s == 0, s + 1 == replica.stages(), replica.tp});
+      shortest_.push_back(stages_.back());
+      for (std::int32_t c = 0; replica.model_chunks > 1 && c < replica.model_chunks; ++c)
+        shortest_.back() = {std::min<std::int64_t>(shortest_.back().layers, replica.chunk(s, c).count()), false, false,
+                            replica.tp};
+    }
     for (const ReplicaShape& other : scope.deployment)
-      BRAID_CHECK(other.tp == replica.tp && other.layers == replica.layers, "replicas differ");
+      BRAID_CHECK(
+          other.tp == replica.tp && other.layers == replica.layers && other.model_chunks == replica.model_chunks,
+          "replicas differ");
     least_rank_ = input.workload.tasks.front().adapter.rank;
     for (const workload::Task& task : input.workload.tasks) least_rank_ = std::min(least_rank_, task.adapter.rank);
   }
@@ -140,7 +151,10 @@ class DeploymentBound {
     return pipeline_bound(problem);
   }
 
-  bool like_the_one_below(std::size_t stage) const { return stage > 0 && stages_[stage] == stages_[stage - 1]; }
+  bool like_the_one_below(std::size_t stage) const {
+    return stage > 0 && stages_[stage] == stages_[stage - 1] && shortest_[stage] == shortest_[stage - 1];
+  }
+  double model_chunks() const { return scope_.deployment.front().model_chunks; }
 
   BoundTask bound_task(std::size_t place, const StepDemand& demand) {
     BoundTask bound;
@@ -156,12 +170,16 @@ class DeploymentBound {
       } else {
         whole.forward.push_back(share * work(place, demand, stages_[s], Pass::forward, alone).seconds());
         whole.backward.push_back(share * work(place, demand, stages_[s], Pass::backward, alone).seconds());
-        least.forward.push_back(least_pass(place, demand, stages_[s], Pass::forward));
-        least.backward.push_back(least_pass(place, demand, stages_[s], Pass::backward));
+        least.forward.push_back(least_pass(place, demand, shortest_[s], Pass::forward));
+        least.backward.push_back(least_pass(place, demand, shortest_[s], Pass::backward));
+      }
+      if (model_chunks() > 1) {
+        for (const Pass pass : {Pass::forward, Pass::backward})
+          bound.round_trip_seconds += least_pass(place, demand, stages_[s], pass);
       }
       whole.collective.push_back(share * collectives(demand, s, alone));
       if (s + 1 < stages_.size()) {
-        whole.message.push_back(share * messages(demand, s, alone));
+        whole.message.push_back(share * model_chunks() * messages(demand, s, alone));
         least.message.push_back(least_message(s, demand.least.tokens));
       }
       bound.step_seconds.push_back(once(Operator::adamw, {}, parameters(place, s)));
@@ -191,7 +209,7 @@ class DeploymentBound {
           backward += work(place, demands[place], stages_[s], Pass::backward, company);
         }
         collective += collectives(demands[place], s, company);
-        if (s + 1 < stages_.size()) message += messages(demands[place], s, company);
+        if (s + 1 < stages_.size()) message += model_chunks() * messages(demands[place], s, company);
       }
       whole.forward.push_back(like_the_one_below(s) ? whole.forward.back() : share * forward.seconds());
       whole.backward.push_back(like_the_one_below(s) ? whole.backward.back() : share * backward.seconds());
@@ -375,7 +393,8 @@ class DeploymentBound {
   const costmodel::CostModel& cost_;
   BestRates& rates_;
   StepDemands demands_;
-  std::vector<StageShape> stages_;  // of any replica
+  std::vector<StageShape> stages_;    // of any replica
+  std::vector<StageShape> shortest_;  // of each stage's runs of layers
   std::int64_t least_rank_ = 0;
 };
 

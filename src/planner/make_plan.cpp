@@ -27,7 +27,7 @@ Parallelism searched(const workload::Cluster& cluster, const Overrides& override
   Parallelism parallelism = policy.parallelism();
   if (cluster.gpu == "cpu") {
     parallelism.tensor = parallelism.tensor && overrides.tp.has_value();
-    parallelism.data = false;
+    parallelism.data = parallelism.interleaved = false;
   }
   return parallelism;
 }

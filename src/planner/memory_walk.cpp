@@ -37,8 +37,8 @@ class StageWalk {
  public:
   StageWalk(const Program& program, std::size_t index, const MemoryContext& context, const ProgramLoads& loads,
             const std::vector<std::int64_t>& most_waiting)
-      : program_(program), stage_(program.stages[index]), context_(context), loads_(loads), shape_(shape_of(stage_)) {
-    for (const MicrobatchId id : program.before.stages[index].live) live_ += stash(id);
+      : program_(program), stage_(program.stages[index]), context_(context), loads_(loads) {
+    for (const MicrobatchId id : program.before.stages[index].live) live_ += stash(shape_of(stage_), id);
     for (const Awaited& awaited : program.before.stages[index].awaited) {
       if (!is_recv(awaited.kind)) continue;
       const Bytes bytes = message(awaited.microbatches.front());
@@ -78,14 +78,16 @@ class StageWalk {
   /// Part by part; the results of those that have ended wait for their sends. The most that is held on the way.
   Bytes compute(StageMemory& memory, const Instruction& instruction) {
     const bool forward = instruction.kind == Kind::forward;
-    const bool sends = forward ? !stage_.has_head : !stage_.has_embedding;
     Bytes most = 0, results = 0;
     for (const Part& part : stage_.parts_of(instruction)) {
       take_input(instruction, part.microbatch);
-      if (forward && part.first_subgraph == 0) live_ += stash(part.microbatch);
-      most = std::max(most, keep(memory, results + workspace(part.microbatch, instruction.kind), !forward));
-      if (!forward && part.first_subgraph == 0) live_ -= stash(part.microbatch);
-      if (sends && stage_.ends(instruction.kind, part)) results += message(part.microbatch);
+      const costmodel::StageShape shape = shape_of(stage_, part);
+      // A stage that is no runs of layers stashes as a whole.
+      const bool stashes = stage_.interleaves() || part.first_subgraph == 0;
+      if (forward && stashes) live_ += stash(shape, part.microbatch);
+      most = std::max(most, keep(memory, results + workspace(shape, part.microbatch, instruction.kind), !forward));
+      if (!forward && stashes) live_ -= stash(shape, part.microbatch);
+      if (stage_.sends(instruction.kind, part)) results += message(part.microbatch);
     }
     return most;
   }
@@ -130,19 +132,18 @@ class StageWalk {
     return program_.microbatch(id).computed_tokens() *
            costmodel::message_bytes_per_token(context_.backbone, context_.storage);
   }
-  Bytes stash(MicrobatchId id) const {
-    return costmodel::stash_bytes(context_.backbone, shape_, loads_.of(id), context_.storage);
+  Bytes stash(const costmodel::StageShape& shape, MicrobatchId id) const {
+    return costmodel::stash_bytes(context_.backbone, shape, loads_.of(id), context_.storage);
   }
-  Bytes workspace(MicrobatchId id, Kind kind) const {
+  Bytes workspace(const costmodel::StageShape& shape, MicrobatchId id, Kind kind) const {
     const auto pass = kind == Kind::forward ? costmodel::Pass::forward : costmodel::Pass::backward;
-    return costmodel::workspace_bytes(context_.backbone, shape_, loads_.of(id), pass, context_.storage);
+    return costmodel::workspace_bytes(context_.backbone, shape, loads_.of(id), pass, context_.storage);
   }
 
   const Program& program_;
   const StageProgram& stage_;
   const MemoryContext& context_;
   const ProgramLoads& loads_;
-  costmodel::StageShape shape_;
   std::vector<PostedReceives> posted_;          // per channel
   std::map<InstructionId, Received> received_;  // before the slice, and not yet consumed
   Bytes waiting_ = 0;                           // these together

@@ -20,8 +20,7 @@ Bytes weights_of(const Misfit& misfit, const workload::Workload& workload) {
     for (std::int32_t s = 0; s < replica.stages(); ++s) {
       next += replica.tp;
       if (misfit.rank >= next) continue;
-      const costmodel::StageShape shape{replica.layers[static_cast<std::size_t>(s)].count(), s == 0,
-                                        s + 1 == replica.stages(), replica.tp};
+      const costmodel::StageShape shape{replica.layers_of(s), s == 0, s + 1 == replica.stages(), replica.tp};
       const Bytes whole = costmodel::backbone_bytes(workload.backbone, shape, misfit.fixed.storage);
       if (misfit.fixed.shards_weights) return whole / static_cast<Bytes>(misfit.fixed.deployment.size());
       return misfit.fixed.backbone_copies * whole;

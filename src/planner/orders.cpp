@@ -26,6 +26,31 @@ StageOrder one_forward_one_backward_order(std::span<const MicrobatchId> microbat
   return order;
 }
 
+StageOrder interleaved_order(std::span<const MicrobatchId> microbatches, int stage, int stages, int model_chunks) {
+  // Groups are filled up with microbatches that there are not: without those an order is as free of circles as with.
+  constexpr MicrobatchId kFiller = kNone;
+  const auto group = static_cast<std::size_t>(stages);
+  StageOrder forwards, backwards;
+  for (std::size_t first = 0; first < microbatches.size(); first += group) {
+    for (std::int32_t chunk = 0; chunk < model_chunks; ++chunk) {
+      for (std::size_t i = first; i < first + group; ++i) {
+        const MicrobatchId id = i < microbatches.size() ? microbatches[i] : kFiller;
+        forwards.push_back({Kind::forward, id, false, chunk});
+        backwards.push_back({Kind::backward, id, false, model_chunks - 1 - chunk});
+      }
+    }
+  }
+  const auto ahead =
+      std::min(forwards.size(), static_cast<std::size_t>(2 * (stages - stage - 1) + (model_chunks - 1) * stages));
+  StageOrder order(forwards.begin(), forwards.begin() + static_cast<std::ptrdiff_t>(ahead));
+  for (std::size_t i = 0; i < backwards.size(); ++i) {
+    if (i + ahead < forwards.size()) order.push_back(forwards[i + ahead]);
+    order.push_back(backwards[i]);
+  }
+  std::erase_if(order, [](const ComputeSlot& slot) { return slot.microbatch == kFiller; });
+  return order;
+}
+
 StageOrder one_by_one_order(std::span<const MicrobatchId> microbatches) {
   StageOrder order;
   for (const MicrobatchId id : microbatches) {
@@ -131,8 +156,9 @@ std::vector<StageOrder> lora_pipeline_orders(std::span<const StreamedMicrobatch>
 
 namespace {
 
-void append_together(Kind kind, std::span<const MicrobatchId> microbatches, StageOrder& order) {
-  for (std::size_t i = 0; i < microbatches.size(); ++i) order.push_back({kind, microbatches[i], i > 0});
+void append_together(const ComputeSlot& slot, std::span<const MicrobatchId> microbatches, StageOrder& order) {
+  for (std::size_t i = 0; i < microbatches.size(); ++i)
+    order.push_back({slot.kind, microbatches[i], i > 0, slot.subgraph});
 }
 
 }  // namespace
@@ -142,9 +168,9 @@ StageOrder expand(const StageOrder& order, std::span<const PipelineUnit> units) 
   for (const ComputeSlot& slot : order) {
     const std::vector<std::vector<MicrobatchId>>& chunks = units[static_cast<std::size_t>(slot.microbatch)].chunks;
     if (slot.kind == Kind::forward) {
-      for (auto chunk = chunks.begin(); chunk != chunks.end(); ++chunk) append_together(slot.kind, *chunk, expanded);
+      for (auto chunk = chunks.begin(); chunk != chunks.end(); ++chunk) append_together(slot, *chunk, expanded);
     } else {
-      for (auto chunk = chunks.rbegin(); chunk != chunks.rend(); ++chunk) append_together(slot.kind, *chunk, expanded);
+      for (auto chunk = chunks.rbegin(); chunk != chunks.rend(); ++chunk) append_together(slot, *chunk, expanded);
     }
   }
   return expanded;

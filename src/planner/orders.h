@@ -11,7 +11,8 @@ namespace braid::planner {
 struct ComputeSlot {
   Kind kind = Kind::forward;  ///< forward or backward
   MicrobatchId microbatch = 0;
-  bool joins = false;  ///< one instruction with the slot before, of the same kind: hTasks of one bucket
+  bool joins = false;         ///< one instruction with the slot before, of the same kind: hTasks of one bucket
+  std::int32_t subgraph = 0;  ///< of an interleaved stage
   bool operator==(const ComputeSlot&) const = default;
 };
 using StageOrder = std::vector<ComputeSlot>;
@@ -22,6 +23,12 @@ StageOrder gpipe_order(std::span<const MicrobatchId> microbatches);
 /// One forward, one backward (PipeDream-Flush, Narayanan et al. 2021): stage `stage` of `stages` runs stages − stage −
 /// 1 forwards ahead. The order is that of an endless stream cut to these microbatches.
 StageOrder one_forward_one_backward_order(std::span<const MicrobatchId> microbatches, int stage, int stages);
+
+/// Interleaved 1F1B (Narayanan et al. 2021, §2.2): stage `stage` of `stages` holds `model_chunks` runs of layers.
+/// Microbatches go forward in groups of as many as there are stages, each group through all model chunks before the
+/// next, and backward likewise from the last model chunk; 2 (stages − stage − 1) + (model_chunks − 1) · stages forwards
+/// run ahead. The last group may be smaller; it goes as if it were whole.
+StageOrder interleaved_order(std::span<const MicrobatchId> microbatches, int stage, int stages, int model_chunks);
 
 /// Each microbatch forward and backward before the next begins.
 StageOrder one_by_one_order(std::span<const MicrobatchId> microbatches);

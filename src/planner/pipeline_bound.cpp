@@ -127,7 +127,8 @@ LowerBound pipeline_bound(const BoundProblem& problem) {
   }
   for (const BoundTask& task : problem.tasks) {
     // On stage 0 the Step follows the last backward, and the first forward of the next global batch follows the Step.
-    raise(bound, cycle(task.batch).step_seconds + task.finish_seconds, "cycle of task " + task.name);
+    const double longest = std::max(cycle(task.batch).step_seconds, task.round_trip_seconds);
+    raise(bound, longest + task.finish_seconds, "cycle of task " + task.name);
   }
   return bound;
 }

@@ -27,6 +27,7 @@ struct BoundTask {
   std::string name;
   BoundBatch batch;                  ///< the microbatches that hold rows of the task
   std::vector<double> step_seconds;  ///< its Step, per stage; empty: nothing
+  double round_trip_seconds = 0;     ///< of a microbatch, where it is more than the sum of `least`
   double finish_seconds = 0;         ///< on stage 0, from its last backward to the end of its Step
 };
 

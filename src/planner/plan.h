@@ -15,6 +15,7 @@ namespace braid::planner {
 
 enum class PipelineTemplate {
   one_forward_one_backward,
+  interleaved,  ///< 1F1B over several model chunks a stage
   gpipe,
   one_by_one,
   structured,  ///< MuxTune §3.4.1: FixedPlan::order

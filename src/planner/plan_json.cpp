@@ -13,6 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_backward,
+                                           PipelineTemplate::interleaved,
                                            PipelineTemplate::gpipe,
                                            PipelineTemplate::one_by_one,
                                            PipelineTemplate::structured,
@@ -41,13 +42,17 @@ Json deployment_json(const FixedPlan& fixed) {
   std::int32_t rank = 0;
   for (const ReplicaShape& replica : fixed.deployment) {
     Json layers = Json::array(), ranks = Json::array();
-    for (const LayerRange& range : replica.layers) {
-      layers.push_back({range.first, range.last});
+    for (const LayerRange& range : replica.layers) layers.push_back({range.first, range.last});
+    for (std::int32_t s = 0; s < replica.stages(); ++s) {
       Json of_stage = Json::array();
       for (std::int32_t t = 0; t < replica.tp; ++t) of_stage.push_back(rank++);
       ranks.push_back(of_stage);
     }
-    deployment.push_back({{"tp", replica.tp}, {"pp", replica.stages()}, {"layers", layers}, {"ranks", ranks}});
+    deployment.push_back({{"tp", replica.tp},
+                          {"pp", replica.stages()},
+                          {"model_chunks", replica.model_chunks},
+                          {"layers", layers},
+                          {"ranks", ranks}});
   }
   return deployment;
 }
@@ -128,6 +133,12 @@ ReplicaShape replica_from(const Node& node, std::int64_t layer_count) {
     replica.layers.push_back({static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)});
     next = last;
   }
+  const std::int64_t chunks = node.integer_at("model_chunks", 1),
+                     pieces = static_cast<std::int64_t>(replica.layers.size());
+  if (pieces % chunks != 0)
+    throw node.at("model_chunks")
+        .error(fmt::format("{} runs of layers are no {} a stage", pieces, chunks), "make the plan again");
+  replica.model_chunks = static_cast<std::int32_t>(chunks);
   if (next != layer_count)
     throw node.at("layers").error(fmt::format("the stages hold {} of {} layers", next, layer_count),
                                   "make the plan again");
@@ -180,6 +191,8 @@ void check_turns(const Node& node, const FixedPlan& fixed) {
 
 std::string_view name(PipelineTemplate pipeline) {
   switch (pipeline) {
+    case PipelineTemplate::interleaved:
+      return "interleaved-1f1b";
     case PipelineTemplate::gpipe:
       return "gpipe";
     case PipelineTemplate::one_by_one:
@@ -314,9 +327,16 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.pipeline = named(schedule, "template", kPipelines);
   for (const Node& slots : schedule.at("order").sequence("order")) plan.fixed.order.push_back(slots_from(slots));
   for (const ReplicaShape& replica : plan.fixed.deployment) {
-    if (plan.fixed.pipeline == PipelineTemplate::structured && plan.fixed.order.size() != replica.layers.size())
+    const bool interleaves = plan.fixed.pipeline == PipelineTemplate::interleaved;
+    if (interleaves != (replica.model_chunks > 1) || (interleaves && replica.stages() == 1))
+      throw schedule.at("template")
+          .error(fmt::format("'{}' does not go with {} stages of {} model chunks", name(plan.fixed.pipeline),
+                             replica.stages(), replica.model_chunks),
+                 "make the plan again");
+    if (plan.fixed.pipeline == PipelineTemplate::structured &&
+        plan.fixed.order.size() != static_cast<std::size_t>(replica.stages()))
       throw schedule.at("order").error(
-          fmt::format("the template orders {} stages of {}", plan.fixed.order.size(), replica.layers.size()),
+          fmt::format("the template orders {} stages of {}", plan.fixed.order.size(), replica.stages()),
           "make the plan again");
   }
   plan.fixed.padding = named(schedule, "pad_to", kPaddings);

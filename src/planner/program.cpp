@@ -39,6 +39,17 @@ InstructionId StageProgram::append(Instruction instruction, std::span<const Inst
   return id;
 }
 
+std::int64_t StageProgram::layer_count() const {
+  std::int64_t count = 0;
+  for (const LayerRange& range : layers) count += range.count();
+  return count;
+}
+
+bool StageProgram::holds(LayerRange range) const {
+  return std::any_of(layers.begin(), layers.end(),
+                     [&](const LayerRange& mine) { return mine.first <= range.first && range.last <= mine.last; });
+}
+
 std::string describe(const StageProgram& stage) {
   return fmt::format("replica {} stage {}", stage.replica, stage.stage);
 }

@@ -117,15 +117,18 @@ struct Instruction {
   Bytes bytes = 0;                    ///< a message's or a collective's payload on each rank
   PoolRange waits;                    ///< into StageProgram::waits
   PoolRange parts;                    ///< into StageProgram::parts; forward and backward
+  std::int32_t subgraph = 0;          ///< sends and receives of interleaved stages: which one made or takes it
 };
 
 /// What one stage of one replica runs: all its tensor-parallel ranks alike.
 struct StageProgram {
   std::int32_t replica = 0;
   std::int32_t stage = 0;  ///< within the replica
-  LayerRange layers;
-  bool has_embedding = false;
-  bool has_head = false;
+  /// One run of layers; several where stages are interleaved: each is a subgraph, between which a microbatch goes
+  /// through the other stages.
+  std::vector<LayerRange> layers;
+  bool has_embedding = false;  ///< below its first layer
+  bool has_head = false;       ///< above its last layer
   std::vector<std::int32_t> ranks;
   std::int32_t subgraphs = 1;  ///< that its layers are cut into
 
@@ -147,6 +150,19 @@ struct StageProgram {
   bool ends(Kind pass, const Part& part) const {
     return pass == Kind::forward ? part.last_subgraph == subgraphs : part.first_subgraph == 0;
   }
+  bool interleaves() const { return layers.size() > 1; }
+  /// True for the part that takes a message, or whose result is sent on.
+  bool receives(Kind pass, const Part& part) const {
+    const bool end_of_backbone = pass == Kind::forward ? has_embedding : has_head;
+    return begins(pass, part) ? !end_of_backbone : interleaves();
+  }
+  bool sends(Kind pass, const Part& part) const {
+    const bool end_of_backbone = pass == Kind::forward ? has_head : has_embedding;
+    return ends(pass, part) ? !end_of_backbone : interleaves();
+  }
+  std::int64_t layer_count() const;
+  /// Whether all these layers are its own.
+  bool holds(LayerRange range) const;
 
   /// Appends and returns the id. Waits must name earlier instructions, of this slice or of an earlier one.
   InstructionId append(Instruction instruction, std::span<const InstructionId> waited,

@@ -52,7 +52,7 @@ std::vector<Clock> first_clocks(const PolicyInput& input, const FixedPlan& fixed
 
 /// Ranks of each stage of the first replica, which the numbering begins with.
 std::vector<std::vector<std::int32_t>> stage_ranks(const ReplicaShape& replica) {
-  std::vector<std::vector<std::int32_t>> ranks(replica.layers.size());
+  std::vector<std::vector<std::int32_t>> ranks(static_cast<std::size_t>(replica.stages()));
   std::int32_t next = 0;
   for (std::vector<std::int32_t>& stage : ranks) {
     stage.resize(static_cast<std::size_t>(replica.tp));
@@ -169,8 +169,8 @@ std::vector<std::vector<TemplateSlot>> template_of(const PipelineSchedule& sched
 
 std::vector<StageShape> stage_shapes(const ReplicaShape& replica) {
   std::vector<StageShape> shapes;
-  for (std::size_t s = 0; s < replica.layers.size(); ++s)
-    shapes.push_back({replica.layers[s].count(), s == 0, s + 1 == replica.layers.size(), replica.tp});
+  for (std::int32_t s = 0; s < replica.stages(); ++s)
+    shapes.push_back({replica.layers_of(s), s == 0, s + 1 == replica.stages(), replica.tp});
   return shapes;
 }
 

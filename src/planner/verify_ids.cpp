@@ -17,6 +17,11 @@ bool fits(const PoolRange& range, std::size_t size) {
   return range.first <= size && range.count <= size - range.first;
 }
 
+/// The first stage and the last, where they are interleaved.
+bool closes_ring(const StageProgram& from, const StageProgram& to) {
+  return from.interleaves() && ((from.has_head && to.has_embedding) || (from.has_embedding && to.has_head));
+}
+
 Stream stream_of(Kind kind, Stream given) {
   if (kind == Kind::forward || kind == Kind::backward || kind == Kind::step) return Stream::compute;
   if (is_send(kind)) return Stream::send;
@@ -45,6 +50,12 @@ class IdRules {
   void bad(std::string message) { violations_.push_back({Rule::ids, std::move(message)}); }
 
   void check_tables() {
+    for (const StageProgram& stage : program_.stages) {
+      if (stage.layers.empty() ||
+          (stage.interleaves() && stage.layers.size() != static_cast<std::size_t>(stage.subgraphs)))
+        bad(fmt::format("{} has {} runs of layers in {} subgraphs", describe(stage), stage.layers.size(),
+                        stage.subgraphs));
+    }
     for (std::size_t i = 0; i < program_.microbatches.size(); ++i) {
       const Microbatch& microbatch = program_.microbatches[i];
       if (i > 0 && program_.microbatches[i - 1].id >= microbatch.id)
@@ -67,7 +78,7 @@ class IdRules {
       }
       const StageProgram& from = program_.stages[static_cast<std::size_t>(channel.from)];
       const StageProgram& to = program_.stages[static_cast<std::size_t>(channel.to)];
-      if (from.replica != to.replica || std::abs(from.stage - to.stage) != 1)
+      if (from.replica != to.replica || (std::abs(from.stage - to.stage) != 1 && !closes_ring(from, to)))
         bad(fmt::format("channel {} joins stages {} and {}, which are no neighbours", c, channel.from, channel.to));
     }
     for (std::size_t g = 0; g < program_.groups.size(); ++g) {
@@ -129,6 +140,8 @@ class IdRules {
       if (part.first_subgraph < 0 || part.last_subgraph <= part.first_subgraph || part.last_subgraph > stage.subgraphs)
         wrong(
             fmt::format("computes subgraphs [{}, {}) of {}", part.first_subgraph, part.last_subgraph, stage.subgraphs));
+      else if (stage.interleaves() && part.last_subgraph != part.first_subgraph + 1)
+        wrong("computes several model chunks at once");
     }
     const bool computes = instruction.kind == Kind::forward || instruction.kind == Kind::backward;
     if (computes != (instruction.parts.count > 0)) wrong(computes ? "computes nothing" : "has parts to compute");
@@ -149,10 +162,15 @@ class IdRules {
     if (static_cast<std::size_t>(is_send(instruction.kind) ? channel.from : channel.to) != s)
       wrong("uses a channel of other stages");
     // Activations go to the next stage, gradients to the one before.
-    const bool upwards = program_.stages[static_cast<std::size_t>(channel.from)].stage <
-                         program_.stages[static_cast<std::size_t>(channel.to)].stage;
+    const StageProgram& from = program_.stages[static_cast<std::size_t>(channel.from)];
+    const StageProgram& to = program_.stages[static_cast<std::size_t>(channel.to)];
     const bool activation = instruction.kind == Kind::send_activation || instruction.kind == Kind::recv_activation;
-    if (upwards != activation) wrong("goes the wrong way");
+    const bool goes_on = activation ? to.stage == from.stage + 1 : from.stage == to.stage + 1;
+    const bool rounds = closes_ring(from, to) && (activation ? from.has_head : from.has_embedding);
+    if (!goes_on && !rounds) wrong("goes the wrong way");
+    const std::int32_t runs = program_.stages[s].interleaves() ? program_.stages[s].subgraphs : 1;
+    if (instruction.subgraph < 0 || instruction.subgraph >= runs)
+      wrong(fmt::format("belongs to subgraph {} of {}", instruction.subgraph, runs));
     if (!microbatches_.contains(instruction.microbatch)) wrong("carries no microbatch");
   }
 

@@ -17,17 +17,26 @@ std::string place(const Program& program, std::size_t stage, std::size_t positio
                      list.first_id + static_cast<InstructionId>(position));
 }
 
-/// What goes over one channel: microbatch and bytes, in order.
+/// What goes over one channel, in order.
 struct Message {
   MicrobatchId microbatch = 0;
-  Bytes bytes = kNone;  ///< not known of messages under way
+  std::int32_t hop = 0;  ///< how many times it has gone round the stages before: not 0 only where they are interleaved
+  Bytes bytes = kNone;   ///< not known of messages under way
 };
+
+/// A message between the last stage and the first belongs to the round that begins or ends with it.
+std::int32_t hop_of(const StageProgram& stage, const Instruction& instruction) {
+  const bool activation = instruction.kind == Kind::send_activation || instruction.kind == Kind::recv_activation;
+  const bool begins_round = activation ? instruction.kind == Kind::recv_activation && stage.has_embedding
+                                       : instruction.kind == Kind::send_gradient && stage.has_embedding;
+  return begins_round ? instruction.subgraph - 1 : instruction.subgraph;
+}
 
 void verify_channels(const Program& program, std::vector<Violation>& violations) {
   const auto bad = [&](std::string message) { violations.push_back({Rule::messages, std::move(message)}); };
   std::vector<std::vector<Message>> sent(program.channels.size()), received(program.channels.size());
   for (std::size_t c = 0; c < sent.size(); ++c) {
-    for (const MicrobatchId id : program.before.messages[c]) sent[c].push_back({id});
+    for (const MicrobatchId id : program.before.messages[c]) sent[c].push_back({id, 0, kNone});
   }
   // Every message has the same bytes a token.
   Bytes known_bytes = 0;
@@ -38,7 +47,8 @@ void verify_channels(const Program& program, std::vector<Violation>& violations)
       const Instruction& instruction = stage.instructions[i];
       if (!is_send(instruction.kind) && !is_recv(instruction.kind)) continue;
       auto& log = is_send(instruction.kind) ? sent : received;
-      log[static_cast<std::size_t>(instruction.channel)].push_back({instruction.microbatch, instruction.bytes});
+      log[static_cast<std::size_t>(instruction.channel)].push_back(
+          {instruction.microbatch, hop_of(stage, instruction), instruction.bytes});
       const std::int64_t tokens = program.microbatch(instruction.microbatch).computed_tokens();
       if (known_tokens == 0) known_bytes = instruction.bytes, known_tokens = tokens;
       if (instruction.bytes <= 0 || instruction.bytes * known_tokens != known_bytes * tokens)
@@ -54,6 +64,8 @@ void verify_channels(const Program& program, std::vector<Violation>& violations)
         bad(fmt::format("{}: the receive of microbatch {} has no send", ends, id));
       } else if (sent[c][i].microbatch != id) {
         bad(fmt::format("{}: microbatch {} is received where {} was sent", ends, id, sent[c][i].microbatch));
+      } else if (sent[c][i].hop != received[c][i].hop) {
+        bad(fmt::format("{}: microbatch {} is received by another model chunk than it was sent to", ends, id));
       }
     }
     if (received[c].size() > sent[c].size()) continue;
@@ -73,11 +85,12 @@ class StageMessages {
     for (std::size_t i = 0; i < stage_.instructions.size(); ++i) {
       const Instruction& instruction = stage_.instructions[i];
       if (is_send(instruction.kind) || is_recv(instruction.kind)) {
-        if (!places_.emplace(std::pair(instruction.kind, instruction.microbatch), i).second)
+        if (!places_.emplace(Place{instruction.kind, instruction.microbatch, instruction.subgraph}, i).second)
           bad(i, fmt::format(" is the second of microbatch {}", instruction.microbatch));
       }
       for (const Part& part : stage_.parts_of(instruction)) {
-        if (stage_.ends(instruction.kind, part)) places_[{instruction.kind, part.microbatch}] = i;
+        if (stage_.interleaves() || stage_.ends(instruction.kind, part))
+          places_[{instruction.kind, part.microbatch, subgraph_of(part)}] = i;
       }
     }
   }
@@ -88,13 +101,22 @@ class StageMessages {
       if (instruction.kind == Kind::forward || instruction.kind == Kind::backward) check_pass(i, instruction);
       if (is_send(instruction.kind)) {
         const Kind pass = instruction.kind == Kind::send_activation ? Kind::forward : Kind::backward;
-        if (!waits_for(i, pass, instruction.microbatch))
+        if (!waits_for(i, {pass, instruction.microbatch, instruction.subgraph}))
           bad(i, fmt::format(" does not wait for the {} of microbatch {}", name(pass), instruction.microbatch));
       }
     }
   }
 
  private:
+  /// A message, or the pass that makes or takes it.
+  struct Place {
+    Kind kind = Kind::noop;
+    MicrobatchId microbatch = 0;
+    std::int32_t subgraph = 0;  ///< of interleaved stages
+    auto operator<=>(const Place&) const = default;
+  };
+  std::int32_t subgraph_of(const Part& part) const { return stage_.interleaves() ? part.first_subgraph : 0; }
+
   void bad(std::size_t i, const std::string& what) {
     violations_.push_back({Rule::messages, place(program_, index_, i) + what});
   }
@@ -103,27 +125,26 @@ class StageMessages {
     const bool forward = instruction.kind == Kind::forward;
     const Kind recv = forward ? Kind::recv_activation : Kind::recv_gradient;
     const Kind send = forward ? Kind::send_activation : Kind::send_gradient;
-    const bool needs_input = forward ? !stage_.has_embedding : !stage_.has_head;
-    const bool gives_output = forward ? !stage_.has_head : !stage_.has_embedding;
     for (const Part& part : stage_.parts_of(instruction)) {
-      if (needs_input && stage_.begins(instruction.kind, part) && !waits_for(i, recv, part.microbatch))
+      const std::int32_t subgraph = subgraph_of(part);
+      if (stage_.receives(instruction.kind, part) && !waits_for(i, {recv, part.microbatch, subgraph}))
         bad(i, fmt::format(" does not wait for {} of microbatch {}", name(recv), part.microbatch));
-      const bool sent = places_.contains({send, part.microbatch}) ||
+      const bool sent = places_.contains({send, part.microbatch, subgraph}) ||
                         find_awaited(program_.after.stages[index_], stage_.first_id + static_cast<InstructionId>(i));
-      if (gives_output && stage_.ends(instruction.kind, part) && !sent)
+      if (stage_.sends(instruction.kind, part) && !sent)
         bad(i, fmt::format(" has a result of microbatch {} that is never sent on", part.microbatch));
     }
   }
 
   /// True when the instruction of that kind and microbatch, in this slice or awaited from an earlier one, has ended.
-  bool waits_for(std::size_t i, Kind kind, MicrobatchId microbatch) const {
-    if (const auto here = places_.find({kind, microbatch}); here != places_.end())
+  bool waits_for(std::size_t i, const Place& place) const {
+    if (const auto here = places_.find(place); here != places_.end())
       return here->second < i && known_.ended(here->second, i);
     for (const InstructionId id : stage_.waits_of(stage_.instructions[i])) {
       if (id >= stage_.first_id) continue;
       const Awaited* awaited = find_awaited(program_.before.stages[index_], id);
-      if (awaited->kind == kind && std::find(awaited->microbatches.begin(), awaited->microbatches.end(), microbatch) !=
-                                       awaited->microbatches.end())
+      const std::vector<MicrobatchId>& done = awaited->microbatches;
+      if (awaited->kind == place.kind && std::find(done.begin(), done.end(), place.microbatch) != done.end())
         return true;
     }
     return false;
@@ -134,7 +155,7 @@ class StageMessages {
   const StageProgram& stage_;
   std::vector<Violation>& violations_;
   KnownEnded known_;
-  std::map<std::pair<Kind, MicrobatchId>, std::size_t> places_;
+  std::map<Place, std::size_t> places_;
 };
 
 /// What a member says about a meeting; all members must say the same. A ReduceNorm's bytes are each member's own.
@@ -159,7 +180,9 @@ std::vector<StageIndex> members_of(const Program& program, const StageProgram& s
   std::vector<StageIndex> members;
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& other = program.stages[s];
-    const bool holds = other.layers.first < instruction.layers.last && instruction.layers.first < other.layers.last;
+    const bool holds = std::any_of(other.layers.begin(), other.layers.end(), [&](const LayerRange& range) {
+      return range.first < instruction.layers.last && instruction.layers.first < range.last;
+    });
     const bool meets = instruction.kind == Kind::sync_adapter ? holds : other.replica == stage.replica;
     if (meets) members.push_back(static_cast<StageIndex>(s));
   }

@@ -12,14 +12,19 @@
 namespace braid::planner::detail {
 namespace {
 
-bool covers(std::vector<LayerRange> runs, const LayerRange& layers) {
+/// Whether the runs are just these layers, each once.
+bool covers(std::vector<LayerRange> runs, std::span<const LayerRange> layers) {
   std::sort(runs.begin(), runs.end(), [](const LayerRange& a, const LayerRange& b) { return a.first < b.first; });
-  std::int32_t reached = layers.first;
-  for (const LayerRange& run : runs) {
-    if (run.first != reached || run.last <= run.first) return false;
-    reached = run.last;
+  auto run = runs.begin();
+  for (const LayerRange& range : layers) {
+    std::int32_t reached = range.first;
+    for (; run != runs.end() && reached < range.last; ++run) {
+      if (run->first != reached || run->last <= run->first) return false;
+      reached = run->last;
+    }
+    if (reached != range.last) return false;
   }
-  return reached == layers.last;
+  return run == runs.end();
 }
 
 class StepRules {
@@ -176,8 +181,8 @@ class StepRules {
     if (shared_ && !covers(synced, stage_.layers)) {
       std::int32_t layers = 0;
       for (const LayerRange& run : synced) layers += run.count();
-      bad(Rule::step_gate, fmt::format("Step of {} has the synced gradients of {} layers, not of [{}, {})",
-                                       describe(own), layers, stage_.layers.first, stage_.layers.last));
+      bad(Rule::step_gate, fmt::format("Step of {} has the synced gradients of {} layers, not of just its {}",
+                                       describe(own), layers, stage_.layer_count()));
     }
     const bool clips = context_.tasks[static_cast<std::size_t>(own.task)].clips;
     if (clips && norms != 1)

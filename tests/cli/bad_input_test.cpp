@@ -137,7 +137,7 @@ TEST_F(BadInput, ABrokenPlanIsNamedWithItsLine) {
   text.replace(place, 18, "\"template\": \"zigzag\"");
   write_text(folder / "plan.json", text);
   expect_bad_input("simulate --plan " + path("plan.json"),
-                   "'zigzag' is not a value of 'template'; give one of: 1f1b, gpipe, one-by-one");
+                   "'zigzag' is not a value of 'template'; give one of: 1f1b, interleaved-1f1b, gpipe");
   write_text(folder / "plan.json", text.substr(0, text.size() / 2));
   expect_bad_input("simulate --plan " + path("plan.json"), "not valid JSON");
   write_text(folder / "plan.json", "{}");

@@ -100,6 +100,10 @@ TEST(LowerBound, NoPlanIsPredictedToBeFasterOnAMeasuredGpu) {
 RandomPlan planned_by(const PolicyChoice& choice, RandomPlan made, const CostModel& cost) {
   const workload::SampleIndex samples(made.workload.tasks, made.sizes);
   ClockLatency latency(cost, made.workload.backbone);
+  // None of the policies below interleaves stages.
+  const ReplicaShape& drawn = made.fixed.deployment.front();
+  made.fixed.deployment = made.scope.deployment =
+      deploy(made.workload.backbone.layers, drawn.tp, drawn.stages(), std::ssize(made.fixed.deployment));
   const PolicyInput input{made.workload,           samples,       latency, 0, made.fixed.deployment,
                           made.fixed.microbatches, choice.options};
   FixedPlan fixed = choice.policy->arrange(input)->fixed;

@@ -100,19 +100,24 @@ inline RandomPlan any_plan() {
 
   FixedPlan& fixed = made.fixed;
   const std::int64_t layers = made.workload.backbone.layers;
-  fixed.deployment =
-      deploy(layers, *rc::gen::element(1, 1, 2, 4),
-             *rc::gen::inRange<std::int64_t>(1, std::min<std::int64_t>(layers, 4) + 1), *rc::gen::element(1, 1, 2, 3));
+  const std::int64_t tp = *rc::gen::element(1, 1, 2, 4), replicas = *rc::gen::element(1, 1, 2, 3);
+  const auto stages = *rc::gen::inRange<std::int64_t>(1, std::min<std::int64_t>(layers, 4) + 1);
+  fixed.deployment = deploy(layers, tp, stages, replicas);
   const bool queued = *rc::gen::arbitrary<bool>();
   fixed.htasks = any_grouping<TaskIndex>(tasks, *rc::gen::arbitrary<bool>());
   if (queued) queue_htasks(fixed);
-  fixed.pipeline =
-      *rc::gen::element(PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
-                        PipelineTemplate::one_by_one, PipelineTemplate::lora_1f1b, PipelineTemplate::structured);
+  fixed.pipeline = *rc::gen::element(PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
+                                     PipelineTemplate::one_by_one, PipelineTemplate::lora_1f1b,
+                                     PipelineTemplate::structured, PipelineTemplate::interleaved);
   fixed.buckets = any_grouping<std::int32_t>(static_cast<std::int32_t>(fixed.htasks.size()), queued);
   fixed.padding = *rc::gen::element(Padding::none, Padding::max_length, Padding::longest);
   fixed.microbatches = *rc::gen::inRange(1, 9);
-  if (*rc::gen::inRange(0, 3) == 0) fixed.chunk_size = 16 * *rc::gen::inRange(1, 9);
+  if (fixed.pipeline == PipelineTemplate::interleaved)
+    fixed.deployment =
+        deploy(layers, tp, stages, replicas, stages > 1 ? *rc::gen::inRange<std::int64_t>(1, layers / stages + 1) : 1);
+  // Samples that are cut do not go through interleaved stages.
+  else if (*rc::gen::inRange(0, 3) == 0)
+    fixed.chunk_size = 16 * *rc::gen::inRange(1, 9);
   fixed.adapter_kernels = *rc::gen::element(costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split,
                                             costmodel::AdapterKernels::side_by_side, costmodel::AdapterKernels::fused);
   if (fixed.pipeline == PipelineTemplate::structured) fixed.order = any_template(fixed);

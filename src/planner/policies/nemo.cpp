@@ -7,19 +7,23 @@ class Nemo final : public Policy {
  public:
   std::string_view name() const override { return "nemo"; }
   std::string_view summary() const override {
-    return "each task on a backbone of its own, one after another, with the best of tensor, pipeline (1F1B) and data "
+    return "each task on a backbone of its own, one after another, with the best of tensor, pipeline (1F1B, "
+           "interleaved too) and data "
            "parallelism (NeMo Megatron)";
   }
   std::vector<PolicyOption> options() const override {
     return {padding_option(Padding::max_length), resident_option()};
   }
-  Parallelism parallelism() const override { return {.tensor = true, .pipeline = true, .data = true}; }
+  Parallelism parallelism() const override {
+    return {.tensor = true, .pipeline = true, .data = true, .interleaved = true};
+  }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
     Arrangement arrangement;
     FixedPlan& fixed = arrangement.fixed;
     one_task_per_htask(input.task_count(), fixed);
-    fixed.pipeline = PipelineTemplate::one_forward_one_backward;
+    fixed.pipeline = input.deployment.front().model_chunks > 1 ? PipelineTemplate::interleaved
+                                                               : PipelineTemplate::one_forward_one_backward;
     fixed.padding = padding_of(input.options);
     place_backbones(input, fixed);
     return arrangement;
