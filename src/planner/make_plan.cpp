@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "planner/lower_bound.h"
 #include "planner/misfit.h"
-#include "planner/structured_plan.h"
+#include "planner/policy_bound.h"
 
 namespace braid::planner {
 namespace {
@@ -30,6 +29,10 @@ Parallelism searched(const workload::Cluster& cluster, const Overrides& override
     parallelism.data = parallelism.interleaved = false;
   }
   return parallelism;
+}
+
+std::vector<std::vector<ReplicaShape>> grid_of(const PlanningInput& input, const Policy& policy) {
+  return deployments(input.workload, input.cluster, input.overrides, searched(input.cluster, input.overrides, policy));
 }
 
 std::int64_t largest_batch(const workload::Workload& workload) {
@@ -103,8 +106,7 @@ class Search {
   /// The policy arranged nothing: what every task by itself would miss by, in microbatches of a sample on the
   /// deployment with the most stages.
   void miss_with_least() {
-    const Parallelism parallelism = searched(input_.cluster, input_.overrides, *choice_.policy);
-    const auto grid = deployments(input_.workload, input_.cluster, input_.overrides, parallelism);
+    const auto grid = grid_of(input_, *choice_.policy);
     Candidate least;
     FixedPlan& fixed = least.arrangement.fixed;
     one_task_per_htask(static_cast<std::int32_t>(input_.workload.tasks.size()), fixed);
@@ -146,8 +148,7 @@ class Search {
     std::vector<Choice> grid;
     bool sketches = false;
     std::multiset<double> best_sketches;
-    const Parallelism parallelism = searched(input_.cluster, input_.overrides, *choice_.policy);
-    for (const auto& deployment : deployments(input_.workload, input_.cluster, input_.overrides, parallelism)) {
+    for (const auto& deployment : grid_of(input_, *choice_.policy)) {
       std::int64_t before = 0;
       for (const std::int64_t microbatches : microbatch_candidates(input_)) {
         // More than one a sample are none.
@@ -222,69 +223,6 @@ class Search {
   std::int64_t tried_ = 0;  // of the grid
 };
 
-std::size_t tasks_of(const FixedPlan& fixed) {
-  std::size_t tasks = 0;
-  for (const std::vector<TaskIndex>& htask : fixed.htasks) tasks += htask.size();
-  return tasks;
-}
-
-/// What the policy was free to choose on the deployment that it got.
-BoundScope bound_scope(const Arrangement& arrangement, const Overrides& overrides) {
-  const FixedPlan& fixed = arrangement.fixed;
-  BoundScope scope;
-  scope.deployment = fixed.deployment;
-  scope.padding = fixed.padding;
-  scope.least_chunk = scope.most_chunk = fixed.chunk_size;
-  for (const std::int64_t size : arrangement.chunk_sizes) {
-    scope.least_chunk = std::min(scope.least_chunk, size);
-    scope.most_chunk = std::max(scope.most_chunk, size);
-  }
-  scope.skips_padding = fixed.skips_padding;
-  scope.kernels = fixed.adapter_kernels;
-  scope.one_by_one = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();
-  const bool streams = fixed.pipeline == PipelineTemplate::lora_1f1b || fixed.pipeline == PipelineTemplate::lora_gpipe;
-  scope.shares_microbatches =
-      streams || fixed.pipeline == PipelineTemplate::structured || fixed.htasks.size() < tasks_of(fixed);
-  scope.drains = !streams;
-  scope.microbatches = overrides.microbatches.value_or(0);
-  return scope;
-}
-
-/// Whether the weights alone are more than a rank has memory for, on some stage.
-bool cannot_hold_weights(const std::vector<ReplicaShape>& deployment, const FixedPlan& fixed,
-                         const costmodel::BackboneShape& backbone, Bytes capacity) {
-  if (capacity <= 0) return false;
-  const Bytes shares = fixed.shards_weights ? static_cast<Bytes>(deployment.size()) : 1;
-  for (const costmodel::StageShape& stage : stage_shapes(deployment.front())) {
-    const Bytes weights = costmodel::backbone_bytes(backbone, stage, fixed.storage);
-    if (fixed.backbone_copies * weights / shares > capacity) return true;
-  }
-  return false;
-}
-
-/// Over all deployments that the policy might have chosen, save those that cannot hold the weights.
-LowerBound bound_of_all(const Arrangement& arrangement, const PlanningInput& input, const Policy& policy,
-                        const WindowInput& window) {
-  const FixedPlan& fixed = arrangement.fixed;
-  BoundScope scope = bound_scope(arrangement, input.overrides);
-  BestRates rates(input.cost);
-  LowerBound least = lower_bound(scope, window, input.cost, rates);
-  least.deployment_step_seconds = least.step_seconds;
-  const std::string chosen = describe(fixed.deployment);
-  const Parallelism parallelism = searched(input.cluster, input.overrides, policy);
-  for (const auto& deployment : deployments(input.workload, input.cluster, input.overrides, parallelism)) {
-    if (describe(deployment) == chosen ||
-        cannot_hold_weights(deployment, fixed, input.workload.backbone, input.cost.profile().memory_bytes))
-      continue;
-    scope.deployment = deployment;
-    const LowerBound other = lower_bound(scope, window, input.cost, rates);
-    if (other.step_seconds >= least.step_seconds) continue;
-    least.step_seconds = other.step_seconds;
-    least.binds = fmt::format("{} of {}", other.binds, describe(deployment));
-  }
-  return least;
-}
-
 void verify_telling_windows(const FixedPlan& fixed, const WindowInput& window, Bytes capacity) {
   const VerifyContext rules = verify_context(fixed, window, capacity);
   for (const std::int64_t telling : telling_windows(fixed, window)) {
@@ -294,14 +232,23 @@ void verify_telling_windows(const FixedPlan& fixed, const WindowInput& window, B
   }
 }
 
-}  // namespace
-
-void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
-                     const Policy& policy) {
-  deployments(workload, cluster, overrides, searched(cluster, overrides, policy));
+/// The cluster with all of its links through the hosts' memory; between nodes the network comes after that.
+costmodel::CostModel through_hosts(const PlanningInput& input, const Policy& policy) {
+  costmodel::Profile profile = input.cost.profile();
+  if (profile.device.empty())
+    throw error("policy {}: transport=hosts is between GPUs, and these ranks are CPUs; leave it out", policy.name());
+  const costmodel::Link staged = costmodel::named_link("cpu-staged", costmodel::device_of(profile.device));
+  costmodel::Link& network = profile.interconnect.inter_node;
+  if (network.bandwidth_bytes_per_second > 0) {
+    const double wire = network.bandwidth_bytes_per_second, copies = staged.bandwidth_bytes_per_second;
+    const double latency = staged.latency_seconds + network.latency_seconds;
+    network = {staged.name, 1 / (1 / wire + 1 / copies), latency};
+  }
+  profile.interconnect.intra_node = staged;
+  return costmodel::CostModel(std::move(profile));
 }
 
-Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
+Plan make_plan_on(const PlanningInput& input, const PolicyChoice& choice) {
   const auto began = std::chrono::steady_clock::now();
   if (input.workload.reproducible)
     throw error("{}: 'reproducible: true' is not supported by this build; set it to false",
@@ -315,13 +262,27 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   plan.profile = input.cost.profile();
   plan.policy = choice.policy->name();
   plan.options = choice.options;
-  plan.lower_bound = bound_of_all(best.arrangement, input, *choice.policy, search.window());
+  plan.lower_bound =
+      policy_bound(best.arrangement, grid_of(input, *choice.policy), input.overrides, search.window(), input.cost);
   plan.fixed = std::move(best.arrangement.fixed);
   plan.reasons = std::move(best.arrangement.reasons);
   plan.predicted = best.prediction;
   plan.data_hashes = data_hashes(input.workload);
   plan.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return plan;
+}
+
+}  // namespace
+
+void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
+                     const Policy& policy) {
+  deployments(workload, cluster, overrides, searched(cluster, overrides, policy));
+}
+
+Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
+  if (!stages_through_hosts(choice.options)) return make_plan_on(input, choice);
+  const costmodel::CostModel staged = through_hosts(input, *choice.policy);
+  return make_plan_on({input.workload, input.cluster, input.samples, staged, input.judge, input.overrides}, choice);
 }
 
 }  // namespace braid::planner

@@ -107,12 +107,26 @@ const std::string& value_of(const OptionValues& options, std::string_view name) 
   return found->second;
 }
 
-PolicyOption padding_option(Padding otherwise) {
-  std::vector<std::string_view> values = {name(otherwise)};
+std::vector<PolicyOption> common_options(Padding padding_otherwise) {
+  std::vector<std::string_view> paddings = {name(padding_otherwise)};
   for (const Padding padding : {Padding::none, Padding::max_length, Padding::longest}) {
-    if (padding != otherwise) values.push_back(name(padding));
+    if (padding != padding_otherwise) paddings.push_back(name(padding));
   }
-  return {"pad_to", values};
+  return {{"pad_to", paddings}, {"kernels", {"separate", "fused"}}, transport_option()};
+}
+
+void set_common_options(const PolicyInput& input, FixedPlan& fixed) {
+  fixed.padding = padding_of(input.options);
+  fixed.adapter_kernels = value_of(input.options, "kernels") == "fused" ? costmodel::AdapterKernels::fused
+                                                                        : costmodel::AdapterKernels::separate;
+}
+
+PolicyOption transport_option() {
+  return {"transport", {"links", "hosts"}};
+}
+
+bool stages_through_hosts(const OptionValues& options) {
+  return value_of(options, "transport") == "hosts";
 }
 
 Padding padding_of(const OptionValues& options) {

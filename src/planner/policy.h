@@ -76,8 +76,16 @@ std::vector<PolicyChoice> parse_policies(std::string_view text);
 
 const std::string& value_of(const OptionValues& options, std::string_view name);
 
-/// The pad_to option of several policies.
-PolicyOption padding_option(Padding otherwise);
+/// What all systems but MuxTune have in common: how far rows are padded, whether adapters run as PEFT's separate
+/// kernels or as LoRAFusion's fused ones, and `transport_option`. With their meaning, save for the transport's.
+std::vector<PolicyOption> common_options(Padding padding_otherwise);
+void set_common_options(const PolicyInput& input, FixedPlan& fixed);
+
+/// How messages and collectives go between GPUs: over the cluster's links, or copied through the hosts' memory, as
+/// mLoRA's released code does. make_plan reads it.
+PolicyOption transport_option();
+bool stages_through_hosts(const OptionValues& options);
+
 Padding padding_of(const OptionValues& options);
 
 /// Every task an hTask of its own, all in one bucket.

@@ -142,6 +142,25 @@ TEST(MuxTune, ChunksAreTheGreatestPowerOfTwoThatDividesEveryLengthUnlessAskedFor
                "a positive multiple of 16");
 }
 
+TEST(Policies, MessagesThroughTheHostsTakeLonger) {
+  const Study study = make_study(kMixed, 2, 2);
+  const Overrides stages{.tp = {}, .pp = 4, .microbatches = 4};
+  for (const std::string name : {"mlora", "megatron-pp", "muxtune"}) {
+    const Plan links = planned(study, name, stages), hosts = planned(study, name + ":transport=hosts", stages);
+    EXPECT_GT(hosts.predicted.step_seconds, 1.02 * links.predicted.step_seconds) << name;
+    EXPECT_EQ(hosts.profile.interconnect.intra_node.name, "cpu-staged");
+  }
+}
+
+TEST(Policies, FusedKernelsAreFasterForEverySystem) {
+  const Study study = make_study(kMixed, 1, 2);
+  for (const std::string name : {"nemo:resident=false", "megatron-fsdp", "gpipe", "mlora"}) {
+    EXPECT_LT(planned(study, name + ":kernels=fused").predicted.step_seconds,
+              planned(study, name).predicted.step_seconds)
+        << name;
+  }
+}
+
 TEST(Policies, NoDeploymentIsPredictedToBeFasterThanTheBoundOfAll) {
   const Study study = make_study(kMixed, 1, 4);
   for (const std::string name : {"nemo:resident=false", "megatron-fsdp", "gpipe", "sl-peft", "mlora", "muxtune"}) {

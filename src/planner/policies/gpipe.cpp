@@ -7,7 +7,7 @@ class Gpipe final : public Policy {
  public:
   std::string_view name() const override { return "gpipe"; }
   std::string_view summary() const override { return "all forwards, then all backwards, one task at a time (GPipe)"; }
-  std::vector<PolicyOption> options() const override { return {padding_option(Padding::max_length)}; }
+  std::vector<PolicyOption> options() const override { return common_options(Padding::max_length); }
 
   Parallelism parallelism() const override { return {.pipeline = true}; }
 
@@ -16,7 +16,7 @@ class Gpipe final : public Policy {
     FixedPlan& fixed = arrangement.fixed;
     one_task_per_htask(input.task_count(), fixed);
     fixed.pipeline = PipelineTemplate::gpipe;
-    fixed.padding = padding_of(input.options);
+    set_common_options(input, fixed);
     queue_htasks(fixed);
     return arrangement;
   }

@@ -12,7 +12,9 @@ class HfPeft final : public Policy {
     return "each task on a backbone of its own, one after another, as Hugging Face PEFT does";
   }
   std::vector<PolicyOption> options() const override {
-    return {padding_option(Padding::max_length), resident_option()};
+    std::vector<PolicyOption> options = common_options(Padding::max_length);
+    options.push_back(resident_option());
+    return options;
   }
 
   Parallelism parallelism() const override { return {.pipeline = true, .data = true}; }
@@ -22,7 +24,7 @@ class HfPeft final : public Policy {
     FixedPlan& fixed = arrangement.fixed;
     one_task_per_htask(input.task_count(), fixed);
     fixed.pipeline = PipelineTemplate::one_by_one;
-    fixed.padding = padding_of(input.options);
+    set_common_options(input, fixed);
     place_backbones(input, fixed);
     return arrangement;
   }

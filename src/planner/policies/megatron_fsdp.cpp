@@ -11,7 +11,7 @@ class MegatronFsdp final : public Policy {
   std::string_view summary() const override {
     return "weights in shares over all ranks, gathered layer by layer ahead of use, one task at a time (FSDP)";
   }
-  std::vector<PolicyOption> options() const override { return {padding_option(Padding::max_length)}; }
+  std::vector<PolicyOption> options() const override { return common_options(Padding::max_length); }
   Parallelism parallelism() const override { return {.data = true}; }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
@@ -19,7 +19,7 @@ class MegatronFsdp final : public Policy {
     FixedPlan& fixed = arrangement.fixed;
     one_task_per_htask(input.task_count(), fixed);
     fixed.pipeline = PipelineTemplate::one_by_one;
-    fixed.padding = padding_of(input.options);
+    set_common_options(input, fixed);
     queue_htasks(fixed);
     fixed.shards_weights = true;
     return arrangement;

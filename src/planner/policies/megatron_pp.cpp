@@ -7,7 +7,7 @@ class MegatronPp final : public Policy {
  public:
   std::string_view name() const override { return "megatron-pp"; }
   std::string_view summary() const override { return "1F1B over the stages, one task at a time (Megatron-LM)"; }
-  std::vector<PolicyOption> options() const override { return {padding_option(Padding::max_length)}; }
+  std::vector<PolicyOption> options() const override { return common_options(Padding::max_length); }
 
   Parallelism parallelism() const override { return {.pipeline = true}; }
 
@@ -16,7 +16,7 @@ class MegatronPp final : public Policy {
     FixedPlan& fixed = arrangement.fixed;
     one_task_per_htask(input.task_count(), fixed);
     fixed.pipeline = PipelineTemplate::one_forward_one_backward;
-    fixed.padding = padding_of(input.options);
+    set_common_options(input, fixed);
     queue_htasks(fixed);
     return arrangement;
   }

@@ -25,11 +25,10 @@ class LoraArrangement {
         batches_(value_of(input.options, "batch") == "on") {
     fixed_.pipeline =
         value_of(input.options, "mode") == "1f1b" ? PipelineTemplate::lora_1f1b : PipelineTemplate::lora_gpipe;
-    fixed_.padding = padding_of(input.options);
+    set_common_options(input, fixed_);
     fixed_.steps_per_window = kStepsPerWindow;
-    if (value_of(input.options, "kernels") == "fused")
-      fixed_.adapter_kernels = costmodel::AdapterKernels::fused;
-    else if (value_of(input.options, "pruning") == "off")
+    const bool fused = fixed_.adapter_kernels == costmodel::AdapterKernels::fused;
+    if (!fused && value_of(input.options, "pruning") == "off")
       fixed_.adapter_kernels = costmodel::AdapterKernels::split;
     for (TaskIndex task = 0; task < input.task_count(); ++task)
       loads_.push_back(task_load(input, task, fixed_.padding, fixed_.adapter_kernels));
@@ -140,11 +139,10 @@ class MLora final : public Policy {
            "more than fit memory wait, by priority (mLoRA)";
   }
   std::vector<PolicyOption> options() const override {
-    return {{"mode", {"1f1b", "gpipe"}},
-            {"batch", {"on", "off"}},
-            {"pruning", {"on", "off"}},
-            {"kernels", {"separate", "fused"}},
-            padding_option(Padding::max_length)};
+    std::vector<PolicyOption> options = common_options(Padding::max_length);
+    options.insert(options.begin(),
+                   {{"mode", {"1f1b", "gpipe"}}, {"batch", {"on", "off"}}, {"pruning", {"on", "off"}}});
+    return options;
   }
   Parallelism parallelism() const override { return {.pipeline = true}; }
 

@@ -16,7 +16,8 @@ class MuxTune final : public Policy {
             {"chunk", {"auto", "searched"}, true},
             {"padding", {"computed", "skipped"}},
             {"order", {"descending", "searched"}},
-            {"pad_to", {padding_name(Padding::max_length), padding_name(Padding::none)}}};
+            {"pad_to", {padding_name(Padding::max_length), padding_name(Padding::none)}},
+            transport_option()};
   }
   Parallelism parallelism() const override { return {.tensor = true, .pipeline = true, .data = true}; }
 

@@ -12,7 +12,9 @@ class Nemo final : public Policy {
            "parallelism (NeMo Megatron)";
   }
   std::vector<PolicyOption> options() const override {
-    return {padding_option(Padding::max_length), resident_option()};
+    std::vector<PolicyOption> options = common_options(Padding::max_length);
+    options.push_back(resident_option());
+    return options;
   }
   Parallelism parallelism() const override {
     return {.tensor = true, .pipeline = true, .data = true, .interleaved = true};
@@ -24,7 +26,7 @@ class Nemo final : public Policy {
     one_task_per_htask(input.task_count(), fixed);
     fixed.pipeline = input.deployment.front().model_chunks > 1 ? PipelineTemplate::interleaved
                                                                : PipelineTemplate::one_forward_one_backward;
-    fixed.padding = padding_of(input.options);
+    set_common_options(input, fixed);
     place_backbones(input, fixed);
     return arrangement;
   }

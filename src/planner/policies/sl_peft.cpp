@@ -9,7 +9,7 @@ class SlPeft final : public Policy {
   std::string_view summary() const override {
     return "all tasks batched in every microbatch, padded to the longest, 1F1B (SLoRA-style batching)";
   }
-  std::vector<PolicyOption> options() const override { return {padding_option(Padding::longest)}; }
+  std::vector<PolicyOption> options() const override { return common_options(Padding::longest); }
 
   Parallelism parallelism() const override { return {.tensor = true, .pipeline = true, .data = true}; }
 
@@ -20,7 +20,7 @@ class SlPeft final : public Policy {
     for (TaskIndex task = 0; task < input.task_count(); ++task) fixed.htasks[0].push_back(task);
     fixed.buckets = {{0}};
     fixed.pipeline = PipelineTemplate::one_forward_one_backward;
-    fixed.padding = padding_of(input.options);
+    set_common_options(input, fixed);
     return arrangement;
   }
 };
