@@ -1,6 +1,6 @@
 """MuxTune figure 17: memory of the fullest GPU as tasks are added, every task resident."""
 
-from muxtune_settings import GPT_2_7B, LLAMA_7B, MUXTUNE, SL_PEFT, Setup, WL_A, WL_B, table2_workload
+from muxtune_settings import GPT_2_7B, LLAMA_7B, MUXTUNE, NEMO_RESIDENT, SL_PEFT, Setup, WL_A, WL_B, table2_workload
 from planning import Dataset, Plan, Planner, ratio
 from report import Panel, Report, Series
 
@@ -18,7 +18,7 @@ def extrapolated(plans: dict[int, Plan], tasks: int) -> float:
 
 def curves(planner: Planner, name: str, setup: Setup, datasets: list[Dataset]) -> dict[str, dict[int, Plan]]:
     """Plans by policy and number of tasks."""
-    policies = ["nemo", SL_PEFT, MUXTUNE]
+    policies = [NEMO_RESIDENT, SL_PEFT, MUXTUNE]
     found: dict[str, dict[int, Plan]] = {policy: {} for policy in policies}
     for tasks in range(1, MOST_TASKS + 1):
         file = table2_workload(planner, name, setup.backbone, datasets, tasks)
@@ -29,7 +29,7 @@ def curves(planner: Planner, name: str, setup: Setup, datasets: list[Dataset]) -
 
 def claim_curves(report: Report, name: str, found: dict[str, dict[int, Plan]]) -> None:
     fits, over_nemo, over_sl, over_nemo_all, over_sl_all = PAPER[name]
-    nemo, padded, ours = found["nemo"], found[SL_PEFT], found[MUXTUNE]
+    nemo, padded, ours = found[NEMO_RESIDENT], found[SL_PEFT], found[MUXTUNE]
     most = max(tasks for tasks, plan in nemo.items() if plan.peak_gigabytes)
     report.claim("17", f"{name}: NeMo's tasks that fit", fits, most, nemo[most].command)
     for text, tasks, paper, above in (

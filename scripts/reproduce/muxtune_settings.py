@@ -14,7 +14,10 @@ WL_B = [RTE, SST2, RTE, SST2, SST2, RTE, RTE, RTE]
 WL_BATCHES = [4, 2, 4, 4, 8, 2, 4, 4]
 
 MICROBATCH_SAMPLES = 8
-HF_PEFT, NEMO, SL_PEFT, MUXTUNE = "hf-peft:resident=false", "nemo:resident=false", "sl-peft", "muxtune"
+HF_PEFT, SL_PEFT, MUXTUNE = "hf-peft:resident=false", "sl-peft", "muxtune"
+# 1F1B, as figure 19(b) and appendix A tell; what interleaved stages change is in varied.csv.
+NEMO, NEMO_INTERLEAVED = "nemo:resident=false:schedule=1f1b", "nemo:resident=false"
+NEMO_RESIDENT = "nemo:schedule=1f1b"
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Setup:
 
 GPT_2_7B = Setup("gpt3-2.7b", 1, 2, 2, 1)
 LLAMA_7B = Setup("llama2-7b", 1, 4, 1, 4)
+LLAMA_7B_16 = Setup("llama2-7b", 8, 2, 2, 8)
 LLAMA_13B = Setup("llama2-13b", 4, 2, 2, 4)
 OPT_30B = Setup("opt-30b", 8, 2, 2, 8)
 LLAMA_13B_ONE_NODE = Setup("llama2-13b", 1, 8, 2, 4)

@@ -5,6 +5,7 @@ from muxtune_settings import (
     LLAMA_13B,
     LLAMA_13B_ONE_NODE,
     LLAMA_7B,
+    LLAMA_7B_16,
     MUXTUNE,
     NEMO,
     OPT_30B,
@@ -127,7 +128,7 @@ def figure_21a(planner: Planner, report: Report) -> None:
         Setup("llama2-7b", 1, 2, 2, 1),
         LLAMA_7B,
         Setup("llama2-7b", 4, 2, 2, 4),
-        Setup("llama2-7b", 8, 2, 2, 8),
+        LLAMA_7B_16,
     ]
     policies = [NEMO, SL_PEFT, MUXTUNE]
     found = {

@@ -4,9 +4,14 @@ from muxtune_ablation import FOUR_GPU_TENSOR, TWO_GPU_TENSOR, lost
 from muxtune_settings import (
     GPT_2_7B,
     LLAMA_7B,
+    LLAMA_7B_16,
     MUXTUNE,
     NEMO,
+    NEMO_INTERLEAVED,
+    NEMO_RESIDENT,
+    OPT_30B,
     QA,
+    RTE,
     SL_PEFT,
     SST2,
     WL_A,
@@ -17,7 +22,7 @@ from muxtune_settings import (
     workload,
 )
 from muxtune_varied_loads import vary_batch, vary_microbatches, vary_mix
-from planning import Planner, ratio
+from planning import Dataset, Plan, Planner, ratio
 from report import Report
 
 # What `nvlink` gives a pair of A40s, as if it joined every pair: the bridge joins two, and four share PCIe.
@@ -92,7 +97,7 @@ def vary_residence(planner: Planner) -> list:
     nemo, *others = planner.compare(
         tasks,
         GPT_2_7B.cluster(planner),
-        ["nemo", MUXTUNE, f"{MUXTUNE}:orchestration=off", f"{MUXTUNE}:fusion=off:orchestration=off", SL_PEFT],
+        [NEMO_RESIDENT, MUXTUNE, f"{MUXTUNE}:orchestration=off", f"{MUXTUNE}:fusion=off:orchestration=off", SL_PEFT],
         microbatches=1,
         **GPT_2_7B.flags,
     )
@@ -160,6 +165,60 @@ def vary_htasks(planner: Planner) -> list:
     return rows
 
 
+def vary_schedule(planner: Planner) -> list:
+    """NeMo with interleaved stages, where they are faster than 1F1B."""
+    rows = []
+
+    def row(figure: str, quantity: str, baseline: Plan, ours: Plan) -> None:
+        schedule = "best" if baseline.policy == NEMO_INTERLEAVED else "1f1b"
+        rows.append([figure, quantity, "NeMo's schedule", schedule, *over(ours, baseline)])
+
+    orchestrated = f"{MUXTUNE}:fusion=off:alignment=zero"
+    length = Dataset("length128", 128, 64, 0.4)
+    for count, batch in ((8, 64), (4, 32)):
+        for tasks in (2, 4, 8):
+            file = workload(planner, "llama2-7b", [length], tasks, batch)
+            policies = [NEMO, NEMO_INTERLEAVED, orchestrated]
+            plain, best, ours = planner.compare(
+                file, LLAMA_7B.cluster(planner), policies, microbatches=count, **LLAMA_7B.flags
+            )
+            for baseline in (plain, best):
+                row("19", f"pipeline, {count} microbatches, {tasks} tasks: over NeMo", baseline, ours)
+    for figure, setup, datasets, tasks, batch in (
+        ("14", OPT_30B, [RTE], 4, 16),
+        ("14", OPT_30B, [SST2, QA, RTE], 4, 16),
+        ("21a", LLAMA_7B, [QA], 4, 128),
+        ("21a", LLAMA_7B_16, [QA], 16, 128),
+    ):
+        plain, best, ours = planner.compare(
+            workload(planner, setup.backbone, datasets, tasks, batch),
+            setup.cluster(planner),
+            [NEMO, NEMO_INTERLEAVED, MUXTUNE],
+            microbatches=microbatches(batch),
+            **setup.flags,
+        )
+        name = "-".join(dataset.name for dataset in datasets)
+        for baseline in (plain, best):
+            row(figure, f"{setup.backbone}, {setup.gpus} GPUs, {name}: over NeMo", baseline, ours)
+    return rows
+
+
+def vary_chunks(planner: Planner) -> list:
+    """The chunk size that the paper's rule gives, and the one that is fastest."""
+    rows = []
+    for name, datasets in (("WL-A", WL_A), ("WL-B", WL_B)):
+        for setup in (LLAMA_7B, OPT_30B):
+            paper, searched = planner.compare(
+                table2_workload(planner, name, setup.backbone, datasets, 8),
+                setup.cluster(planner),
+                [MUXTUNE, f"{MUXTUNE}:chunk=searched"],
+                **setup.flags,
+            )
+            quantity = f"{setup.backbone}, {name}, 8 tasks: throughput over that of the paper's chunk size"
+            rows.append(["13", quantity, "chunk size", "searched", *over(searched, paper)])
+    return rows
+
+
 def vary(planner: Planner, report: Report) -> None:
     rows = []
     for study in (
@@ -171,6 +230,8 @@ def vary(planner: Planner, report: Report) -> None:
         vary_residence,
         vary_links,
         vary_htasks,
+        vary_schedule,
+        vary_chunks,
     ):
         rows += study(planner)
     report.table("varied", ["figure", "quantity", "varied", "value", "ours", "command"], rows)

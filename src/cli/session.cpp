@@ -97,7 +97,7 @@ planner::Plan make_plan_from_flags(const CommonFlags& flags) {
   if (choices.size() != 1) throw error("--policy names {} policies; give one here", choices.size());
   const planner::Overrides overrides = flags.overrides();
   const PlanningSession session = open_session(flags, [&](const auto& workload, const auto& cluster) {
-    planner::check_placement(workload, cluster, overrides, *choices[0].policy);
+    planner::check_placement(workload, cluster, overrides, choices[0]);
   });
   return session.plan(choices[0], overrides);
 }

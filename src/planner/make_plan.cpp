@@ -19,11 +19,11 @@ constexpr std::size_t kExamined = 3;
 constexpr int kAttempts = 3;
 /// The best sketches that are arranged.
 constexpr std::size_t kArranged = 6;
-/// A glance sees one step of several: what it finds so much slower than the best found in full is not looked at.
-constexpr double kGlanceError = 1.1;
+/// What a glance finds so much slower than the fastest that fits is not looked at in full.
+constexpr double kFarOff = 1.1;
 
-Parallelism searched(const workload::Cluster& cluster, const Overrides& overrides, const Policy& policy) {
-  Parallelism parallelism = policy.parallelism();
+Parallelism searched(const workload::Cluster& cluster, const Overrides& overrides, const PolicyChoice& choice) {
+  Parallelism parallelism = choice.policy->parallelism(choice.options);
   if (cluster.gpu == "cpu") {
     parallelism.tensor = parallelism.tensor && overrides.tp.has_value();
     parallelism.data = parallelism.interleaved = false;
@@ -31,8 +31,8 @@ Parallelism searched(const workload::Cluster& cluster, const Overrides& override
   return parallelism;
 }
 
-std::vector<std::vector<ReplicaShape>> grid_of(const PlanningInput& input, const Policy& policy) {
-  return deployments(input.workload, input.cluster, input.overrides, searched(input.cluster, input.overrides, policy));
+std::vector<std::vector<ReplicaShape>> grid_of(const PlanningInput& input, const PolicyChoice& choice) {
+  return deployments(input.workload, input.cluster, input.overrides, searched(input.cluster, input.overrides, choice));
 }
 
 std::int64_t largest_batch(const workload::Workload& workload) {
@@ -78,14 +78,15 @@ class Search {
     }
     std::stable_sort(glanced.begin(), glanced.end(), faster);
     std::vector<Candidate> examined;
+    double fastest_glance = 0;
     for (Candidate& candidate : glanced) {
       if (examined.size() == kExamined) break;
-      const auto slower = [&](const Candidate& other) {
-        return candidate.prediction.step_seconds > kGlanceError * other.prediction.step_seconds;
-      };
-      if (std::any_of(examined.begin(), examined.end(), slower)) break;
+      const double glance = candidate.prediction.step_seconds;
+      if (!examined.empty() && glance > kFarOff * fastest_glance) break;
       candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::full);
-      if (fits(candidate)) examined.push_back(std::move(candidate));
+      if (!fits(candidate)) continue;
+      if (examined.empty()) fastest_glance = glance;
+      examined.push_back(std::move(candidate));
     }
     if (examined.empty() && misfit_.missing == 0) miss_with_least();
     if (examined.empty())
@@ -106,7 +107,7 @@ class Search {
   /// The policy arranged nothing: what every task by itself would miss by, in microbatches of a sample on the
   /// deployment with the most stages.
   void miss_with_least() {
-    const auto grid = grid_of(input_, *choice_.policy);
+    const auto grid = grid_of(input_, choice_);
     Candidate least;
     FixedPlan& fixed = least.arrangement.fixed;
     one_task_per_htask(static_cast<std::int32_t>(input_.workload.tasks.size()), fixed);
@@ -148,7 +149,7 @@ class Search {
     std::vector<Choice> grid;
     bool sketches = false;
     std::multiset<double> best_sketches;
-    for (const auto& deployment : grid_of(input_, *choice_.policy)) {
+    for (const auto& deployment : grid_of(input_, choice_)) {
       std::int64_t before = 0;
       for (const std::int64_t microbatches : microbatch_candidates(input_)) {
         // More than one a sample are none.
@@ -263,7 +264,7 @@ Plan make_plan_on(const PlanningInput& input, const PolicyChoice& choice) {
   plan.policy = choice.policy->name();
   plan.options = choice.options;
   plan.lower_bound =
-      policy_bound(best.arrangement, grid_of(input, *choice.policy), input.overrides, search.window(), input.cost);
+      policy_bound(best.arrangement, grid_of(input, choice), input.overrides, search.window(), input.cost);
   plan.fixed = std::move(best.arrangement.fixed);
   plan.reasons = std::move(best.arrangement.reasons);
   plan.predicted = best.prediction;
@@ -275,8 +276,8 @@ Plan make_plan_on(const PlanningInput& input, const PolicyChoice& choice) {
 }  // namespace
 
 void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
-                     const Policy& policy) {
-  deployments(workload, cluster, overrides, searched(cluster, overrides, policy));
+                     const PolicyChoice& choice) {
+  deployments(workload, cluster, overrides, searched(cluster, overrides, choice));
 }
 
 Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {

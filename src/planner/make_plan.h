@@ -26,6 +26,6 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice);
 
 /// Throws the Errors about stages, layers and ranks that make_plan would, before anything is measured.
 void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
-                     const Policy& policy);
+                     const PolicyChoice& choice);
 
 }  // namespace braid::planner

@@ -54,7 +54,7 @@ class Policy {
   /// For `--help`: one line.
   virtual std::string_view summary() const = 0;
   virtual std::vector<PolicyOption> options() const = 0;
-  virtual Parallelism parallelism() const = 0;
+  virtual Parallelism parallelism(const OptionValues& options) const = 0;
   /// hTasks, buckets, template, padding, turns and copies; nothing where the policy sees that it cannot fit memory.
   virtual std::optional<Arrangement> arrange(const PolicyInput& input) const = 0;
   /// About what a step would take, for policies whose arranging takes long: only the best by this are arranged.

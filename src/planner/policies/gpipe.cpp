@@ -9,7 +9,7 @@ class Gpipe final : public Policy {
   std::string_view summary() const override { return "all forwards, then all backwards, one task at a time (GPipe)"; }
   std::vector<PolicyOption> options() const override { return common_options(Padding::max_length); }
 
-  Parallelism parallelism() const override { return {.pipeline = true}; }
+  Parallelism parallelism(const OptionValues& /*options*/) const override { return {.pipeline = true}; }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
     Arrangement arrangement;

@@ -17,7 +17,7 @@ class HfPeft final : public Policy {
     return options;
   }
 
-  Parallelism parallelism() const override { return {.pipeline = true, .data = true}; }
+  Parallelism parallelism(const OptionValues& /*options*/) const override { return {.pipeline = true, .data = true}; }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
     Arrangement arrangement;

@@ -12,7 +12,7 @@ class MegatronFsdp final : public Policy {
     return "weights in shares over all ranks, gathered layer by layer ahead of use, one task at a time (FSDP)";
   }
   std::vector<PolicyOption> options() const override { return common_options(Padding::max_length); }
-  Parallelism parallelism() const override { return {.data = true}; }
+  Parallelism parallelism(const OptionValues& /*options*/) const override { return {.data = true}; }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
     Arrangement arrangement;

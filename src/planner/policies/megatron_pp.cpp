@@ -9,7 +9,7 @@ class MegatronPp final : public Policy {
   std::string_view summary() const override { return "1F1B over the stages, one task at a time (Megatron-LM)"; }
   std::vector<PolicyOption> options() const override { return common_options(Padding::max_length); }
 
-  Parallelism parallelism() const override { return {.pipeline = true}; }
+  Parallelism parallelism(const OptionValues& /*options*/) const override { return {.pipeline = true}; }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
     Arrangement arrangement;

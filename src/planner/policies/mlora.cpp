@@ -144,7 +144,7 @@ class MLora final : public Policy {
                    {{"mode", {"1f1b", "gpipe"}}, {"batch", {"on", "off"}}, {"pruning", {"on", "off"}}});
     return options;
   }
-  Parallelism parallelism() const override { return {.pipeline = true}; }
+  Parallelism parallelism(const OptionValues& /*options*/) const override { return {.pipeline = true}; }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override { return LoraArrangement(input).run(); }
 };

@@ -19,7 +19,9 @@ class MuxTune final : public Policy {
             {"pad_to", {padding_name(Padding::max_length), padding_name(Padding::none)}},
             transport_option()};
   }
-  Parallelism parallelism() const override { return {.tensor = true, .pipeline = true, .data = true}; }
+  Parallelism parallelism(const OptionValues& /*options*/) const override {
+    return {.tensor = true, .pipeline = true, .data = true};
+  }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
     return arrange_muxtune(input, chosen(input));

@@ -14,10 +14,12 @@ class Nemo final : public Policy {
   std::vector<PolicyOption> options() const override {
     std::vector<PolicyOption> options = common_options(Padding::max_length);
     options.push_back(resident_option());
+    options.push_back({"schedule", {"best", "1f1b"}});
     return options;
   }
-  Parallelism parallelism() const override {
-    return {.tensor = true, .pipeline = true, .data = true, .interleaved = true};
+  Parallelism parallelism(const OptionValues& options) const override {
+    const bool interleaved = value_of(options, "schedule") == "best";
+    return {.tensor = true, .pipeline = true, .data = true, .interleaved = interleaved};
   }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {

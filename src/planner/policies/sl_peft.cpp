@@ -11,7 +11,9 @@ class SlPeft final : public Policy {
   }
   std::vector<PolicyOption> options() const override { return common_options(Padding::longest); }
 
-  Parallelism parallelism() const override { return {.tensor = true, .pipeline = true, .data = true}; }
+  Parallelism parallelism(const OptionValues& /*options*/) const override {
+    return {.tensor = true, .pipeline = true, .data = true};
+  }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
     Arrangement arrangement;
