@@ -97,21 +97,32 @@ void CostModel::fit(const Key& key, Curve& points) {
   }
 }
 
-Estimate CostModel::estimate(std::span<const OperatorCall> calls) const {
-  Estimate total;
-  double host = 0, device = 0;  // of what the roofline answers
+PassWork& PassWork::operator+=(const PassWork& other) {
+  calls += other.calls;
+  host_seconds += other.host_seconds;
+  device_seconds += other.device_seconds;
+  return *this;
+}
+
+Estimate PassWork::total() const {
+  const double waited = std::max(0.0, host_seconds - device_seconds);
+  Estimate total = calls;
+  total += {waited, waited};
+  return total;
+}
+
+PassWork CostModel::work(std::span<const OperatorCall> calls) const {
+  PassWork work;
   for (std::size_t first = 0; first < calls.size();) {
     std::size_t last = first + 1;
     while (last < calls.size() && calls[last].beside) ++last;
     const Group group = side_by_side(calls.subspan(first, last - first));
-    total += group.together;
-    host += group.launches * profile_.launch_seconds;
-    device += group.derived_seconds;
+    work.calls += group.together;
+    work.host_seconds += group.launches * profile_.launch_seconds;
+    work.device_seconds += group.derived_seconds;
     first = last;
   }
-  const double waited = std::max(0.0, host - device);
-  total += {waited, waited};
-  return total;
+  return work;
 }
 
 /// MuxTune Eq. 3: the sum of utilization times latency, yet no less than the longest.

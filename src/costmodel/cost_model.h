@@ -30,6 +30,18 @@ struct CallPrice {
   double utilization = 1;  ///< u of MuxTune Eq. 3; what was measured says nothing of it and is taken to be full
 };
 
+/// What some calls of one Forward or Backward come to; parts of a pass add up.
+struct PassWork {
+  Estimate calls;
+  double host_seconds = 0;    ///< to launch what the roofline answers
+  double device_seconds = 0;  ///< of that
+
+  PassWork& operator+=(const PassWork& other);
+  /// With the time that the host keeps the GPU waiting: it starts kernels ahead of the GPU, at a cost for each, so that
+  /// small work is bound by it.
+  Estimate total() const;
+};
+
 /// What the curves through a profile's points are: a fit that never falls with more work (least squares of relative
 /// errors), which is what plans are made with, or the measured points as they are.
 enum class Curves { isotonic, raw };
@@ -58,10 +70,9 @@ class CostModel {
   const Departure& largest_departure() const { return largest_departure_; }
 
   Estimate estimate(const OperatorCall& call) const;
-  /// Of one Forward or Backward: the sum, with adapters beside one another by MuxTune's Eq. 3, and the time that the
-  /// host keeps the GPU waiting: it starts kernels ahead of the GPU, at a cost for each, so that small work is bound by
-  /// it.
-  Estimate estimate(std::span<const OperatorCall> calls) const;
+  /// Of one Forward or Backward: the sum, with adapters beside one another by MuxTune's Eq. 3.
+  PassWork work(std::span<const OperatorCall> calls) const;
+  Estimate estimate(std::span<const OperatorCall> calls) const { return work(calls).total(); }
 
   CallPrice price(const OperatorCall& call) const;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <unordered_map>
 
 #include "costmodel/cost_model.h"
@@ -15,7 +16,7 @@ class StageLatency {
   const CostModel& cost() const { return cost_; }
   const BackboneShape& backbone() const { return backbone_; }
   /// Compute alone; collectives are instructions of their own.
-  const Estimate& estimate(const StageShape& stage, const MicrobatchLoad& load, Pass pass);
+  Estimate estimate(const StageShape& stage, const MicrobatchLoad& load, Pass pass);
 
  private:
   struct Question {
@@ -27,8 +28,13 @@ class StageLatency {
 
   const CostModel& cost_;
   const BackboneShape& backbone_;
+  /// Of all but the head, which alone depends on how many rows have a loss.
+  const PassWork& below_head(const StageShape& stage, const MicrobatchLoad& load, Pass pass);
+  const PassWork& head(std::int64_t tp, std::int64_t scored);
+
   /// By hash, so that a question is only copied when it is new.
-  std::unordered_multimap<std::size_t, std::pair<Question, Estimate>> known_;
+  std::unordered_multimap<std::size_t, std::pair<Question, PassWork>> known_;
+  std::map<std::pair<std::int64_t, std::int64_t>, PassWork> heads_;  // by tp and scored rows
 };
 
 }  // namespace braid::costmodel

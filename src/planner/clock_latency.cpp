@@ -44,10 +44,13 @@ Estimate ClockLatency::estimate(const StageShape& stage, std::span<const std::in
   Estimate apart;
   for (const MicrobatchLoad& load : loads) apart += alone(stage, ranks, load, pass);
   if (loads.size() < 2 || !pricing_ || apart.seconds <= 0) return apart;
-  const Clock clock{stage, {ranks.begin(), ranks.end()}, {loads.begin(), loads.end()}, pass};
+  Clock clock{stage, {ranks.begin(), ranks.end()}, {loads.begin(), loads.end()}, pass};
+  // Rows with a loss matter to the head alone, which does all its work in the Forward.
+  const bool scores = stage.has_head && pass == Pass::forward;
+  for (MicrobatchLoad& load : clock.loads) load.scored = scores ? load.scored : 0;
   std::size_t hash = static_cast<std::size_t>(stage.layers * 8 + stage.has_embedding * 4 + stage.has_head * 2) +
                      static_cast<std::size_t>(pass);
-  for (const MicrobatchLoad& load : loads)
+  for (const MicrobatchLoad& load : clock.loads)
     hash = hash * 31 * 1021 + static_cast<std::size_t>(load.tokens * 7 + load.scored);
   const auto [first, last] = known_.equal_range(hash);
   auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.first == clock; });

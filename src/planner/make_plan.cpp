@@ -20,7 +20,7 @@ constexpr int kAttempts = 3;
 /// The best sketches that are arranged.
 constexpr std::size_t kArranged = 6;
 /// What a glance finds so much slower than the fastest that fits is not looked at in full.
-constexpr double kFarOff = 1.1;
+constexpr double kFarOff = 1.05;
 
 Parallelism searched(const workload::Cluster& cluster, const Overrides& overrides, const PolicyChoice& choice) {
   Parallelism parallelism = choice.policy->parallelism(choice.options);
