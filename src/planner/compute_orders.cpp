@@ -108,6 +108,42 @@ std::vector<std::vector<PipelineUnit>> clocks_of(const FixedPlan& fixed, std::sp
   return clocks;
 }
 
+/// The same clocks, bucket by bucket and round by round, in one stream of 1F1B.
+std::vector<StageOrder> bucket_stream_orders(const FixedPlan& fixed, std::span<const HTaskRound> rounds,
+                                             std::size_t replica) {
+  std::vector<PipelineUnit> units;
+  std::vector<StreamedMicrobatch> stream;
+  std::vector<std::int32_t> last_of_bucket(fixed.buckets.size(), kNone);
+  std::map<MicrobatchId, std::int64_t> tokens;
+  for (const HTaskRound& round : rounds) {
+    for (const ChunkGroup& group : round.groups[replica]) {
+      for (const Microbatch& microbatch : group) tokens[microbatch.id] = microbatch.computed_tokens();
+    }
+  }
+  for (std::size_t first = 0; first < rounds.size();) {
+    std::size_t last = first;
+    while (last < rounds.size() && rounds[last].round == rounds[first].round) ++last;
+    const auto clocks = clocks_of(fixed, rounds.subspan(first, last - first), replica);
+    for (std::size_t b = 0; b < clocks.size(); ++b) {
+      const std::int32_t gate = last_of_bucket[b];
+      for (const PipelineUnit& unit : clocks[b]) {
+        std::int64_t work = 0;
+        for (const std::vector<MicrobatchId>& chunk : unit.chunks) {
+          for (const MicrobatchId id : chunk) work += tokens.at(id);
+        }
+        stream.push_back({static_cast<MicrobatchId>(units.size()), work, gate});
+        last_of_bucket[b] = static_cast<std::int32_t>(units.size());
+        units.push_back(unit);
+      }
+    }
+    first = last;
+  }
+  std::vector<StageOrder> orders =
+      lora_pipeline_orders(stream, fixed.deployment[replica].stages(), LoraPipeline::one_forward_one_backward);
+  for (StageOrder& order : orders) order = expand(order, units);
+  return orders;
+}
+
 /// MuxTune's structured template: the plan's order of (bucket, clock). A window may have fewer clocks than the plan saw
 /// (the last global batches), or more (lengths differ): the first are left out, the others come at the end.
 std::vector<StageOrder> structured_orders(const FixedPlan& fixed, std::span<const HTaskRound> rounds,
@@ -154,6 +190,8 @@ std::vector<StageOrder> compute_orders(const FixedPlan& fixed, std::span<const H
   switch (fixed.pipeline) {
     case PipelineTemplate::structured:
       return structured_orders(fixed, rounds, replica);
+    case PipelineTemplate::stream:
+      return bucket_stream_orders(fixed, rounds, replica);
     case PipelineTemplate::lora_1f1b:
     case PipelineTemplate::lora_gpipe:
       return streamed_orders(fixed, rounds, replica);

@@ -96,7 +96,7 @@ class DeploymentBound {
     if (demands_.tasks().empty()) return {0, "nothing to do", 0};
     if (scope_.microbatches > 0) return with(scope_.microbatches);
     LowerBound least = with(1);
-    const std::int64_t most = scope_.least_chunk > 0 ? 1 : demands_.largest_batch();
+    const std::int64_t most = scope_.least_chunk > 0 || scope_.packs ? 1 : demands_.largest_batch();
     for (std::int64_t microbatches = 2; microbatches <= most; ++microbatches) {
       LowerBound bound = with(microbatches);
       if (bound.step_seconds < least.step_seconds) least = std::move(bound);

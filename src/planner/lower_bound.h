@@ -14,6 +14,7 @@ struct BoundScope {
   Padding padding = Padding::none;
   std::int64_t least_chunk = 0;  ///< tokens of the shortest chunks samples may be cut into; 0: they are not cut
   std::int64_t most_chunk = 0;   ///< and of the longest; 0: of any length
+  bool packs = false;            ///< whole samples may lie in as few microbatches as packs hold them
   bool skips_padding = false;    ///< chunks of padding alone are not computed
   costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate;
   bool one_by_one = false;          ///< hTasks are queued: one never runs beside another

@@ -15,6 +15,8 @@ namespace {
 
 /// The fastest candidates of a glance that are looked at in full.
 constexpr std::size_t kExamined = 3;
+/// One of so many parts of the memory is left free where an arrangement missed by little.
+constexpr Bytes kSmallShare = 32;
 /// How often a policy is asked for an arrangement that fits.
 constexpr int kAttempts = 3;
 /// The best sketches that are arranged.
@@ -84,7 +86,7 @@ class Search {
       const double glance = candidate.prediction.step_seconds;
       if (!examined.empty() && glance > kFarOff * fastest_glance) break;
       candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::full);
-      if (!fits(candidate)) continue;
+      if (!fits(candidate) && !shrink(candidate)) continue;
       if (examined.empty()) fastest_glance = glance;
       examined.push_back(std::move(candidate));
     }
@@ -190,7 +192,10 @@ class Search {
       auto arrangement = choice_.policy->arrange(asked);
       if (!arrangement) return std::nullopt;
       FixedPlan& fixed = arrangement->fixed;
-      if (attempt > 0 && fixed.order == before.order && fixed.htasks == before.htasks) return std::nullopt;
+      if (attempt > 0 && alike(fixed, before)) {
+        asked.capacity -= asked.capacity / kSmallShare;
+        continue;
+      }
       before = fixed;
       fixed.storage = input_.cost.profile().storage();
       fixed.deployment = choice.deployment;
@@ -203,6 +208,28 @@ class Search {
       if (asked.capacity <= 0) return std::nullopt;
     }
     return std::nullopt;
+  }
+
+  static bool alike(const FixedPlan& a, const FixedPlan& b) {
+    return a.order == b.order && a.htasks == b.htasks && a.turns == b.turns;
+  }
+
+  /// A plan that fits at a glance and not in full is arranged anew for as much less memory as it misses.
+  bool shrink(Candidate& candidate) {
+    const FixedPlan& fixed = candidate.arrangement.fixed;
+    const Choice choice{fixed.deployment, fixed.microbatches, 0};
+    PolicyInput asked = policy_input(choice);
+    const std::vector<Bytes>& peaks = candidate.prediction.peak_memory_bytes;
+    asked.capacity -= *std::max_element(peaks.begin(), peaks.end()) - capacity_ + capacity_ / kSmallShare;
+    if (asked.capacity <= 0) return false;
+    auto arrangement = choice_.policy->arrange(asked);
+    if (!arrangement || alike(arrangement->fixed, fixed)) return false;
+    arrangement->fixed.storage = fixed.storage;
+    arrangement->fixed.deployment = choice.deployment;
+    arrangement->fixed.microbatches = choice.microbatches;
+    candidate.arrangement = std::move(*arrangement);
+    candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::full);
+    return fits(candidate);
   }
 
   bool fits(const Candidate& candidate) {
@@ -281,6 +308,12 @@ void check_placement(const workload::Workload& workload, const workload::Cluster
 }
 
 Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
+  for (const auto& [option, value] : choice.options) {
+    const bool of_gpus = (option == "kernels" && value == "fused") || (option == "pruning" && value == "off");
+    if (of_gpus && input.cost.profile().device.empty())
+      throw error("policy {}: {}={} are kernels of GPUs, and these ranks are CPUs; leave it out", choice.policy->name(),
+                  option, value);
+  }
   if (!stages_through_hosts(choice.options)) return make_plan_on(input, choice);
   const costmodel::CostModel staged = through_hosts(input, *choice.policy);
   return make_plan_on({input.workload, input.cluster, input.samples, staged, input.judge, input.overrides}, choice);

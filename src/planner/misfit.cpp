@@ -54,6 +54,11 @@ std::string remedy(const Misfit& misfit, const workload::Workload& workload, con
 std::string describe_misfit(const Misfit& misfit, const workload::Workload& workload, std::string_view policy,
                             Bytes capacity) {
   const workload::Task& task = heaviest_task(workload);
+  // The least that could be asked for would fit, yet nothing that the policy arranges does.
+  if (misfit.missing == 0)
+    return fmt::format(
+        "{}: nothing that {} arranges on these ranks fits memory of {} bytes; use more ranks or microbatches",
+        workload.file.string(), policy, capacity);
   return fmt::format("{}: task '{}' does not fit memory under {}: rank {} misses {} bytes of {}; {}",
                      workload.file.string(), task.name, policy, misfit.rank, misfit.missing, capacity,
                      remedy(misfit, workload, task, capacity));

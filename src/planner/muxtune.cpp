@@ -20,8 +20,9 @@ using costmodel::MicrobatchLoad;
 using costmodel::Pass;
 using costmodel::StageShape;
 
-/// Arrangements that are laid out with their real microbatches.
-constexpr std::size_t kLaidOut = 4;
+/// Layouts that are laid out with their real microbatches: of few tasks nearly all, for Eq. 3's latencies know nothing
+/// of packs, and are far off where microbatches are smaller than a chunk.
+constexpr std::size_t kLeastLaidOut = 4, kMostLaidOut = 64, kTasksLaidOut = 512;
 /// Up to so many hTasks every P is tried; beyond, every second, third, ... so that no more are.
 constexpr std::int32_t kAllCounts = 32;
 
@@ -53,7 +54,8 @@ class MuxTuneSearch {
   }
 
   std::optional<Arrangement> run() {
-    const std::vector<Layout> layouts = best_layouts(kLaidOut);
+    const std::vector<Layout> layouts =
+        best_layouts(std::clamp(kTasksLaidOut / tasks_.size(), kLeastLaidOut, kMostLaidOut));
     const std::vector<std::int64_t> sizes = chunk_sizes();
     std::optional<FixedPlan> best;
     Nanoseconds least = 0;
@@ -71,6 +73,8 @@ class MuxTuneSearch {
     if (!options_.orchestration) {
       best->pipeline = PipelineTemplate::one_forward_one_backward;
       best->order.clear();
+    } else if (!options_.drains) {
+      make_stream(*best);
     }
     return Arrangement{*best, reasons(*best, layouts.size(), sizes), sizes};
   }
@@ -82,6 +86,31 @@ class MuxTuneSearch {
   }
 
  private:
+  /// Buckets and their hTasks numbered as the template takes them, and no order but that: global batches end in the
+  /// order of their hTasks.
+  static void make_stream(FixedPlan& fixed) {
+    std::vector<std::vector<std::int32_t>> buckets;
+    std::vector<std::vector<TaskIndex>> htasks;
+    std::vector<bool> seen(fixed.buckets.size(), false);
+    for (const TemplateSlot& slot : fixed.order.front()) {
+      const auto place = static_cast<std::size_t>(slot.bucket);
+      if (seen[place]) continue;
+      seen[place] = true;
+      std::vector<std::int32_t>& bucket = buckets.emplace_back();
+      for (const std::int32_t htask : fixed.buckets[place]) {
+        bucket.push_back(static_cast<std::int32_t>(htasks.size()));
+        htasks.push_back(fixed.htasks[static_cast<std::size_t>(htask)]);
+      }
+    }
+    BRAID_CHECK(buckets.size() == fixed.buckets.size(), "{} of {} buckets are in the template", buckets.size(),
+                fixed.buckets.size());
+    fixed.buckets = std::move(buckets);
+    fixed.htasks = std::move(htasks);
+    fixed.pipeline = PipelineTemplate::stream;
+    fixed.steps_per_window = kStreamedSteps;
+    fixed.order.clear();
+  }
+
   void set_alignment() {
     base_.padding = options_.pad_to;
     std::vector<std::int64_t> lengths;
@@ -96,6 +125,10 @@ class MuxTuneSearch {
       case MuxTuneOptions::Alignment::chunks:
         base_.chunk_size = options_.chunk_size > 0 ? options_.chunk_size : chunk_size_for(lengths);
         check_chunk_size(base_.chunk_size);
+        if (const std::int64_t whole = pack_length_for(lengths, kChunkUnit);
+            base_.chunk_size > std::max(whole, kLeastChunk))
+          throw error("chunks of {} tokens are longer than any sample; give at most {}", base_.chunk_size,
+                      std::max(whole, kLeastChunk));
         base_.skips_padding = options_.skips_padding;
         break;
     }

@@ -15,6 +15,7 @@ struct MuxTuneOptions {
   std::int64_t chunk_size = 0;           ///< 0: the greatest power of two that divides every max_length, 64 or more
   bool searches_chunk_size = false;      ///< tries that and the powers of two from 64 to the largest max_length
   bool skips_padding = false;            ///< chunks of padding alone are not computed; the paper says nothing of it
+  bool drains = true;                    ///< off: the template's buckets, step after step in one stream
   bool orchestration = true;             ///< off: one hTask after another, 1F1B, nothing overlapped
   BucketSearch order = BucketSearch::descending;
 };

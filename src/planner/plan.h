@@ -19,6 +19,7 @@ enum class PipelineTemplate {
   gpipe,
   one_by_one,
   structured,  ///< MuxTune §3.4.1: FixedPlan::order
+  stream,      ///< buckets' clocks in that order without a drain: a bucket waits for its own Steps alone
   lora_1f1b,   ///< LoRAPP (mLoRA §3.2): hTasks follow one another without a flush
   lora_gpipe
 };
@@ -76,7 +77,7 @@ struct Prediction {
   double extrapolated_share = 0;
 };
 
-/// No plan that the policy could have made is faster (lower_bound.h).
+/// No plan that the policy could have made is faster, on any deployment of its grid (lower_bound.h).
 struct LowerBound {
   double step_seconds = 0;
   std::string binds;

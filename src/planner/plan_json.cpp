@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <fstream>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@ constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_bac
                                            PipelineTemplate::gpipe,
                                            PipelineTemplate::one_by_one,
                                            PipelineTemplate::structured,
+                                           PipelineTemplate::stream,
                                            PipelineTemplate::lora_1f1b,
                                            PipelineTemplate::lora_gpipe};
 constexpr Padding kPaddings[] = {Padding::none, Padding::max_length, Padding::longest};
@@ -199,6 +201,8 @@ std::string_view name(PipelineTemplate pipeline) {
       return "one-by-one";
     case PipelineTemplate::structured:
       return "structured";
+    case PipelineTemplate::stream:
+      return "stream";
     case PipelineTemplate::lora_1f1b:
       return "lora-1f1b";
     case PipelineTemplate::lora_gpipe:
@@ -236,6 +240,19 @@ std::int32_t Plan::ranks() const {
   for (const ReplicaShape& replica : fixed.deployment) count += replica.tp * replica.stages();
   return count;
 }
+
+namespace {
+
+/// Of all that says what runs and what was predicted.
+std::string hash_decisions(const Json& json) {
+  std::string text;
+  for (const char* key : {"policy", "deployment", "htasks", "buckets", "chunk_size", "pack_length", "skips_padding",
+                          "schedule", "predicted", "lower_bound"})
+    text += json.at(key).dump() + "\n";
+  return hash_bytes(text);
+}
+
+}  // namespace
 
 std::string to_json(const Plan& plan) {
   Json json;
@@ -281,6 +298,7 @@ std::string to_json(const Plan& plan) {
                          {"deployment_step_seconds", plan.lower_bound.deployment_step_seconds}};
   json["gap"] =
       plan.lower_bound.step_seconds > 0 ? plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1 : 0.0;
+  json["hashes"]["decisions"] = hash_decisions(json);
   json["reasons"] = plan.reasons;
   json["meta"] = {{"planning_seconds", plan.planning_seconds}};
   return json.dump(1) + "\n";
@@ -299,6 +317,13 @@ void check_embedded_hashes(const Node& node, const Plan& plan) {
                                 "change its own file and plan again with `braid plan`");
     }
   }
+}
+
+void check_decisions(const std::filesystem::path& path, const Node& node) {
+  std::ifstream file(path);
+  const Json json = Json::parse(file);
+  if (node.at("hashes").string_at("decisions") != hash_decisions(json))
+    throw node.error("this plan was changed after planning", "make the plan again with `braid plan`");
 }
 
 }  // namespace
@@ -355,6 +380,7 @@ Plan read_plan(const std::filesystem::path& path) {
   for (const auto& [file, hash] : node.at("hashes").at("files").fields)
     plan.data_hashes.emplace_back(file, hash.as_string(file));
   check_embedded_hashes(node, plan);
+  check_decisions(path, node);
   if (const Node* meta = node.find("meta")) plan.planning_seconds = meta->number_or("planning_seconds", 0.0);
   return plan;
 }

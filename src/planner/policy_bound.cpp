@@ -25,10 +25,12 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
     scope.least_chunk = std::min(scope.least_chunk, size);
     scope.most_chunk = std::max(scope.most_chunk, size);
   }
+  scope.packs = fixed.pack_length > 0 && fixed.chunk_size == 0;
   scope.skips_padding = fixed.skips_padding;
   scope.kernels = fixed.adapter_kernels;
   scope.one_by_one = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();
-  const bool streams = fixed.pipeline == PipelineTemplate::lora_1f1b || fixed.pipeline == PipelineTemplate::lora_gpipe;
+  const bool streams = fixed.pipeline == PipelineTemplate::lora_1f1b ||
+                       fixed.pipeline == PipelineTemplate::lora_gpipe || fixed.pipeline == PipelineTemplate::stream;
   scope.shares_microbatches =
       streams || fixed.pipeline == PipelineTemplate::structured || fixed.htasks.size() < tasks_of(fixed);
   scope.drains = !streams;

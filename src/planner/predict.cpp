@@ -40,7 +40,6 @@ void raise_peaks(const Program& program, const MemoryContext& memory, std::vecto
 
 /// What a window is predicted to do.
 struct WindowOutlook {
-  TokenCounts tokens;
   double flops = 0;
   costmodel::Estimate work;
   Nanoseconds span = 0;
@@ -92,7 +91,6 @@ class Outlooks {
     outlook.first_steps = end_of_first_steps(program, timeline);
     outlook.work = predicted.total;
     outlook.flops = backbone_flops(program, input_.workload.backbone, style_.adapters);
-    outlook.tokens = count_tokens(program, input_.workload);
     outlook.busy = compute_busy(program, timeline);
     return outlook;
   }
@@ -113,12 +111,13 @@ std::int64_t largest_microbatch(const Program& program) {
 
 struct Totals {
   WindowOutlook sum;
+  TokenCounts tokens;  // of windows that take the same, rows may hold more or less data
   Nanoseconds first_span = 0;
 
-  void add(const WindowOutlook& window) {
-    sum.tokens.computed += window.tokens.computed;
-    sum.tokens.billed += window.tokens.billed;
-    sum.tokens.data += window.tokens.data;
+  void add(const WindowOutlook& window, const TokenCounts& counts) {
+    tokens.computed += counts.computed;
+    tokens.billed += counts.billed;
+    tokens.data += counts.data;
     sum.flops += window.flops;
     sum.work += window.work;
     sum.span += window.span;
@@ -167,7 +166,7 @@ Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency
     Program program = window_program(fixed, endless, window);
     const WindowOutlook& seen = outlooks.of(program);
     // Each of these policies drains its pipeline every window, so that windows simply add up.
-    totals.add(seen);
+    totals.add(seen, count_tokens(program, input.workload));
     if (holds_first_step(window)) totals.first_span += seen.first_steps;
     if (outlook == Outlook::glance && largest_microbatch(program) > largest_microbatch(largest))
       largest = std::move(program);
@@ -183,9 +182,9 @@ Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency
       static_cast<double>(std::max<std::int64_t>(1, steps / fixed.steps_per_window) * fixed.steps_per_window);
   prediction.step_seconds = span / taken;
   prediction.first_step_seconds = seconds(totals.first_span);
-  prediction.tokens_per_second = static_cast<double>(totals.sum.tokens.computed) / span;
-  prediction.effective_tokens_per_second = static_cast<double>(totals.sum.tokens.billed) / span;
-  prediction.data_tokens_per_second = static_cast<double>(totals.sum.tokens.data) / span;
+  prediction.tokens_per_second = static_cast<double>(totals.tokens.computed) / span;
+  prediction.effective_tokens_per_second = static_cast<double>(totals.tokens.billed) / span;
+  prediction.data_tokens_per_second = static_cast<double>(totals.tokens.data) / span;
   // All ranks of a stage are as busy as its first.
   double ranks = 0, busy = 0;
   std::size_t stage = 0;

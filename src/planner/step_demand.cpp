@@ -48,11 +48,13 @@ std::int64_t StepDemands::largest_batch() const {
 }
 
 /// Whole rows are split as align_padded does. Of rows that are cut a microbatch has a chunk of each at the most, so
-/// that the longest goes through in so many microbatches as it has chunks, and one chunk at the least.
+/// that the longest goes through in so many microbatches as it has chunks, and one chunk at the least. Packs may bring
+/// all rows in one microbatch, or any few.
 StepDemand StepDemands::of(std::size_t place, std::int64_t microbatches) const {
   const bool cuts = scope_.least_chunk > 0;
   const std::int64_t chunk = cuts && scope_.most_chunk > 0 ? scope_.most_chunk : kAny;
-  const std::int64_t parts = cuts ? 1 : microbatches * static_cast<std::int64_t>(scope_.deployment.size());
+  const std::int64_t parts =
+      cuts || scope_.packs ? 1 : microbatches * static_cast<std::int64_t>(scope_.deployment.size());
   StepDemand demand;
   demand.least = {kAny, kAny, kAny};
   demand.shortest = kAny;
@@ -79,6 +81,12 @@ StepDemand StepDemands::of(std::size_t place, std::int64_t microbatches) const {
       demand.scored_microbatches += size.scored > 0 ? kShare : 0;
       demand.most = larger(demand.most, size);
       demand.least = smaller(demand.least, size);
+    }
+  }
+  if (scope_.packs && !cuts) {
+    // A microbatch may hold one row alone.
+    for (const std::vector<Row>& rows : batches_[place]) {
+      for (const Row& row : rows) demand.least = smaller(demand.least, {row.tokens, row.scored, 1});
     }
   }
   if (cuts) {

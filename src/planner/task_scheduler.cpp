@@ -1,7 +1,7 @@
 #include "planner/task_scheduler.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "base/error.h"
 
@@ -10,13 +10,12 @@ namespace braid::planner {
 std::vector<TaskIndex> admit(std::span<const TaskIndex> in_order,
                              const std::function<bool(std::span<const TaskIndex>)>& fits) {
   // Mostly all do.
-  if (fits(in_order)) return {in_order.begin(), in_order.end()};
-  std::vector<TaskIndex> admitted;
-  for (const TaskIndex task : in_order) {
+  if (in_order.empty() || fits(in_order)) return {in_order.begin(), in_order.end()};
+  std::vector<TaskIndex> admitted = {in_order.front()};
+  for (const TaskIndex task : in_order.subspan(1)) {
     admitted.push_back(task);
     if (!fits(admitted)) admitted.pop_back();
   }
-  if (admitted.empty()) admitted.push_back(in_order.front());
   return admitted;
 }
 
@@ -32,6 +31,9 @@ std::vector<std::vector<TaskIndex>> admit_in_turns(std::vector<TaskIndex> in_ord
 }
 
 void TaskScheduler::arrive(const QueuedTask& task) {
+  const bool known =
+      std::any_of(queue_.begin(), queue_.end(), [&](const Entry& entry) { return entry.task.task == task.task; });
+  BRAID_CHECK(!known, "task {} is in the queue already", task.task);
   const auto place = std::upper_bound(queue_.begin(), queue_.end(), task,
                                       [](const QueuedTask& a, const Entry& b) { return a.priority > b.task.priority; });
   queue_.insert(place, {task, 0});
@@ -56,28 +58,24 @@ const TaskScheduler::Entry& TaskScheduler::entry(TaskIndex task) const {
   return *found;
 }
 
-std::optional<Bytes> TaskScheduler::most_bytes(TaskIndex task) const {
+std::optional<double> TaskScheduler::most_bytes(TaskIndex task) const {
   const Entry& asked = entry(task);
   // What it took before may have been at the lower end of the error, and be at the upper next.
-  if (asked.measured > 0)
-    return static_cast<Bytes>(std::ceil(static_cast<double>(asked.measured) * (1 + error_) / (1 - error_)));
-  const std::optional<double> most = learner_.most(asked.task.batch, asked.task.length, error_);
-  if (!most) return std::nullopt;
-  return static_cast<Bytes>(std::ceil(*most));
+  if (asked.measured > 0) return static_cast<double>(asked.measured) * (1 + error_) / (1 - error_);
+  return learner_.most(asked.task.batch, asked.task.length, error_);
 }
 
 std::vector<TaskIndex> TaskScheduler::next() const {
-  if (queue_.empty()) return {};
   std::vector<TaskIndex> in_order;
-  std::map<TaskIndex, Bytes> most;
+  std::map<TaskIndex, double> most;
   for (const Entry& entry : queue_) {
     in_order.push_back(entry.task.task);
-    most[entry.task.task] = most_bytes(entry.task.task).value_or(capacity_ + 1);
+    most[entry.task.task] = most_bytes(entry.task.task).value_or(std::numeric_limits<double>::infinity());
   }
   return admit(in_order, [&](std::span<const TaskIndex> tasks) {
-    Bytes total = 0;
+    double total = 0;
     for (const TaskIndex task : tasks) total += most.at(task);
-    return total <= capacity_;
+    return total <= static_cast<double>(capacity_);
   });
 }
 

@@ -13,9 +13,9 @@
 // priority, and never more tasks at once than fit memory.
 namespace braid::planner {
 
-/// Those of `in_order` that run at once: each, front to back, that still fits beside the ones taken. A task that does
-/// not fit holds up none behind it, for it is asked again before them at the next border. Where none fits, the first
-/// runs by itself: there is no other help for it. `fits` must hold for fewer tasks where it holds for more.
+/// Those of `in_order` that run at once: the first, by itself where it does not fit; then each, front to back, that
+/// still fits beside the ones taken. A task that does not fit holds up none behind it, for it is asked again before
+/// them at the next border. `fits` must hold for fewer tasks where it holds for more.
 std::vector<TaskIndex> admit(std::span<const TaskIndex> in_order,
                              const std::function<bool(std::span<const TaskIndex>)>& fits);
 
@@ -35,7 +35,8 @@ struct QueuedTask {
 /// The scheduler as it works beside a trainer, on line: it knows of a task's memory what ran before. A task that has
 /// run takes what it took; of one that has not, no more is assumed than all that was measured allows
 /// (MemoryLearner::most), so that where Eq. 5 holds within `error`, and every task fits by itself, nothing ever runs
-/// out of memory. Where nothing is known of any, the first runs alone.
+/// out of memory. The first in order always runs, alone where too
+/// little is known of it: so every task is measured when its turn has come.
 class TaskScheduler {
  public:
   /// `capacity`: what is there for tasks, beside the backbone. `error`: how far a task may be from Eq. 5, as a share
@@ -49,7 +50,7 @@ class TaskScheduler {
   /// Who runs until the next step border; those of the last border that are not among them are preempted.
   std::vector<TaskIndex> next() const;
   /// The most that the task is known to take; nothing before any measurement.
-  std::optional<Bytes> most_bytes(TaskIndex task) const;
+  std::optional<double> most_bytes(TaskIndex task) const;
 
  private:
   struct Entry {

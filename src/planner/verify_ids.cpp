@@ -1,6 +1,7 @@
 // The rule that everything a Program names is there, so that the other rules can read it.
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -56,6 +57,7 @@ class IdRules {
         bad(fmt::format("{} has {} runs of layers in {} subgraphs", describe(stage), stage.layers.size(),
                         stage.subgraphs));
     }
+    check_layers();
     for (std::size_t i = 0; i < program_.microbatches.size(); ++i) {
       const Microbatch& microbatch = program_.microbatches[i];
       if (i > 0 && program_.microbatches[i - 1].id >= microbatch.id)
@@ -86,6 +88,30 @@ class IdRules {
       for (const StageIndex member : program_.groups[g].stages) {
         if (!in_range(member, program_.stages.size())) bad(fmt::format("group {} has a member {}", g, member));
         if (!members.insert(member).second) bad(fmt::format("group {} has stage {} twice", g, member));
+      }
+    }
+  }
+
+  /// Of each replica the first runs of all stages, then the second, ... follow one another; below them is the
+  /// embedding, above them the head.
+  void check_layers() {
+    std::map<std::int32_t, std::vector<const StageProgram*>> replicas;
+    for (const StageProgram& stage : program_.stages) replicas[stage.replica].push_back(&stage);
+    for (const auto& [replica, stages] : replicas) {
+      std::int32_t next = stages.front()->layers.empty() ? 0 : stages.front()->layers.front().first;
+      const std::size_t runs = stages.front()->layers.size();
+      for (std::size_t run = 0; run < runs; ++run) {
+        for (const StageProgram* stage : stages) {
+          if (stage->layers.size() != runs || stage->layers[run].first != next || stage->layers[run].count() <= 0) {
+            bad(fmt::format("{}: its layers do not follow those of the stage before", describe(*stage)));
+            return;
+          }
+          next = stage->layers[run].last;
+        }
+      }
+      for (const StageProgram* stage : stages) {
+        if (stage->has_embedding != (stage == stages.front()) || stage->has_head != (stage == stages.back()))
+          bad(fmt::format("{}: the embedding or the head is on the wrong stage", describe(*stage)));
       }
     }
   }

@@ -1,6 +1,8 @@
 #include "planner/window.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "planner/compute_orders.h"
 
@@ -71,34 +73,65 @@ Program window_program(const FixedPlan& fixed, const WindowInput& input, std::in
   return lower(schedule);
 }
 
-std::vector<std::int64_t> telling_windows(const FixedPlan& fixed, const WindowInput& input) {
-  std::set<std::int64_t> windows;
-  const auto largest_microbatch = [&](std::int64_t window) {
-    std::int64_t largest = 0;
-    for (const HTaskRound& round : rounds_of(fixed, input, window)) {
-      for (const std::vector<ChunkGroup>& groups : round.groups) {
-        for (const ChunkGroup& group : groups) {
-          for (const Microbatch& microbatch : group) largest = std::max(largest, microbatch.computed_tokens());
-        }
+namespace {
+
+/// What makes a window's memory: the larger, the fuller.
+struct WindowSize {
+  std::int64_t tokens = 0;   ///< of all its rows
+  std::int64_t scored = 0;   ///< of the microbatch that scores the most
+  std::int64_t largest = 0;  ///< computed tokens of the largest microbatch
+};
+
+/// Told by the samples alone where rows are padded, as microbatches are then of one size. Rows are split as
+/// align_padded does; packs mix them, which is not looked at.
+WindowSize size_of(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
+  WindowSize size;
+  const auto parts = static_cast<std::size_t>(fixed.microbatches) * fixed.deployment.size();
+  std::map<std::pair<std::int32_t, std::int64_t>, std::vector<std::int64_t>> scored;  // by hTask and round, then part
+  for (const WindowStep& step : window_steps(fixed, input, window)) {
+    std::vector<std::int64_t>& mine = scored[{step.htask, step.global_batch}];
+    mine.resize(parts, 0);
+    const std::vector<workload::SampleRef> samples = input.samples.global_batch(step.task, step.global_batch);
+    for (std::size_t part = 0; part < parts; ++part) {
+      for (std::size_t i = part * samples.size() / parts; i < (part + 1) * samples.size() / parts; ++i) {
+        size.tokens += samples[i].tokens;
+        mine[part] += samples[i].supervised;
+      }
+      size.scored = std::max(size.scored, mine[part]);
+    }
+  }
+  if (fixed.padding != Padding::none) return size;
+  for (const HTaskRound& round : rounds_of(fixed, input, window)) {
+    for (const std::vector<ChunkGroup>& groups : round.groups) {
+      for (const ChunkGroup& group : groups) {
+        for (const Microbatch& microbatch : group) size.largest = std::max(size.largest, microbatch.computed_tokens());
       }
     }
-    return largest;
-  };
+  }
+  return size;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> telling_windows(const FixedPlan& fixed, const WindowInput& input) {
+  std::set<std::int64_t> windows;
   const auto scan = [&](std::int64_t first, std::int64_t count) {
     if (count <= 0) return;
     windows.insert(first);
-    // Padded, the first window's full batches are as large as any.
-    if (fixed.padding != Padding::none) return;
-    std::int64_t heaviest = first, most = 0;
+    constexpr std::int64_t WindowSize::*kMeasures[] = {&WindowSize::tokens, &WindowSize::scored, &WindowSize::largest};
+    WindowSize most;
+    std::int64_t heaviest[std::size(kMeasures)] = {first, first, first};
     const std::int64_t looks = std::min(count, kScannedWindows);
     for (std::int64_t look = 0; look < looks; ++look) {
       const std::int64_t window =
           first + static_cast<std::int64_t>(static_cast<double>(look) / static_cast<double>(looks) *
                                             static_cast<double>(count));
-      const std::int64_t tokens = largest_microbatch(window);
-      if (tokens > most) heaviest = window, most = tokens;
+      const WindowSize size = size_of(fixed, input, window);
+      for (std::size_t m = 0; m < std::size(kMeasures); ++m) {
+        if (size.*kMeasures[m] > most.*kMeasures[m]) most.*kMeasures[m] = size.*kMeasures[m], heaviest[m] = window;
+      }
     }
-    windows.insert(heaviest);
+    windows.insert(std::begin(heaviest), std::end(heaviest));
   };
   std::int64_t first = 0;
   for (const std::int64_t count : windows_of_turns(fixed, input)) {

@@ -9,8 +9,9 @@ namespace braid::planner {
 /// The Program of a window: a pure function of its arguments. Ids continue from window to window.
 Program window_program(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 
-/// Windows that stand for all where a plan is checked: each turn's first and the one with its largest microbatch, of
-/// at most kScannedWindows evenly over its run. Ascending. Not for endless input.
+/// Windows that stand for all where a plan is checked: each turn's first and those with its largest
+/// microbatch, the most rows with a loss in one and the most tokens, of at most kScannedWindows evenly over its run.
+/// Ascending. Not for endless input.
 std::vector<std::int64_t> telling_windows(const FixedPlan& fixed, const WindowInput& input);
 inline constexpr std::int64_t kScannedWindows = 2000;
 

@@ -15,8 +15,9 @@ TEST_F(BadInput, AMissingFileIsNamed) {
 
 TEST_F(BadInput, UnknownWordsAreRefusedWithTheList) {
   expect_bad_input("fly", "unknown command 'fly'; commands: init, profile, plan, compare, simulate, train, validate");
-  expect_bad_input("plan " + planning() + " --policy fastest",
-                   "unknown policy 'fastest'; known: hf-peft, nemo, megatron-fsdp, megatron-pp, gpipe, sl-peft, mlora, muxtune");
+  expect_bad_input(
+      "plan " + planning() + " --policy fastest",
+      "unknown policy 'fastest'; known: hf-peft, nemo, megatron-fsdp, megatron-pp, gpipe, sl-peft, mlora, muxtune");
   expect_bad_input("plan " + planning() + " --policy gpipe:speed=high",
                    "policy gpipe has no option 'speed=high'; its options: pad_to=");
   expect_bad_input("plan " + planning() + " --policy gpipe:pad_to=moon", "'moon' is not a value of pad_to");
@@ -106,13 +107,25 @@ TEST_F(BadInput, WhatThisBuildCannotExecuteIsSaidWithTheRemedy) {
       train + "muxtune:chunk=32",
       "cuts samples into chunks of 32 tokens, which this build cannot execute; plan with muxtune:chunk=48, "
       "muxtune:alignment=zero or muxtune:alignment=packed");
-  ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --policy mlora --out " + path("plan.json")).status,
-            0);
-  std::string text = testing::read_text(folder / "plan.json");
-  text.replace(text.find("\"adapter_kernels\": \"separate\""), 29, "\"adapter_kernels\": \"fused\"");
-  write_text(folder / "plan.json", text);
-  expect_bad_input("train --plan " + path("plan.json") + " --out " + path("out"),
-                   "'fused' adapter kernels, which this build cannot execute; plan with kernels=separate");
+  for (const std::string option : {"kernels=fused", "pruning=off"})
+    expect_bad_input(train + "mlora:" + option, option + " are kernels of GPUs, and these ranks are CPUs");
+}
+
+TEST_F(BadInput, APlanThatWasEditedIsRefused) {
+  ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --out " + path("plan.json")).status, 0);
+  const std::string good = testing::read_text(folder / "plan.json");
+  const std::pair<std::string, std::string> edits[] = {{"\"microbatches\": ", "\"microbatches\": 1"},
+                                                       {"\"buckets\": [", "\"buckets\": [ [],"},
+                                                       {"\"tp\": 1", "\"tp\": 2"},
+                                                       {"\"step_seconds\": ", "\"step_seconds\": 1"}};
+  for (const auto& [from, to] : edits) {
+    std::string text = good;
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    text.replace(text.rfind(from), from.size(), to);
+    write_text(folder / "plan.json", text);
+    for (const std::string& command : {std::string("simulate --plan "), "train --out " + path("out") + " --plan "})
+      expect_bad_input(command + path("plan.json"), "make the plan again");
+  }
 }
 
 TEST_F(BadInput, ANonEmptyOutputFolderIsRefused) {

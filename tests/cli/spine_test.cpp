@@ -3,6 +3,7 @@
 
 #include "base/node.h"
 #include "cli/workspace.h"
+#include "planner/plan.h"
 
 namespace braid::cli {
 namespace {
@@ -171,11 +172,9 @@ TEST_F(Spine, HTasksOfOneBucketGoThroughTwoStagesInOneInstruction) {
   const Outcome planned = run_braid("plan " + planning() + " --ranks 2 --pp 2 --microbatches 2 --policy " +
                                     "muxtune:fusion=off:alignment=zero --out " + path("apart.json"));
   ASSERT_EQ(planned.status, 0) << planned.text;
-  std::string text = read_text(folder / "apart.json");
-  const std::size_t buckets = text.find("\"buckets\": "), end = text.find("\"chunk_size\"");
-  ASSERT_NE(end, std::string::npos);
-  text.replace(buckets, end - buckets, "\"buckets\": [[0, 2], [1]],\n ");
-  testing::write_text(folder / "together.json", text);
+  planner::Plan plan = planner::read_plan(folder / "apart.json");
+  plan.fixed.buckets = {{0, 2}, {1}};
+  testing::write_text(folder / "together.json", planner::to_json(plan));
   std::map<std::string, int> forwards;
   for (const std::string name : {"apart", "together"}) {
     const Outcome outcome = run_braid("train --quiet --plan " + path(name + ".json") + " --out " + path(name));

@@ -36,6 +36,7 @@ const std::vector<std::string> kPolicies = {"hf-peft",
                                             "muxtune:alignment=zero",
                                             "muxtune:chunk=128:padding=skipped",
                                             "muxtune:chunk=searched",
+                                            "muxtune:drain=off",
                                             "muxtune:pad_to=none",
                                             "muxtune:order=searched"};
 
@@ -172,6 +173,18 @@ TEST(Policies, NoDeploymentIsPredictedToBeFasterThanTheBoundOfAll) {
       EXPECT_LE(best.lower_bound.step_seconds, other.lower_bound.step_seconds * (1 + 1e-9)) << name << " " << stages;
       EXPECT_LE(best.lower_bound.step_seconds, other.predicted.step_seconds) << name << " " << stages;
     }
+  }
+}
+
+TEST(MuxTune, WithoutADrainTheNextStepFillsTheBubbles) {
+  const Study study = make_study({{128, 8}, {128, 8}, {128, 8}, {128, 8}, {64, 4}}, 1, 4);
+  for (const Overrides& overrides :
+       {Overrides{.tp = 1, .pp = 4, .microbatches = 1}, Overrides{.tp = 2, .pp = 2, .microbatches = 1}}) {
+    const Plan drained = planned(study, "muxtune:fusion=off", overrides);
+    const Plan stream = planned(study, "muxtune:fusion=off:drain=off", overrides);
+    EXPECT_EQ(stream.fixed.pipeline, PipelineTemplate::stream);
+    EXPECT_LT(stream.predicted.step_seconds, 0.97 * drained.predicted.step_seconds);
+    EXPECT_LE(stream.lower_bound.step_seconds, stream.predicted.step_seconds);
   }
 }
 

@@ -12,9 +12,6 @@ namespace {
 
 using costmodel::MicrobatchLoad;
 
-/// Steps that a Program covers: the pipeline is not flushed between them.
-constexpr std::int64_t kStepsPerWindow = 8;
-
 /// Arranges turns of tasks that fit memory at once (§3.4), and the tasks of each in batches (§3.3).
 class LoraArrangement {
  public:
@@ -26,7 +23,7 @@ class LoraArrangement {
     fixed_.pipeline =
         value_of(input.options, "mode") == "1f1b" ? PipelineTemplate::lora_1f1b : PipelineTemplate::lora_gpipe;
     set_common_options(input, fixed_);
-    fixed_.steps_per_window = kStepsPerWindow;
+    fixed_.steps_per_window = kStreamedSteps;
     const bool fused = fixed_.adapter_kernels == costmodel::AdapterKernels::fused;
     if (!fused && value_of(input.options, "pruning") == "off")
       fixed_.adapter_kernels = costmodel::AdapterKernels::split;

@@ -16,6 +16,7 @@ class MuxTune final : public Policy {
             {"chunk", {"auto", "searched"}, true},
             {"padding", {"computed", "skipped"}},
             {"order", {"descending", "searched"}},
+            {"drain", {"on", "off"}},
             {"pad_to", {padding_name(Padding::max_length), padding_name(Padding::none)}},
             transport_option()};
   }
@@ -41,6 +42,7 @@ class MuxTune final : public Policy {
     if (value("order") == "searched") options.order = BucketSearch::searched;
     options.skips_padding = value("padding") == "skipped";
     options.pad_to = padding_of(input.options);
+    options.drains = value("drain") == "on";
     options.orchestration = value("orchestration") == "on";
     return options;
   }
