@@ -79,6 +79,7 @@ namespace {
 struct WindowSize {
   std::int64_t tokens = 0;   ///< of all its rows
   std::int64_t scored = 0;   ///< of the microbatch that scores the most
+  std::int64_t last = 0;     ///< of a global batch's last one, which GPipe computes when all others are held
   std::int64_t largest = 0;  ///< computed tokens of the largest microbatch
 };
 
@@ -100,6 +101,10 @@ WindowSize size_of(const FixedPlan& fixed, const WindowInput& input, std::int64_
       size.scored = std::max(size.scored, mine[part]);
     }
   }
+  for (const auto& [round, mine] : scored) {
+    const auto last = std::find_if(mine.rbegin(), mine.rend(), [](std::int64_t rows) { return rows > 0; });
+    if (last != mine.rend()) size.last = std::max(size.last, *last);
+  }
   if (fixed.padding != Padding::none) return size;
   for (const HTaskRound& round : rounds_of(fixed, input, window)) {
     for (const std::vector<ChunkGroup>& groups : round.groups) {
@@ -118,9 +123,10 @@ std::vector<std::int64_t> telling_windows(const FixedPlan& fixed, const WindowIn
   const auto scan = [&](std::int64_t first, std::int64_t count) {
     if (count <= 0) return;
     windows.insert(first);
-    constexpr std::int64_t WindowSize::*kMeasures[] = {&WindowSize::tokens, &WindowSize::scored, &WindowSize::largest};
+    constexpr std::int64_t WindowSize::*kMeasures[] = {&WindowSize::tokens, &WindowSize::scored, &WindowSize::last,
+                                                       &WindowSize::largest};
     WindowSize most;
-    std::int64_t heaviest[std::size(kMeasures)] = {first, first, first};
+    std::int64_t heaviest[std::size(kMeasures)] = {first, first, first, first};
     const std::int64_t looks = std::min(count, kScannedWindows);
     for (std::int64_t look = 0; look < looks; ++look) {
       const std::int64_t window =

@@ -20,8 +20,9 @@ class MuxTune final : public Policy {
             {"pad_to", {padding_name(Padding::max_length), padding_name(Padding::none)}},
             transport_option()};
   }
-  Parallelism parallelism(const OptionValues& /*options*/) const override {
-    return {.tensor = true, .pipeline = true, .data = true};
+  /// Streams of replicas would end global batches in unlike orders.
+  Parallelism parallelism(const OptionValues& options) const override {
+    return {.tensor = true, .pipeline = true, .data = value_of(options, "drain") == "on"};
   }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
