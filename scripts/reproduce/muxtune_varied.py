@@ -90,6 +90,23 @@ def vary_ablation(planner: Planner) -> list:
     return rows
 
 
+def vary_samples(planner: Planner) -> list:
+    """How small microbatches are: what there is for fusion to fill."""
+    rows = []
+    for load, datasets in (("light", WL_A), ("heavy", WL_B)):
+        for samples in (8, 4, 2, 1):
+            tasks = planner.workload(
+                f"llama2-7b-{load}-batch{16 * samples}", "llama2-7b", [(each, 16 * samples) for each in datasets]
+            )
+            ours, unfused = planner.compare(
+                tasks, LLAMA_7B.cluster(planner), [MUXTUNE, f"{MUXTUNE}:fusion=off"], microbatches=16, **LLAMA_7B.flags
+            )
+            quantity = f"{load}, 16 microbatches: lost without task fusion"
+            value, commands = lost(ours.effective, unfused.effective), f"{ours.command}; {unfused.command}"
+            rows.append(["16", quantity, "samples of a microbatch", samples, value, commands])
+    return rows
+
+
 def vary_residence(planner: Planner) -> list:
     """What is held at once: activations of all tasks where they are interleaved, of one where they take turns."""
     rows = []
@@ -227,6 +244,7 @@ def vary(planner: Planner, report: Report) -> None:
         vary_mix,
         vary_launches,
         vary_ablation,
+        vary_samples,
         vary_residence,
         vary_links,
         vary_htasks,
