@@ -66,26 +66,52 @@ std::int64_t computed_tokens(const ChunkGroup& group) {
   return tokens;
 }
 
+/// Units that follow one another without a drain; a unit's gate is the unit whose backward pass it waits for.
+class UnitStream {
+ public:
+  void add(PipelineUnit unit, std::int64_t tokens, std::int32_t gate) {
+    stream_.push_back({static_cast<MicrobatchId>(units_.size()), tokens, gate});
+    units_.push_back(std::move(unit));
+  }
+  std::int32_t last() const { return static_cast<std::int32_t>(units_.size()) - 1; }
+
+  std::vector<StageOrder> orders(int stages, LoraPipeline mode) const {
+    std::vector<StageOrder> orders = lora_pipeline_orders(stream_, stages, mode);
+    for (StageOrder& order : orders) order = expand(order, units_);
+    return orders;
+  }
+
+ private:
+  std::vector<PipelineUnit> units_;
+  std::vector<StreamedMicrobatch> stream_;
+};
+
 /// LoRAPP: one stream of all hTasks and rounds.
 std::vector<StageOrder> streamed_orders(const FixedPlan& fixed, std::span<const HTaskRound> rounds,
                                         std::size_t replica) {
-  std::vector<PipelineUnit> units;
-  std::vector<StreamedMicrobatch> stream;
+  UnitStream stream;
   std::map<std::int32_t, std::int32_t> last_of_htask;
   for (const HTaskRound& round : rounds) {
     const auto known = last_of_htask.find(round.htask);
     const std::int32_t gate = known == last_of_htask.end() ? kNone : known->second;
-    for (const ChunkGroup& group : round.groups[replica]) {
-      stream.push_back({static_cast<MicrobatchId>(units.size()), computed_tokens(group), gate});
-      units.push_back(unit_of(group));
-    }
-    if (!round.groups[replica].empty()) last_of_htask[round.htask] = static_cast<std::int32_t>(units.size()) - 1;
+    for (const ChunkGroup& group : round.groups[replica]) stream.add(unit_of(group), computed_tokens(group), gate);
+    if (!round.groups[replica].empty()) last_of_htask[round.htask] = stream.last();
   }
   const auto mode =
       fixed.pipeline == PipelineTemplate::lora_gpipe ? LoraPipeline::gpipe : LoraPipeline::one_forward_one_backward;
-  std::vector<StageOrder> orders = lora_pipeline_orders(stream, fixed.deployment[replica].stages(), mode);
-  for (StageOrder& order : orders) order = expand(order, units);
-  return orders;
+  return stream.orders(fixed.deployment[replica].stages(), mode);
+}
+
+/// The hTasks of each round: a list is one round's.
+std::vector<std::span<const HTaskRound>> by_round(std::span<const HTaskRound> rounds) {
+  std::vector<std::span<const HTaskRound>> all;
+  for (std::size_t first = 0; first < rounds.size();) {
+    std::size_t last = first;
+    while (last < rounds.size() && rounds[last].round == rounds[first].round) ++last;
+    all.push_back(rounds.subspan(first, last - first));
+    first = last;
+  }
+  return all;
 }
 
 /// The units of one round by bucket and clock: of each hTask of the bucket the group whose turn it is.
@@ -111,19 +137,16 @@ std::vector<std::vector<PipelineUnit>> clocks_of(const FixedPlan& fixed, std::sp
 /// The same clocks, bucket by bucket and round by round, in one stream of 1F1B.
 std::vector<StageOrder> bucket_stream_orders(const FixedPlan& fixed, std::span<const HTaskRound> rounds,
                                              std::size_t replica) {
-  std::vector<PipelineUnit> units;
-  std::vector<StreamedMicrobatch> stream;
-  std::vector<std::int32_t> last_of_bucket(fixed.buckets.size(), kNone);
   std::map<MicrobatchId, std::int64_t> tokens;
   for (const HTaskRound& round : rounds) {
     for (const ChunkGroup& group : round.groups[replica]) {
       for (const Microbatch& microbatch : group) tokens[microbatch.id] = microbatch.computed_tokens();
     }
   }
-  for (std::size_t first = 0; first < rounds.size();) {
-    std::size_t last = first;
-    while (last < rounds.size() && rounds[last].round == rounds[first].round) ++last;
-    const auto clocks = clocks_of(fixed, rounds.subspan(first, last - first), replica);
+  UnitStream stream;
+  std::vector<std::int32_t> last_of_bucket(fixed.buckets.size(), kNone);
+  for (const std::span<const HTaskRound> round : by_round(rounds)) {
+    const auto clocks = clocks_of(fixed, round, replica);
     for (std::size_t b = 0; b < clocks.size(); ++b) {
       const std::int32_t gate = last_of_bucket[b];
       for (const PipelineUnit& unit : clocks[b]) {
@@ -131,17 +154,12 @@ std::vector<StageOrder> bucket_stream_orders(const FixedPlan& fixed, std::span<c
         for (const std::vector<MicrobatchId>& chunk : unit.chunks) {
           for (const MicrobatchId id : chunk) work += tokens.at(id);
         }
-        stream.push_back({static_cast<MicrobatchId>(units.size()), work, gate});
-        last_of_bucket[b] = static_cast<std::int32_t>(units.size());
-        units.push_back(unit);
+        stream.add(unit, work, gate);
+        last_of_bucket[b] = stream.last();
       }
     }
-    first = last;
   }
-  std::vector<StageOrder> orders =
-      lora_pipeline_orders(stream, fixed.deployment[replica].stages(), LoraPipeline::one_forward_one_backward);
-  for (StageOrder& order : orders) order = expand(order, units);
-  return orders;
+  return stream.orders(fixed.deployment[replica].stages(), LoraPipeline::one_forward_one_backward);
 }
 
 /// MuxTune's structured template: the plan's order of (bucket, clock). A window may have fewer clocks than the plan saw
@@ -151,10 +169,8 @@ std::vector<StageOrder> structured_orders(const FixedPlan& fixed, std::span<cons
   const auto stages = static_cast<std::size_t>(fixed.deployment[replica].stages());
   BRAID_CHECK(fixed.order.size() == stages, "the template orders {} stages of {}", fixed.order.size(), stages);
   std::vector<StageOrder> orders(stages);
-  for (std::size_t first = 0; first < rounds.size();) {
-    std::size_t last = first;
-    while (last < rounds.size() && rounds[last].round == rounds[first].round) ++last;
-    const auto clocks = clocks_of(fixed, rounds.subspan(first, last - first), replica);
+  for (const std::span<const HTaskRound> round : by_round(rounds)) {
+    const auto clocks = clocks_of(fixed, round, replica);
     std::vector<PipelineUnit> units;
     std::map<std::pair<std::int32_t, std::int32_t>, MicrobatchId> place;
     for (std::size_t b = 0; b < clocks.size(); ++b) {
@@ -178,7 +194,6 @@ std::vector<StageOrder> structured_orders(const FixedPlan& fixed, std::span<cons
       }
       append(expand(order, units), orders[stage]);
     }
-    first = last;
   }
   return orders;
 }

@@ -183,27 +183,32 @@ class Search {
             choice.deployment, choice.microbatches, choice_.options};
   }
 
+  std::optional<Candidate> arrange(const PolicyInput& asked) const {
+    std::optional<Arrangement> arrangement = choice_.policy->arrange(asked);
+    if (!arrangement) return std::nullopt;
+    FixedPlan& fixed = arrangement->fixed;
+    fixed.storage = input_.cost.profile().storage();
+    fixed.deployment = asked.deployment;
+    fixed.microbatches = asked.microbatches;
+    return Candidate{std::move(*arrangement), {}};
+  }
+
   /// A policy that launches as far ahead as memory allows may have taken too much; it is told how much, and asked
   /// again.
   std::optional<Candidate> glance(const Choice& choice) {
     PolicyInput asked = policy_input(choice);
     FixedPlan before;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      auto arrangement = choice_.policy->arrange(asked);
-      if (!arrangement) return std::nullopt;
-      FixedPlan& fixed = arrangement->fixed;
-      if (attempt > 0 && alike(fixed, before)) {
+      std::optional<Candidate> candidate = arrange(asked);
+      if (!candidate) return std::nullopt;
+      if (attempt > 0 && alike(candidate->arrangement.fixed, before)) {
         asked.capacity -= asked.capacity / kSmallShare;
         continue;
       }
-      before = fixed;
-      fixed.storage = input_.cost.profile().storage();
-      fixed.deployment = choice.deployment;
-      fixed.microbatches = choice.microbatches;
-      Candidate candidate{std::move(*arrangement), {}};
-      candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::glance);
-      if (fits(candidate)) return candidate;
-      const std::vector<Bytes>& peaks = candidate.prediction.peak_memory_bytes;
+      before = candidate->arrangement.fixed;
+      candidate->prediction = predict(before, window_, latency_, input_.judge, Outlook::glance);
+      if (fits(*candidate)) return candidate;
+      const std::vector<Bytes>& peaks = candidate->prediction.peak_memory_bytes;
       asked.capacity -= *std::max_element(peaks.begin(), peaks.end()) - capacity_;
       if (asked.capacity <= 0) return std::nullopt;
     }
@@ -222,12 +227,9 @@ class Search {
     const std::vector<Bytes>& peaks = candidate.prediction.peak_memory_bytes;
     asked.capacity -= *std::max_element(peaks.begin(), peaks.end()) - capacity_ + capacity_ / kSmallShare;
     if (asked.capacity <= 0) return false;
-    auto arrangement = choice_.policy->arrange(asked);
-    if (!arrangement || alike(arrangement->fixed, fixed)) return false;
-    arrangement->fixed.storage = fixed.storage;
-    arrangement->fixed.deployment = choice.deployment;
-    arrangement->fixed.microbatches = choice.microbatches;
-    candidate.arrangement = std::move(*arrangement);
+    std::optional<Candidate> smaller = arrange(asked);
+    if (!smaller || alike(smaller->arrangement.fixed, fixed)) return false;
+    candidate = std::move(*smaller);
     candidate.prediction = predict(candidate.arrangement.fixed, window_, latency_, input_.judge, Outlook::full);
     return fits(candidate);
   }

@@ -85,6 +85,15 @@ void print_optimum() {
   }
 }
 
+/// What `measured` gives for each of many pipelines of a shape.
+template <class Measured>
+Ratios over_instances(const StudyShape& shape, int count, Measured measured) {
+  RandomStream random(kSeed);
+  Ratios ratios;
+  for (int i = 0; i < count; ++i) ratios.add(measured(random_instance(shape, random)));
+  return ratios;
+}
+
 void print_orders() {
   constexpr int kInstances = 300;
   fmt::print(
@@ -98,12 +107,9 @@ void print_orders() {
         shape.stages = stages;
         shape.buckets = buckets;
         shape.most_jobs = most_jobs;
-        RandomStream random(kSeed);
-        Ratios gain;
-        for (int i = 0; i < kInstances; ++i) {
-          const PipelineInstance instance = random_instance(shape, random);
-          gain.add(template_of(instance) / least_of_orders(instance));
-        }
+        const Ratios gain = over_instances(shape, kInstances, [](const PipelineInstance& instance) {
+          return template_of(instance) / least_of_orders(instance);
+        });
         fmt::print("{:6}  {:7}  {:17}  {:5.3f}  {:5.2f}\n", stages, buckets, most_jobs, gain.mean, gain.most);
       }
     }
@@ -162,12 +168,9 @@ void print_groups() {
         shape.most_jobs = 4;
         shape.chunks = chunks;
         shape.memory = memory;
-        RandomStream random(kSeed);
-        Ratios cost;
-        for (int i = 0; i < kInstances; ++i) {
-          const PipelineInstance instance = random_instance(shape, random);
-          cost.add(template_of(instance) / template_of(ungrouped(instance)));
-        }
+        const Ratios cost = over_instances(shape, kInstances, [](const PipelineInstance& instance) {
+          return template_of(instance) / template_of(ungrouped(instance));
+        });
         fmt::print("{:6}  {:17}  {:>6}  {:5.3f}  {:5.2f}\n", stages, chunks, memory_name(memory), cost.mean, cost.most);
       }
     }
