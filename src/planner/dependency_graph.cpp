@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 
-#include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/strong_components.hpp>
 #include <boost/graph/topological_sort.hpp>
 
@@ -14,23 +13,18 @@
 namespace braid::planner {
 namespace {
 
-using BoostGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
-
 constexpr DependencyGraph::Vertex kUnset = std::numeric_limits<DependencyGraph::Vertex>::max();
-
-BoostGraph boost_graph(const DependencyGraph& graph) {
-  BoostGraph result(graph.size());
-  for (DependencyGraph::Vertex from = 0; from < graph.size(); ++from) {
-    for (const DependencyGraph::Vertex to : graph.successors(from)) boost::add_edge(from, to, result);
-  }
-  return result;
-}
 
 }  // namespace
 
 DependencyGraph::DependencyGraph(const Program& program) {
+  place_vertices(program);
+  const std::vector<std::pair<Vertex, Vertex>> edges = edges_of(program);
+  edges_ = Edges(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), static_cast<Vertex>(size()));
+}
+
+void DependencyGraph::place_vertices(const Program& program) {
   std::vector<std::vector<Vertex>> meetings(program.groups.size());  // per group, its meetings so far made
-  std::vector<std::vector<Vertex>> sends(program.channels.size());
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const std::vector<Instruction>& instructions = program.stages[s].instructions;
     std::vector<Vertex>& mine = vertices_.emplace_back();
@@ -48,11 +42,22 @@ DependencyGraph::DependencyGraph(const Program& program) {
         if (is_grouped(instructions[i].kind))
           meetings[static_cast<std::size_t>(instructions[i].group)].push_back(vertex);
       }
-      if (is_send(instructions[i].kind)) sends[static_cast<std::size_t>(instructions[i].channel)].push_back(vertex);
       mine.push_back(vertex);
     }
   }
-  successors_.resize(places_.size());
+}
+
+std::vector<std::pair<DependencyGraph::Vertex, DependencyGraph::Vertex>> DependencyGraph::edges_of(
+    const Program& program) const {
+  std::vector<std::vector<Vertex>> sends(program.channels.size());
+  for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    const std::vector<Instruction>& instructions = program.stages[s].instructions;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      if (is_send(instructions[i].kind))
+        sends[static_cast<std::size_t>(instructions[i].channel)].push_back(vertices_[s][i]);
+    }
+  }
+  std::vector<std::pair<Vertex, Vertex>> edges;
   std::vector<std::size_t> received(program.channels.size(), 0);
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
@@ -62,27 +67,28 @@ DependencyGraph::DependencyGraph(const Program& program) {
       const Instruction& instruction = stage.instructions[i];
       const Vertex vertex = vertices_[s][i];
       Vertex& before = last[static_cast<std::size_t>(instruction.stream)];
-      if (before != kUnset) add_edge(before, vertex);
+      if (before != kUnset) edges.emplace_back(before, vertex);
       before = vertex;
       for (const InstructionId id : stage.waits_of(instruction)) {
-        if (id >= stage.first_id) add_edge(vertices_[s][static_cast<std::size_t>(id - stage.first_id)], vertex);
+        if (id >= stage.first_id)
+          edges.emplace_back(vertices_[s][static_cast<std::size_t>(id - stage.first_id)], vertex);
       }
       if (is_recv(instruction.kind)) {
         const auto channel = static_cast<std::size_t>(instruction.channel);
         const std::size_t message = received[channel]++;
         const std::size_t under_way = program.before.messages[channel].size();
-        if (message >= under_way) add_edge(sends[channel].at(message - under_way), vertex);
+        if (message >= under_way) edges.emplace_back(sends[channel].at(message - under_way), vertex);
       }
     }
   }
+  return edges;
 }
 
 std::optional<std::vector<DependencyGraph::Vertex>> DependencyGraph::topological_order() const {
   std::vector<Vertex> order;
   order.reserve(size());
   try {
-    BoostGraph graph = boost_graph(*this);
-    boost::topological_sort(graph, std::back_inserter(order));
+    boost::topological_sort(edges_, std::back_inserter(order));
   } catch (const boost::not_a_dag&) {
     return std::nullopt;
   }
@@ -91,15 +97,15 @@ std::optional<std::vector<DependencyGraph::Vertex>> DependencyGraph::topological
 }
 
 std::vector<DependencyGraph::Place> DependencyGraph::circle() const {
-  const BoostGraph graph = boost_graph(*this);
   std::vector<std::size_t> component(size());
   const std::size_t count = boost::strong_components(
-      graph, boost::make_iterator_property_map(component.begin(), boost::get(boost::vertex_index, graph)));
+      edges_, boost::make_iterator_property_map(component.begin(), boost::get(boost::vertex_index, edges_)));
   std::vector<std::size_t> sizes(count, 0);
   for (const std::size_t c : component) ++sizes[c];
   std::vector<Place> places;
   for (Vertex v = 0; v < size(); ++v) {
-    const bool loops = std::find(successors_[v].begin(), successors_[v].end(), v) != successors_[v].end();
+    bool loops = false;
+    for_successors(v, [&](Vertex next) { loops = loops || next == v; });
     if (sizes[component[v]] < 2 && !loops) continue;
     if (!places.empty() && component[v] != component[vertex(places[0].stage, places[0].position)]) continue;
     places.push_back(places_[v]);
@@ -116,28 +122,29 @@ std::vector<std::int64_t> most_waiting_messages(const Program& program) {
   // counting only entries of the compute stream (the consumers).
   std::vector<std::uint32_t> known(graph.size() * stages, 0);
   std::vector<std::vector<std::uint32_t>> ordinal(stages);  // per place: compute entries up to and with it
-  std::vector<std::vector<std::uint32_t>> own(
-      graph.size());  // per vertex: (stage, ordinal) pairs of its compute entries
+  struct Entry {
+    std::size_t stage = 0;
+    std::uint32_t ordinal = 0;  // 0: of no compute stream
+  };
+  std::vector<Entry> own(graph.size());
   for (std::size_t s = 0; s < stages; ++s) {
     std::uint32_t count = 0;
     const std::vector<Instruction>& instructions = program.stages[s].instructions;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       if (instructions[i].stream == Stream::compute) {
         ++count;
-        own[graph.vertex(static_cast<StageIndex>(s), i)] = {static_cast<std::uint32_t>(s), count};
+        own[graph.vertex(static_cast<StageIndex>(s), i)] = {s, count};
       }
       ordinal[s].push_back(count);
     }
   }
   for (const DependencyGraph::Vertex from : *order) {
-    for (const DependencyGraph::Vertex to : graph.successors(from)) {
+    graph.for_successors(from, [&](DependencyGraph::Vertex to) {
       for (std::size_t s = 0; s < stages; ++s)
         known[to * stages + s] = std::max(known[to * stages + s], known[from * stages + s]);
-      if (!own[from].empty()) {
-        std::uint32_t& ended = known[to * stages + own[from][0]];
-        ended = std::max(ended, own[from][1]);
-      }
-    }
+      std::uint32_t& ended = known[to * stages + own[from].stage];
+      ended = std::max(ended, own[from].ordinal);
+    });
   }
   std::vector<std::int64_t> most(program.channels.size(), 0);
   for (std::size_t c = 0; c < program.channels.size(); ++c) {
@@ -166,6 +173,7 @@ std::vector<std::int64_t> most_waiting_messages(const Program& program) {
         consumers.push_back(consumer_of[i]);
     }
     for (const auto& [id, consumer] : received_before) consumers.push_back(consumer);
+    std::sort(consumers.begin(), consumers.end());
     auto sent = static_cast<std::int64_t>(program.before.messages[c].size() + received_before.size());
     most[c] = sent;
     for (std::size_t i = 0; i < program.stages[sender].instructions.size(); ++i) {
@@ -173,8 +181,7 @@ std::vector<std::int64_t> most_waiting_messages(const Program& program) {
       if (!is_send(instruction.kind) || static_cast<std::size_t>(instruction.channel) != c) continue;
       ++sent;
       const std::uint32_t ended = known[graph.vertex(static_cast<StageIndex>(sender), i) * stages + receiver];
-      const auto consumed =
-          std::count_if(consumers.begin(), consumers.end(), [&](std::uint32_t consumer) { return consumer <= ended; });
+      const auto consumed = std::upper_bound(consumers.begin(), consumers.end(), ended) - consumers.begin();
       most[c] = std::max(most[c], sent - consumed);
     }
   }

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
+
+#include <boost/graph/compressed_sparse_row_graph.hpp>
 
 #include "planner/program.h"
 
@@ -25,8 +28,12 @@ class DependencyGraph {
   Vertex vertex(StageIndex stage, std::size_t position) const {
     return vertices_[static_cast<std::size_t>(stage)][position];
   }
-  std::size_t size() const { return successors_.size(); }
-  const std::vector<Vertex>& successors(Vertex vertex) const { return successors_[vertex]; }
+  std::size_t size() const { return places_.size(); }
+
+  template <typename Visit>
+  void for_successors(Vertex vertex, const Visit& visit) const {
+    for (auto [next, end] = boost::adjacent_vertices(vertex, edges_); next != end; ++next) visit(*next);
+  }
 
   /// Predecessors before successors; nothing when some wait for each other in a circle.
   std::optional<std::vector<Vertex>> topological_order() const;
@@ -34,11 +41,15 @@ class DependencyGraph {
   std::vector<Place> circle() const;
 
  private:
-  void add_edge(Vertex from, Vertex to) { successors_[from].push_back(to); }
+  using Edges = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property,
+                                                   boost::no_property, Vertex, Vertex>;
 
-  std::vector<std::vector<Vertex>> vertices_;    // per stage, per place
-  std::vector<Place> places_;                    // per vertex, one instruction of it
-  std::vector<std::vector<Vertex>> successors_;  // per vertex
+  void place_vertices(const Program& program);
+  std::vector<std::pair<Vertex, Vertex>> edges_of(const Program& program) const;
+
+  std::vector<std::vector<Vertex>> vertices_;  // per stage, per place
+  std::vector<Place> places_;                  // per vertex, one instruction of it
+  Edges edges_;
 };
 
 /// Per channel, the most messages that can have been sent and whose consumer (the instruction that waits for the
