@@ -14,6 +14,12 @@
 namespace braid {
 namespace {
 
+std::string hexadecimal(const XXH128_hash_t& hash) {
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+}  // namespace
+
 std::ifstream open_to_read(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   const int reason = errno;
@@ -22,12 +28,6 @@ std::ifstream open_to_read(const std::filesystem::path& path) {
   if (!in) throw error("{}: cannot be read ({}); give a readable file", path.string(), std::strerror(reason));
   return in;
 }
-
-std::string hexadecimal(const XXH128_hash_t& hash) {
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
-
-}  // namespace
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream in = open_to_read(path);

@@ -2,12 +2,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iosfwd>
 #include <string>
 #include <string_view>
 
 namespace braid {
+
+/// Throws Error when it cannot be read.
+std::ifstream open_to_read(const std::filesystem::path& path);
 
 /// The whole file as bytes. Throws Error when it cannot be read.
 std::string read_file(const std::filesystem::path& path);

@@ -19,6 +19,7 @@ int run_plan(const std::vector<std::string>& words);
 int run_simulate(const std::vector<std::string>& words);
 int run_train(const std::vector<std::string>& words);
 int run_validate(const std::vector<std::string>& words);
+int run_trace(const std::vector<std::string>& words);
 
 inline constexpr int kSuccess = 0;
 inline constexpr int kFailure = 1;

@@ -11,19 +11,16 @@ namespace braid::cli {
 int run_init(const std::vector<std::string>& words) {
   CommonFlags flags;
   std::string folder, size;
-  std::int64_t seed = 1;
   CommandLine line("braid init DIR [options]", flags);
   line.add_positional("DIR", folder);
-  line.add().add_options()("seed", boost::program_options::value(&seed)->default_value(1),
-                           "of the random weights and texts");
+  line.add_seed();
   line.add().add_options()("overwrite", boost::program_options::bool_switch(&flags.overwrite),
                            "write into a folder that holds something");
   line.add().add_options()("backbone", boost::program_options::value(&size)->default_value("tiny"),
                            "tiny (3 million parameters) or small (54 million)");
   if (!line.parse(words)) return kSuccess;
-  if (seed < 0) throw error("--seed {} is not usable; give a number >= 0", seed);
   if (size != "tiny" && size != "small") throw error("--backbone {} is not known; give tiny or small", size);
-  exec::write_example(folder, static_cast<std::uint64_t>(seed), flags.overwrite,
+  exec::write_example(folder, static_cast<std::uint64_t>(flags.seed), flags.overwrite,
                       size == "small" ? exec::ExampleSize::small : exec::ExampleSize::tiny);
   if (!flags.quiet)
     fmt::print(stderr,

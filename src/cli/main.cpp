@@ -27,6 +27,7 @@ constexpr Command kCommands[] = {
     {"simulate", "replay a plan", &run_simulate},
     {"train", "execute a plan: fine-tune its tasks and write their adapters", &run_train},
     {"validate", "execute and replay a plan, and compare", &run_validate},
+    {"trace", "statistics, slices and generation of cluster traces", &run_trace},
 };
 
 void print_usage() {

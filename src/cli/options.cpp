@@ -71,6 +71,10 @@ void CommandLine::add_threads() {
   described_.add_options()("threads", po::value(&flags_.threads), "worker threads a rank; left out: cores / ranks");
 }
 
+void CommandLine::add_seed() {
+  described_.add_options()("seed", po::value(&flags_.seed)->default_value(1), "of what is drawn at random");
+}
+
 void CommandLine::add_positional(const std::string& name, std::string& value) {
   positional_ = name;
   hidden_.add_options()(name.c_str(), po::value(&value)->required(), "");
@@ -96,6 +100,7 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
         std::pair("ranks", flags_.ranks), std::pair("threads", flags_.threads)}) {
     if (given(name) && number < 1) throw error("--{} {} is not usable; give a number >= 1", name, number);
   }
+  if (flags_.seed < 0) throw error("--seed {} is not usable; give a number >= 0", flags_.seed);
   for (const auto& [name, text] : {std::pair("plan", &flags_.plan), std::pair("workload", &flags_.workload),
                                    std::pair("cluster", &flags_.cluster), std::pair("profile", &flags_.profile),
                                    std::pair("out", &flags_.out), std::pair("timeline-out", &flags_.timeline_out)}) {

@@ -1,24 +1,17 @@
 #include "costmodel/reference_table.h"
 
-#include <algorithm>
 #include <charconv>
-#include <sstream>
 
+#include <fmt/ranges.h>
+
+#include "base/csv.h"
 #include "base/error.h"
-#include "base/file.h"
 
 namespace braid::costmodel {
 namespace {
 
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields;
-  std::istringstream text(line);
-  for (std::string field; std::getline(text, field, ',');) fields.push_back(field);
-  return fields;
-}
-
-void drop_carriage_return(std::string& line) {
-  if (line.ends_with('\r')) line.pop_back();
+std::string joined(const CsvReader& csv) {
+  return fmt::format("{}", fmt::join(csv.fields(), ","));
 }
 
 template <typename Number>
@@ -44,29 +37,23 @@ std::int64_t ReferenceRow::integer(std::size_t column) const {
 }
 
 std::string reference_header(const std::filesystem::path& csv) {
-  std::istringstream text(read_file(csv));
-  std::string line;
-  std::getline(text, line);
-  drop_carriage_return(line);
-  return line;
+  CsvReader rows(csv);
+  rows.next();
+  return joined(rows);
 }
 
 std::vector<ReferenceRow> read_reference_table(const std::filesystem::path& csv, std::string_view header) {
-  const auto columns = static_cast<std::size_t>(std::count(header.begin(), header.end(), ',')) + 1;
-  std::istringstream text(read_file(csv));
+  CsvReader lines(csv);
+  lines.next();
+  if (joined(lines) != header)
+    throw error_at(csv.string(), 1, fmt::format("the columns are '{}'", joined(lines)), fmt::format("give {}", header));
+  const std::size_t columns = lines.fields().size();
   std::vector<ReferenceRow> rows;
-  std::string line;
-  for (int number = 1; std::getline(text, line); ++number) {
-    drop_carriage_return(line);
-    if (number == 1) {
-      if (line != header)
-        throw error_at(csv.string(), 1, fmt::format("the columns are '{}'", line), fmt::format("give {}", header));
-      continue;
-    }
-    if (line.empty()) continue;
-    rows.push_back({csv.string(), number, fields_of(line)});
-    if (rows.back().fields.size() != columns)
-      throw error_at(csv.string(), number, fmt::format("'{}' is not a row", line), fmt::format("give {}", header));
+  while (lines.next()) {
+    if (lines.fields().size() != columns)
+      throw error_at(csv.string(), lines.line(), fmt::format("'{}' is not a row", joined(lines)),
+                     fmt::format("give {}", header));
+    rows.push_back({csv.string(), lines.line(), {lines.fields().begin(), lines.fields().end()}});
   }
   if (rows.empty()) throw error_at(csv.string(), 1, "there are no rows below the columns", "give some");
   return rows;

@@ -1,0 +1,82 @@
+#include "base/csv.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace braid {
+namespace {
+
+template <typename Number>
+bool parse(std::string_view text, Number& number) {
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return fault == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+CsvReader::CsvReader(const std::filesystem::path& path) : file_(path.string()), in_(open_to_read(path)) {}
+
+bool CsvReader::next() {
+  while (std::getline(in_, text_)) {
+    ++line_;
+    if (text_.ends_with('\r')) text_.pop_back();
+    if (text_.find_first_not_of(" \t") == std::string::npos) {
+      ++blank_lines_;
+      continue;
+    }
+    split();
+    return true;
+  }
+  if (in_.bad()) throw error("{}: reading failed after line {}; check the disk", file_, line_);
+  fields_.clear();
+  return false;
+}
+
+void CsvReader::split() {
+  fields_.clear();
+  for (std::size_t at = 0;; ++at) {
+    if (at < text_.size() && text_[at] == '"') {
+      fields_.push_back(unquoted(at));
+    } else {
+      const std::size_t end = std::min(text_.find(',', at), text_.size());
+      fields_.push_back(std::string_view(text_).substr(at, end - at));
+      at = end;
+    }
+    if (at >= text_.size()) return;
+  }
+}
+
+/// The quoted field that begins at `at`, its quotes undone in place; `at` moves behind it.
+std::string_view CsvReader::unquoted(std::size_t& at) {
+  const std::size_t begin = at;
+  std::size_t end = begin;
+  const auto is_quote = [&](std::size_t place) { return place < text_.size() && text_[place] == '"'; };
+  for (++at; at < text_.size(); ++at) {
+    if (is_quote(at) && !is_quote(++at)) {
+      if (at < text_.size() && text_[at] != ',') break;
+      return std::string_view(text_).substr(begin, end - begin);
+    }
+    text_[end++] = text_[at];
+  }
+  throw error_at(file_, line_, "a quote is not closed before a comma or the line's end", "close it");
+}
+
+double CsvReader::number(std::size_t column, std::string_view what) const {
+  double value = 0;
+  if (!parse(fields_[column], value) || !std::isfinite(value))
+    throw error_at(file_, line_, fmt::format("{} '{}' is no number", what, fields_[column]), "give one");
+  return value;
+}
+
+std::int64_t CsvReader::integer(std::size_t column, std::string_view what) const {
+  std::int64_t value = 0;
+  if (!parse(fields_[column], value))
+    throw error_at(file_, line_, fmt::format("{} '{}' is no whole number", what, fields_[column]), "give one");
+  return value;
+}
+
+}  // namespace braid

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid {
+
+/// Comma-separated rows of a file, one at a time (RFC 4180; a quoted field may hold commas and doubled quotes, no line
+/// break). Blank lines are passed over and counted.
+class CsvReader {
+ public:
+  /// Throws Error when the file cannot be read.
+  explicit CsvReader(const std::filesystem::path& path);
+
+  /// The next row; false at the end. Throws Error "FILE:LINE: ..." for a quote that is never closed.
+  bool next();
+
+  /// Of the row read last; good until the next.
+  std::span<const std::string_view> fields() const { return fields_; }
+  const std::string& file() const { return file_; }
+  int line() const { return line_; }
+  std::int64_t blank_lines() const { return blank_lines_; }
+
+  /// A number in the row's column; `what` is its name. Throw Error "FILE:LINE: ..." for anything else.
+  double number(std::size_t column, std::string_view what) const;
+  std::int64_t integer(std::size_t column, std::string_view what) const;
+
+ private:
+  void split();
+  std::string_view unquoted(std::size_t& at);
+
+  std::string file_;
+  std::ifstream in_;
+  std::string text_;
+  std::vector<std::string_view> fields_;
+  int line_ = 0;
+  std::int64_t blank_lines_ = 0;
+};
+
+}  // namespace braid

@@ -1,0 +1,206 @@
+#include "traces/read_csv.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "traces/read_pai.h"
+
+namespace braid::traces {
+namespace {
+
+/// Where a table says what. Columns it need not have are empty, or have a name behind '?'; "a|b" is one of two names.
+struct Table {
+  std::string_view format;
+  std::string_view id, submit, start, end, duration, gpus, virtual_cluster, priority, deadline, budget;
+};
+
+constexpr std::array<Table, 6> kTables = {{
+    {"philly-csv", "", "timestamp", "", "", "duration", "num_gpus", "cluster", "", "", ""},
+    {"itp", "job_id", "submission_time", "", "", "duration", "num_gpu", "", "", "", ""},
+    {"acme", "job_id", "submit_time", "start_time", "end_time", "duration", "gpu_num", "", "", "", ""},
+    {"helios", "job_id", "submit_time", "start_time", "end_time", "duration", "gpu_num", "vc", "", "", ""},
+    {"openb", "name", "creation_time", "scheduled_time", "deletion_time", "", "num_gpu", "", "", "", ""},
+    {"braid", "?job_id", "submit_s", "", "", "duration_s", "?gpus|num_gpus", "?vc", "?priority", "?deadline_s",
+     "?budget_gpu_hours"},
+}};
+
+constexpr double kMostSeconds = 1e12;
+
+bool named(std::string_view column, std::string_view names) {
+  while (true) {
+    const std::size_t bar = names.find('|');
+    if (column == names.substr(0, bar)) return true;
+    if (bar == std::string_view::npos) return false;
+    names.remove_prefix(bar + 1);
+  }
+}
+
+/// A column's place in the rows; nothing where the file lacks it.
+std::optional<std::size_t> place_of(std::string_view names, std::span<const std::string_view> columns) {
+  if (names.starts_with('?')) names.remove_prefix(1);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (!names.empty() && named(columns[i], names)) return i;
+  }
+  return std::nullopt;
+}
+
+constexpr std::array kRoles = {&Table::id,       &Table::submit, &Table::start,           &Table::end,
+                               &Table::duration, &Table::gpus,   &Table::virtual_cluster, &Table::priority,
+                               &Table::deadline, &Table::budget};
+
+bool has_columns(const Table& table, std::span<const std::string_view> columns) {
+  return std::all_of(kRoles.begin(), kRoles.end(), [&](auto role) {
+    const std::string_view names = table.*role;
+    return names.empty() || names.starts_with('?') || place_of(names, columns).has_value();
+  });
+}
+
+/// Rows of one table.
+class TableReader {
+ public:
+  TableReader(const Table& table, CsvReader& rows, TraceBuilder& trace)
+      : table_(table), rows_(rows), trace_(trace), columns_(rows.fields().size()) {
+    for (std::size_t role = 0; role < kRoles.size(); ++role)
+      places_[role] = place_of(table.*kRoles[role], rows.fields());
+  }
+
+  void read_row() {
+    if (rows_.fields().size() != columns_)
+      throw wrong(fmt::format("{} fields where the columns are {}", rows_.fields().size(), columns_), "mend the row");
+    Job job;
+    job.gpus = whole(&Table::gpus, 1, 0);
+    if (job.gpus == 0) return trace_.skip(Skipped::without_gpu);
+    if (has(&Table::start) && is_missing(text(&Table::start))) return trace_.skip(Skipped::never_ran);
+    const std::optional<double> duration = service_seconds();
+    if (!duration) return trace_.skip(Skipped::unfinished);
+    job.duration_seconds = *duration;
+    job.submit_seconds = moment(&Table::submit);
+    if (given(&Table::id)) job.id = text(&Table::id);
+    job.priority = whole(&Table::priority, 0, std::numeric_limits<std::int32_t>::min());
+    if (given(&Table::deadline)) job.deadline_seconds = moment(&Table::deadline);
+    if (given(&Table::budget)) job.budget = seconds(&Table::budget);
+    trace_.add(std::move(job), given(&Table::virtual_cluster) ? text(&Table::virtual_cluster) : "");
+  }
+
+ private:
+  using Role = std::string_view Table::*;
+
+  std::optional<std::size_t> place(Role role) const {
+    return places_[static_cast<std::size_t>(std::find(kRoles.begin(), kRoles.end(), role) - kRoles.begin())];
+  }
+  bool has(Role role) const { return place(role).has_value(); }
+  std::string_view text(Role role) const { return rows_.fields()[*place(role)]; }
+  bool given(Role role) const { return has(role) && !is_missing(text(role)); }
+  std::string_view name(Role role) const {
+    const std::string_view names = table_.*role;
+    return names.starts_with('?') ? names.substr(1) : names;
+  }
+
+  Error wrong(const std::string& what, const std::string& remedy) const {
+    return error_at(rows_.file(), rows_.line(), what, remedy);
+  }
+
+  double moment(Role role) {
+    try {
+      return checked(trace_.moment(text(role), name(role)), role);
+    } catch (const Error& wrong) {
+      throw error("{}:{}: {}", rows_.file(), rows_.line(), wrong.what());
+    }
+  }
+
+  double checked(double value, Role role) const {
+    if (std::abs(value) > kMostSeconds)
+      throw wrong(fmt::format("{} {} is past 30,000 years", name(role), text(role)), "give seconds");
+    return value;
+  }
+
+  double seconds(Role role) const {
+    const double value = checked(rows_.number(*place(role), name(role)), role);
+    if (value < 0) throw wrong(fmt::format("{} {} is negative", name(role), text(role)), "give a number >= 0");
+    return value;
+  }
+
+  /// A count, which tables also write as "1.0".
+  std::int32_t whole(Role role, std::int32_t otherwise, std::int32_t least) const {
+    if (!given(role)) return otherwise;
+    const double value = rows_.number(*place(role), name(role));
+    if (value < least || value > std::numeric_limits<std::int32_t>::max() || value != std::floor(value))
+      throw wrong(fmt::format("{} '{}' is no count", name(role), text(role)), "give a whole number");
+    return static_cast<std::int32_t>(value);
+  }
+
+  std::optional<double> service_seconds() {
+    if (has(&Table::end) && is_missing(text(&Table::end))) return std::nullopt;
+    if (given(&Table::duration)) return seconds(&Table::duration);
+    if (!has(&Table::end)) return std::nullopt;
+    const double begin = moment(&Table::start), end = moment(&Table::end);
+    if (end < begin)
+      throw wrong(fmt::format("it ends at {}, before its start at {}", text(&Table::end), text(&Table::start)),
+                  "mend the row");
+    return end - begin;
+  }
+
+  const Table& table_;
+  CsvReader& rows_;
+  TraceBuilder& trace_;
+  std::size_t columns_;
+  std::array<std::optional<std::size_t>, kRoles.size()> places_;
+};
+
+template <typename ReadRow>
+void read_rows(CsvReader& rows, bool lenient, TraceBuilder& trace, const ReadRow& read_row) {
+  do {
+    try {
+      read_row();
+    } catch (const Error& wrong) {
+      if (!lenient) throw;
+      trace.skip_bad(wrong.what());
+    }
+  } while (rows.next());
+}
+
+}  // namespace
+
+std::string_view csv_format_of(const CsvReader& first_row) {
+  if (is_pai_row(first_row.fields()) || is_pai_header(first_row.fields())) return "pai";
+  const auto table = std::find_if(kTables.begin(), kTables.end(),
+                                  [&](const Table& each) { return has_columns(each, first_row.fields()); });
+  if (table == kTables.end()) return {};
+  // Helios and Acme name the columns that are read alike, but for Helios' virtual clusters.
+  const bool helios = table->format == "acme" && place_of("vc", first_row.fields());
+  return helios ? "helios" : table->format;
+}
+
+std::string csv_columns_of(std::string_view format) {
+  if (format == "pai") return std::string(kPaiColumns);
+  const auto table =
+      std::find_if(kTables.begin(), kTables.end(), [&](const Table& each) { return each.format == format; });
+  std::vector<std::string_view> names;
+  for (const auto role : kRoles) {
+    const std::string_view name = (*table).*role;
+    if (!name.empty() && !name.starts_with('?')) names.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+void read_csv(CsvReader& rows, std::string_view format, bool lenient, TraceBuilder& trace) {
+  if (format == "pai") {
+    PaiReader pai(rows, trace);
+    if (!is_pai_header(rows.fields()) || rows.next()) read_rows(rows, lenient, trace, [&] { pai.read_row(); });
+    pai.finish();
+  } else {
+    const auto table =
+        std::find_if(kTables.begin(), kTables.end(), [&](const Table& each) { return each.format == format; });
+    TableReader reader(*table, rows, trace);
+    if (rows.next()) read_rows(rows, lenient, trace, [&] { reader.read_row(); });
+  }
+  trace.count_blank(rows.blank_lines());
+}
+
+}  // namespace braid::traces

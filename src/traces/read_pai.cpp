@@ -1,0 +1,79 @@
+#include "traces/read_pai.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace braid::traces {
+namespace {
+
+enum Column : std::size_t { kJob, kTask, kInstances, kStatus, kStart, kEnd, kCpu, kMemory, kGpu, kGpuType, kColumns };
+
+constexpr double kHundredths = 100;
+constexpr double kMostGpus = 1e6;
+
+}  // namespace
+
+bool is_pai_header(std::span<const std::string_view> fields) {
+  return fields.size() == kColumns && fields[kJob] == "job_name" && fields[kGpu] == "plan_gpu";
+}
+
+bool is_pai_row(std::span<const std::string_view> fields) {
+  static constexpr std::string_view kStatuses[] = {"Terminated", "Failed", "Running", "Waiting", "Interrupted"};
+  return fields.size() == kColumns &&
+         std::find(std::begin(kStatuses), std::end(kStatuses), fields[kStatus]) != std::end(kStatuses);
+}
+
+void PaiReader::read_row() {
+  const std::span<const std::string_view> fields = rows_.fields();
+  if (fields.size() != kColumns)
+    throw error_at(rows_.file(), rows_.line(), fmt::format("{} fields", fields.size()),
+                   fmt::format("give {}", kPaiColumns));
+  const double instances = is_missing(fields[kInstances]) ? 1 : rows_.number(kInstances, "inst_num");
+  const double gpus = is_missing(fields[kGpu]) ? 0 : rows_.number(kGpu, "plan_gpu") / kHundredths;
+  if (instances < 0 || gpus < 0 || instances * gpus > kMostGpus)
+    throw error_at(rows_.file(), rows_.line(),
+                   fmt::format("{} instances of {} GPUs are no number of GPUs", fields[kInstances], gpus),
+                   "mend the row");
+  const auto [known, is_new] = places_.emplace(fields[kJob], jobs_.size());
+  if (is_new) jobs_.emplace_back(fields[kJob], PaiJob{});
+  PaiJob& job = jobs_[known->second].second;
+  // Roles without a GPU (parameter servers) say nothing of when GPUs were held.
+  if (instances * gpus == 0) return;
+  job.gpus += instances * gpus;
+  if (is_missing(fields[kStart])) return;
+  const double start = rows_.number(kStart, "start_time");
+  job.start = job.started ? std::min(job.start, start) : start;
+  job.started = true;
+  if (is_missing(fields[kEnd])) {
+    job.ended = false;
+    return;
+  }
+  const double end = rows_.number(kEnd, "end_time");
+  if (end < start)
+    throw error_at(rows_.file(), rows_.line(), fmt::format("it ends at {}, before its start at {}", end, start),
+                   "mend the row");
+  job.end = std::max(job.end, end);
+}
+
+void PaiReader::finish() {
+  for (const auto& [name, recorded] : jobs_) {
+    if (recorded.gpus <= 0) {
+      trace_.skip(Skipped::without_gpu);
+    } else if (!recorded.started) {
+      trace_.skip(Skipped::never_ran);
+    } else if (!recorded.ended) {
+      trace_.skip(Skipped::unfinished);
+    } else {
+      Job job;
+      job.id = name;
+      job.submit_seconds = recorded.start;
+      job.duration_seconds = recorded.end - recorded.start;
+      job.gpus = static_cast<std::int32_t>(std::ceil(recorded.gpus));
+      trace_.add(std::move(job), "");
+    }
+  }
+}
+
+}  // namespace braid::traces

@@ -1,0 +1,145 @@
+#include "traces/read_philly_json.h"
+
+#include <istream>
+#include <optional>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace braid::traces {
+namespace {
+
+constexpr std::int64_t kMostGpus = 1'000'000;
+
+/// One job at a time is built up from the events of the text; what braid does not need is passed over unseen.
+class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  PhillyEvents(std::string file, bool lenient, TraceBuilder& trace)
+      : file_(std::move(file)), lenient_(lenient), trace_(trace) {}
+
+  bool null() override { return value(std::nullopt); }
+  bool boolean(bool) override { return value(std::nullopt); }
+  bool number_integer(number_integer_t number) override { return value(std::to_string(number)); }
+  bool number_unsigned(number_unsigned_t number) override { return value(std::to_string(number)); }
+  bool number_float(number_float_t, const string_t& text) override { return value(text); }
+  bool string(string_t& text) override { return value(text); }
+  bool binary(binary_t&) override { return value(std::nullopt); }
+
+  bool start_object(std::size_t) override {
+    open('{');
+    if (at("[{")) job_ = {};
+    if (at("[{[{") && list_ == "attempts") job_.attempts.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    const bool job = at("[{");
+    open_.pop_back();
+    if (job) finish_job();
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    open('[');
+    if (at("[{[")) list_ = key_;
+    if (at("[{[{[")) inner_list_ = key_;
+    if (at("[{[{[{[")) gpus_ = key_ == "gpus";
+    return true;
+  }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool key(string_t& name) override {
+    key_ = name;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& fault) override {
+    throw error("{}: {}; give Philly's cluster_job_log", file_, fault.what());
+  }
+
+ private:
+  struct Attempt {
+    std::optional<std::string> start, end;
+    std::int64_t gpus = 0;
+  };
+  struct PhillyJob {
+    std::string id, virtual_cluster;
+    std::optional<std::string> submitted;
+    std::vector<Attempt> attempts;
+  };
+
+  void open(char bracket) {
+    open_.push_back(bracket);
+    if (open_.size() == 1 && bracket != '[')
+      throw error("{}: it does not begin with a list of jobs; give Philly's cluster_job_log", file_);
+  }
+  bool at(std::string_view brackets) const { return open_ == brackets; }
+
+  bool value(std::optional<std::string> text) {
+    if (text && is_missing(*text)) text.reset();
+    if (at("[{")) {
+      if (key_ == "jobid") job_.id = text.value_or("");
+      if (key_ == "vc") job_.virtual_cluster = text.value_or("");
+      if (key_ == "submitted_time") job_.submitted = std::move(text);
+    } else if (at("[{[{") && list_ == "attempts") {
+      if (key_ == "start_time") job_.attempts.back().start = std::move(text);
+      if (key_ == "end_time") job_.attempts.back().end = std::move(text);
+    } else if (at("[{[{[{[") && list_ == "attempts" && inner_list_ == "detail" && gpus_) {
+      if (++job_.attempts.back().gpus > kMostGpus) throw error("{}: job {} has over a million GPUs", file_, job_.id);
+    }
+    return true;
+  }
+
+  void finish_job() {
+    ++jobs_;
+    try {
+      add_job();
+    } catch (const Error& wrong) {
+      const std::string message = fmt::format("{}: job {} ({}): {}", file_, jobs_, job_.id, wrong.what());
+      if (!lenient_) throw Error(message);
+      trace_.skip_bad(message);
+    }
+  }
+
+  void add_job() {
+    if (job_.attempts.empty()) return trace_.skip(Skipped::never_ran);
+    if (job_.attempts.front().gpus == 0) return trace_.skip(Skipped::without_gpu);
+    double seconds = 0;
+    bool complete = false;
+    for (const Attempt& attempt : job_.attempts) {
+      if (!attempt.start || !attempt.end) continue;
+      const double begin = trace_.moment(*attempt.start, "start_time"), end = trace_.moment(*attempt.end, "end_time");
+      if (end < begin)
+        throw error("an attempt ends at {}, before its start at {}; mend the job", *attempt.end, *attempt.start);
+      seconds += end - begin;
+      complete = true;
+    }
+    if (!complete) return trace_.skip(Skipped::unfinished);
+    if (!job_.submitted) throw error("it has no submitted_time; give one");
+    Job job;
+    job.id = job_.id;
+    job.submit_seconds = trace_.moment(*job_.submitted, "submitted_time");
+    job.duration_seconds = seconds;
+    job.gpus = static_cast<std::int32_t>(job_.attempts.front().gpus);
+    trace_.add(std::move(job), job_.virtual_cluster);
+  }
+
+  std::string file_;
+  bool lenient_;
+  TraceBuilder& trace_;
+  std::string open_;                     // brackets open now
+  std::string key_, list_, inner_list_;  // names last seen
+  bool gpus_ = false;
+  PhillyJob job_;
+  std::int64_t jobs_ = 0;
+};
+
+}  // namespace
+
+void read_philly_json(std::istream& in, const std::string& file, bool lenient, TraceBuilder& trace) {
+  PhillyEvents events(file, lenient, trace);
+  nlohmann::json::sax_parse(in, &events);
+}
+
+}  // namespace braid::traces

@@ -1,0 +1,73 @@
+#include "traces/read_trace.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "traces/read_csv.h"
+#include "traces/read_philly_json.h"
+
+namespace braid::traces {
+namespace {
+
+constexpr std::array<TraceFormat, 8> kFormats = {{
+    {"braid", "CSV: submit_s,duration_s and, as wanted, job_id,gpus,vc,priority,deadline_s,budget_gpu_hours"},
+    {"philly-json", "Microsoft Philly's cluster_job_log"},
+    {"philly-csv", "the same as CSV: timestamp,duration,num_gpus,gpu_time,cluster"},
+    {"itp", "Microsoft ITP as ElasticFlow carries it: job_id,submission_time,duration,num_gpu"},
+    {"helios", "SenseTime Helios' cluster_log.csv"},
+    {"pai", "Alibaba PAI's pai_task_table (2020), with or without a line of column names"},
+    {"openb", "Alibaba's openb_pod_list (2023)"},
+    {"acme", "Shanghai AI Lab's Acme: trace_seren.csv, trace_kalos.csv"},
+}};
+
+std::string names() {
+  std::vector<std::string_view> all;
+  for (const TraceFormat& format : kFormats) all.push_back(format.name);
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+bool begins_with_list(const std::filesystem::path& path) {
+  std::ifstream in = open_to_read(path);
+  char first = 0;
+  in >> std::ws >> first;
+  return first == '[';
+}
+
+Trace read_json(const std::filesystem::path& path, bool lenient) {
+  TraceBuilder trace(path.string(), "philly-json");
+  std::ifstream in = open_to_read(path);
+  read_philly_json(in, path.string(), lenient, trace);
+  return trace.finish();
+}
+
+}  // namespace
+
+std::span<const TraceFormat> trace_formats() {
+  return kFormats;
+}
+
+Trace read_trace(const std::filesystem::path& path, const ReadOptions& options) {
+  const std::string& format = options.format;
+  const bool known =
+      std::any_of(kFormats.begin(), kFormats.end(), [&](const auto& each) { return each.name == format; });
+  if (!format.empty() && !known) throw error("trace format '{}' is not known; give one of {}", format, names());
+  if (format == "philly-json" || (format.empty() && begins_with_list(path))) return read_json(path, options.lenient);
+  CsvReader rows(path);
+  if (!rows.next()) throw error("{}: is empty; give a trace", path.string());
+  const std::string_view found = csv_format_of(rows);
+  if (found.empty())
+    throw error("{}:{}: its columns '{}' are those of no known trace; give one of {}, or submit_s,duration_s",
+                path.string(), rows.line(), fmt::join(rows.fields(), ","), names());
+  if (!format.empty() && found != format)
+    throw error("{}:{}: is of format {}, not {}, whose columns are {}", path.string(), rows.line(), found, format,
+                csv_columns_of(format));
+  TraceBuilder trace(path.string(), std::string(found));
+  read_csv(rows, found, options.lenient, trace);
+  return trace.finish();
+}
+
+}  // namespace braid::traces

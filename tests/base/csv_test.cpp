@@ -1,0 +1,43 @@
+#include "base/csv.h"
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+std::vector<std::vector<std::string>> rows_of(const std::string& text) {
+  const TestFolder folder;
+  CsvReader csv(folder.write("rows.csv", text));
+  std::vector<std::vector<std::string>> rows;
+  while (csv.next()) rows.emplace_back(csv.fields().begin(), csv.fields().end());
+  return rows;
+}
+
+using Rows = std::vector<std::vector<std::string>>;
+
+TEST(Csv, SplitsAtCommasAndKeepsEmptyFields) {
+  EXPECT_EQ(rows_of("a,b\r\n\n ,c\n,\n"), (Rows{{"a", "b"}, {" ", "c"}, {"", ""}}));
+}
+
+TEST(Csv, QuotesHoldCommasAndDoubledQuotes) {
+  EXPECT_EQ(rows_of("\"a,b\",\"say \"\"hi\"\"\",\"\"\n\"\"\"\""), (Rows{{"a,b", "say \"hi\"", ""}, {"\""}}));
+}
+
+TEST(Csv, AnOpenQuoteIsAnErrorWithItsLine) {
+  for (const char* text : {"a\n\"b", "a\n\"b\"c", "a\n\"b\"\"", "a\n\""}) {
+    EXPECT_TRUE(contains(error_of([&] { rows_of(text); }), "rows.csv:2: ")) << text;
+  }
+}
+
+TEST(Csv, NumbersAreWholeFields) {
+  const TestFolder folder;
+  CsvReader csv(folder.write("rows.csv", "1.5,7,x,inf,3 "));
+  ASSERT_TRUE(csv.next());
+  EXPECT_EQ(csv.number(0, "a"), 1.5);
+  EXPECT_EQ(csv.integer(1, "b"), 7);
+  for (const std::size_t column : {2, 3, 4}) EXPECT_THROW(csv.number(column, "c"), Error) << column;
+  EXPECT_THROW(csv.integer(0, "a"), Error);
+}
+
+}  // namespace
+}  // namespace braid

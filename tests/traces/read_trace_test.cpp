@@ -1,0 +1,185 @@
+#include "traces/read_trace.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "support.h"
+#include "traces/trace_statistics.h"
+#include "traces/write_trace.h"
+
+namespace braid::traces {
+namespace {
+
+Trace read(const std::string& text, ReadOptions options = {}) {
+  const TestFolder folder;
+  return read_trace(folder.write("trace", text), options);
+}
+
+struct Expected {
+  std::string id;
+  double submit, duration;
+  std::int32_t gpus;
+};
+
+void expect_jobs(const Trace& trace, const std::vector<Expected>& expected) {
+  ASSERT_EQ(trace.jobs.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const Job& job = trace.jobs[i];
+    EXPECT_EQ(job.id, expected[i].id) << i;
+    EXPECT_EQ(job.submit_seconds, expected[i].submit) << i;
+    EXPECT_EQ(job.duration_seconds, expected[i].duration) << i;
+    EXPECT_EQ(job.gpus, expected[i].gpus) << i;
+  }
+}
+
+constexpr double kHour = 3600;
+
+TEST(ReadTrace, PhillyCsvIsSortedAndKeepsTheClockOnTheWall) {
+  const Trace trace = read(
+      "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:00:00,66.5,1,66.5,b\n\n2017-10-08 "
+      "23:00:00,5,8,40,a\n"
+      "2017-10-09 07:00:00,7,2,14,a\n");
+  EXPECT_EQ(trace.format, "philly-csv");
+  EXPECT_EQ(trace.zero, "2017-10-08");
+  expect_jobs(trace, {{"1", 23 * kHour, 5, 8}, {"0", 31 * kHour, 66.5, 1}, {"2", 31 * kHour, 7, 2}});
+  EXPECT_EQ(trace.virtual_clusters, (std::vector<std::string>{"b", "a"}));
+  EXPECT_EQ(trace.jobs[0].virtual_cluster, 1);
+  EXPECT_EQ(trace.irregularities.out_of_order, 1);
+  EXPECT_EQ(trace.irregularities.blank_lines, 1);
+  EXPECT_EQ(trace.irregularities.rows, 3);
+}
+
+TEST(ReadTrace, PhillyJsonAddsUpAttemptsAndTheGpusOfTheFirst) {
+  const Trace trace = read(R"([
+    {"status": "Pass", "vc": "v", "jobid": "a", "user": "u", "submitted_time": "2017-10-07 01:00:00", "attempts": [
+      {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:20:00",
+       "detail": [{"ip": "m1", "gpus": ["gpu0", "gpu1"]}, {"ip": "m2", "gpus": ["gpu7"]}]},
+      {"start_time": "2017-10-07 02:00:00", "end_time": "2017-10-07 02:00:30", "detail": [{"ip": "m1", "gpus": []}]},
+      {"start_time": "2017-10-07 03:00:00", "end_time": null, "detail": []}]},
+    {"vc": "v", "jobid": "no attempts", "submitted_time": "2017-10-07 01:00:00", "attempts": []},
+    {"vc": "w", "jobid": "no GPU", "submitted_time": "2017-10-07 01:00:00", "attempts": [
+      {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:20:00", "detail": [{"ip": "m", "gpus": []}]}]},
+    {"vc": "w", "jobid": "no end", "submitted_time": "2017-10-07 01:00:00", "attempts": [
+      {"start_time": "2017-10-07 01:10:00", "end_time": "None", "detail": [{"ip": "m", "gpus": ["gpu0"]}]}]}])");
+  EXPECT_EQ(trace.format, "philly-json");
+  expect_jobs(trace, {{"a", kHour, 630, 3}});
+  EXPECT_EQ(
+      trace.irregularities.skipped,
+      (std::map<Skipped, std::int64_t>{{Skipped::without_gpu, 1}, {Skipped::never_ran, 1}, {Skipped::unfinished, 1}}));
+}
+
+TEST(ReadTrace, PhillyJsonNamesTheBadJob) {
+  const std::string bad = R"([{"jobid": "x", "submitted_time": "2017-10-07", "attempts": [
+      {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:00:00", "detail": [{"gpus": ["g"]}]}]},
+      {"jobid": "y", "submitted_time": "2017-10-07 01:00:00", "attempts": [
+      {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:11:00", "detail": [{"gpus": ["g"]}]}]}])";
+  EXPECT_TRUE(contains(error_of([&] { read(bad); }), "job 1 (x): an attempt ends at 2017-10-07 01:00:00"));
+  const Trace lenient = read(bad, {.format = {}, .lenient = true});
+  expect_jobs(lenient, {{"y", kHour, 60, 1}});
+  EXPECT_EQ(lenient.irregularities.skipped.at(Skipped::bad), 1);
+  EXPECT_TRUE(contains(lenient.irregularities.first_bad, "job 1 (x)"));
+  EXPECT_TRUE(contains(error_of([] { read(R"([{"jobid": )"); }), "parse error"));
+  EXPECT_TRUE(contains(error_of([] { read(R"({"a": [1]})", {.format = "philly-json"}); }), "list of jobs"));
+}
+
+TEST(ReadTrace, TablesOfOtherClusters) {
+  expect_jobs(read("job_id,submission_time,duration,num_gpu\nf,5010,1265,1\ng,5016,2066,8\n"),
+              {{"f", 5010, 1265, 1}, {"g", 5016, 2066, 8}});
+  const Trace helios = read(
+      "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+      "1,u,vcA,2,8,1,COMPLETED,2020-04-01 01:00:00,2020-04-01 02:00:00,2020-04-01 02:01:00,60,3600\n"
+      "2,u,vcA,0,8,1,COMPLETED,2020-04-01 01:00:00,2020-04-01 02:00:00,2020-04-01 02:01:00,60,3600\n"
+      "3,u,vcA,1,8,1,CANCELLED,2020-04-01 01:00:00,None,None,0,3600\n");
+  EXPECT_EQ(helios.format, "helios");
+  expect_jobs(helios, {{"1", kHour, 60, 2}});
+  EXPECT_EQ(helios.irregularities.skipped,
+            (std::map<Skipped, std::int64_t>{{Skipped::without_gpu, 1}, {Skipped::never_ran, 1}}));
+  const Trace acme = read(
+      "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,fail_time,stop_time,duration,"
+      "queue,gpu_time\ndlc1,u,1,4.0,32,Eval,COMPLETED,2023-03-01 00:00:10+08:00,2023-03-01 00:00:12+08:00,2023-03-01 "
+      "00:01:12+08:00,,,60.0,2,240\n");
+  EXPECT_EQ(acme.format, "acme");
+  expect_jobs(acme, {{"dlc1", 10, 60, 4}});
+  const Trace openb = read(
+      "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+      "p0,88000,327680,8,1000,,LS,Succeeded,100,400,150\np1,1,1,1,220,,BE,Running,90,300,95\np2,1,1,1,500,,BE,Pending,"
+      "95,"
+      "300,\n");
+  EXPECT_EQ(openb.format, "openb");
+  expect_jobs(openb, {{"p1", 90, 205, 1}, {"p0", 100, 250, 8}});
+}
+
+TEST(ReadTrace, PaiPutsTheRolesOfAJobTogether) {
+  const std::string rows =
+      "j1,worker,3.0,Terminated,100,200,600,29,50,T4\nj1,ps,1.0,Terminated,50,900,600,29,,\n"
+      "j2,tensorflow,1.0,Running,120,,600,29,100,T4\nj1,evaluator,1.0,Terminated,150,260,600,29,50,T4\n";
+  for (const std::string& header : {std::string(), std::string("job_name,task_name,inst_num,status,start_time,end_time,"
+                                                               "plan_cpu,plan_mem,plan_gpu,gpu_type\n")}) {
+    const Trace trace = read(header + rows);
+    EXPECT_EQ(trace.format, "pai");
+    expect_jobs(trace, {{"j1", 100, 160, 2}});
+    EXPECT_EQ(trace.irregularities.skipped, (std::map<Skipped, std::int64_t>{{Skipped::unfinished, 1}}));
+  }
+}
+
+TEST(ReadTrace, WhatIsWrittenIsReadBack) {
+  Trace trace = read(
+      "vc,priority,submit_s,duration_s,deadline_s,budget_gpu_hours,job_id\n\"a,b\",2,1.5,2.25,9,,one\n,0,2,0,,3.5,"
+      "two\n");
+  EXPECT_EQ(trace.jobs[0].deadline_seconds, 9);
+  EXPECT_TRUE(std::isinf(trace.jobs[0].budget) && std::isinf(trace.jobs[1].deadline_seconds));
+  std::ostringstream written;
+  write_trace(trace, written);
+  const Trace again = read(written.str());
+  EXPECT_EQ(again.jobs, trace.jobs);
+  EXPECT_EQ(again.virtual_clusters, trace.virtual_clusters);
+}
+
+TEST(ReadTrace, BadRowsAreErrorsWithTheirLineOrCounted) {
+  const std::string head = "submit_s,duration_s,gpus\n0,1,1\n";
+  for (const auto& [row, what] :
+       std::vector<std::pair<std::string, std::string>>{{"1,-2,1", "duration_s -2 is negative"},
+                                                        {"1,2", "2 fields"},
+                                                        {"1,2,1.5", "no count"},
+                                                        {"1,2,-1", "no count"},
+                                                        {"x,2,1", "no time"},
+                                                        {"1,inf,1", "is no number"},
+                                                        {"2017-10-09 00:00:00,2,1", "is a date"},
+                                                        {"1e13,2,1", "30,000 years"}}) {
+    const std::string message = error_of([&] { read(head + row + "\n"); });
+    EXPECT_TRUE(contains(message, ":3: ") && contains(message, what)) << row << ": " << message;
+    const Trace lenient = read(head + row + "\n", {.format = {}, .lenient = true});
+    EXPECT_EQ(lenient.jobs.size(), 1U) << row;
+    EXPECT_EQ(lenient.irregularities.skipped.at(Skipped::bad), 1) << row;
+  }
+}
+
+TEST(ReadTrace, FilesThatAreNoTraceSaySo) {
+  EXPECT_TRUE(contains(error_of([] { read(""); }), "is empty"));
+  EXPECT_TRUE(contains(error_of([] { read("submit_s,duration_s\n"); }), "no job"));
+  EXPECT_TRUE(contains(error_of([] { read("a,b\n1,2\n"); }), "of no known trace; give one of braid, philly-json"));
+  EXPECT_TRUE(
+      contains(error_of([] { read("submit_s,duration_s\n1,2\n", {.format = "slurm"}); }), "'slurm' is not known"));
+  EXPECT_TRUE(contains(error_of([] { read("submit_s,duration_s\n1,2\n", {.format = "itp"}); }), "is of format braid"));
+}
+
+TEST(ReadTrace, ThePublicTraces) {
+  const std::filesystem::path folder = std::filesystem::path(BRAID_SOURCE_DIR) / "../shared/traces";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "the traces are not here";
+  const Trace philly = read_trace(folder / "philly.csv");
+  EXPECT_EQ(philly.jobs.size(), 82247U);
+  EXPECT_EQ(philly.irregularities.blank_lines, 1);
+  EXPECT_GT(philly.irregularities.out_of_order, 0);
+  EXPECT_EQ(read_trace(folder / "itp_cluster02.csv").jobs.size(), 5778U);
+  const Trace week = read_trace(folder / "philly_resampled_week.csv");
+  const TraceStatistics statistics = statistics_of(week);
+  EXPECT_EQ(statistics.jobs, 26107);
+  EXPECT_NEAR(statistics.duration.mean / 60, 374.6, 0.05);
+  EXPECT_NEAR(statistics.duration.deviation / 60, 618.8, 0.05);
+  EXPECT_NEAR(statistics.jobs_per_minute, 2.590, 0.0005);
+  EXPECT_NEAR(offered_load(week, 128, 1), 7.6, 0.05);
+  EXPECT_NEAR(offered_load(week, 128), 20.9, 0.05);
+}
+
+}  // namespace
+}  // namespace braid::traces
