@@ -33,8 +33,8 @@ struct TokenPass {
 class PassTable {
  public:
   PassTable(const CostModel& cost, const costmodel::BackboneShape& backbone, const costmodel::StageShape& stage,
-            std::span<const MicrobatchLoad> loads, Pass pass)
-      : cost_(cost), backbone_(backbone), stage_(stage), loads_(loads), pass_(pass) {}
+            std::span<const MicrobatchLoad> loads, Pass pass, const HTaskCosts::IsAsked& is_asked)
+      : cost_(cost), backbone_(backbone), stage_(stage), loads_(loads), pass_(pass), is_asked_(is_asked) {}
 
   std::vector<double> run() {
     const std::size_t count = loads_.size();
@@ -54,6 +54,7 @@ class PassTable {
         run.scored += loads_[last].scored;
         run.tasks.front().tokens = run.tokens;
         for (const auto& [slot, call] : tasks_[last]) add(call, together[slot]);
+        if (is_asked_ && !is_asked_(static_cast<std::int32_t>(first), static_cast<std::int32_t>(last))) continue;
         seconds[first * count + last] = total(token_pass(run), together);
       }
     }
@@ -153,6 +154,7 @@ class PassTable {
   const costmodel::StageShape& stage_;
   std::span<const MicrobatchLoad> loads_;
   Pass pass_;
+  const HTaskCosts::IsAsked& is_asked_;
   std::vector<Slot> slots_;
   std::vector<std::vector<std::pair<std::size_t, SharedCall>>> tasks_;  // slots by their place in `slots_`
   std::map<std::int64_t, TokenPass> by_tokens_, by_scored_;
@@ -161,10 +163,11 @@ class PassTable {
 }  // namespace
 
 HTaskCosts::HTaskCosts(const CostModel& cost, const costmodel::BackboneShape& backbone,
-                       const costmodel::StageShape& stage, std::span<const MicrobatchLoad> loads)
+                       const costmodel::StageShape& stage, std::span<const MicrobatchLoad> loads,
+                       const IsAsked& is_asked)
     : count_(static_cast<std::int32_t>(loads.size())) {
-  seconds_[0] = PassTable(cost, backbone, stage, loads, Pass::forward).run();
-  seconds_[1] = PassTable(cost, backbone, stage, loads, Pass::backward).run();
+  seconds_[0] = PassTable(cost, backbone, stage, loads, Pass::forward, is_asked).run();
+  seconds_[1] = PassTable(cost, backbone, stage, loads, Pass::backward, is_asked).run();
 }
 
 }  // namespace braid::planner

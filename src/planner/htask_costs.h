@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "planner/clock_latency.h"
@@ -15,9 +16,13 @@ namespace braid::planner {
 /// have counts once for each of them. Collectives are left out, as in Eq. 3: they are overlapped, or judged later.
 class HTaskCosts {
  public:
-  /// `loads`: one microbatch of each task, in the order of the runs; each of one task.
+  using IsAsked = std::function<bool(std::int32_t first, std::int32_t last)>;
+
+  /// `loads`: one microbatch of each task, in the order of the runs; each of one task. Runs that are not asked for
+  /// (empty: all are) cost 0.
   HTaskCosts(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone,
-             const costmodel::StageShape& stage, std::span<const costmodel::MicrobatchLoad> loads);
+             const costmodel::StageShape& stage, std::span<const costmodel::MicrobatchLoad> loads,
+             const IsAsked& is_asked = {});
 
   std::int32_t tasks() const { return count_; }
   /// Tasks first..last, both included.

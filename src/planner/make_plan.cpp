@@ -19,8 +19,8 @@ constexpr std::size_t kExamined = 3;
 constexpr Bytes kSmallShare = 32;
 /// How often a policy is asked for an arrangement that fits.
 constexpr int kAttempts = 3;
-/// The best sketches that are arranged.
-constexpr std::size_t kArranged = 6;
+/// The best sketches that are arranged: up to so many tasks' worth.
+constexpr std::size_t kLeastArranged = 6, kMostArranged = 24, kTasksArranged = 128;
 /// What a glance finds so much slower than the fastest that fits is not looked at in full.
 constexpr double kFarOff = 1.05;
 
@@ -71,7 +71,8 @@ class Search {
         choice_(choice),
         window_{input.workload, input.samples},
         latency_(input.cost, input.workload.backbone),
-        capacity_(input.cost.profile().memory_bytes) {}
+        capacity_(input.cost.profile().memory_bytes),
+        arranged_(std::clamp(kTasksArranged / input.workload.tasks.size(), kLeastArranged, kMostArranged)) {}
 
   Candidate run() {
     std::vector<Candidate> glanced;
@@ -161,20 +162,20 @@ class Search {
         ++tried_;
         Choice choice{deployment, microbatches, 0};
         PolicyInput asked = policy_input(choice);
-        if (best_sketches.size() == kArranged) asked.sketch_limit = *best_sketches.rbegin();
+        if (best_sketches.size() == arranged_) asked.sketch_limit = *best_sketches.rbegin();
         if (const std::optional<double> sketched = choice_.policy->sketch(asked)) {
           sketches = true;
           if (std::isinf(*sketched)) continue;
           choice.sketched = *sketched;
           best_sketches.insert(*sketched);
-          if (best_sketches.size() > kArranged) best_sketches.erase(std::prev(best_sketches.end()));
+          if (best_sketches.size() > arranged_) best_sketches.erase(std::prev(best_sketches.end()));
         }
         grid.push_back(std::move(choice));
       }
     }
     std::stable_sort(grid.begin(), grid.end(),
                      [](const Choice& a, const Choice& b) { return a.sketched < b.sketched; });
-    if (sketches && grid.size() > kArranged) grid.resize(kArranged);
+    if (sketches && grid.size() > arranged_) grid.resize(arranged_);
     return grid;
   }
 
@@ -249,6 +250,7 @@ class Search {
   WindowInput window_;
   ClockLatency latency_;
   Bytes capacity_;
+  std::size_t arranged_;
   Misfit misfit_;
   std::int64_t tried_ = 0;  // of the grid
 };

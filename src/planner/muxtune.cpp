@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -9,7 +10,7 @@
 
 #include "base/error.h"
 #include "planner/alignment.h"
-#include "planner/htask_costs.h"
+#include "planner/run_costs.h"
 #include "planner/task_grouping.h"
 #include "planner/task_load.h"
 
@@ -48,7 +49,7 @@ class MuxTuneSearch {
     std::iota(ranks_.begin(), ranks_.end(), 0);
     set_alignment();
     sort_tasks();
-    price_runs();
+    costs_.emplace(input, base_, shapes_, tasks_, loads_);
     find_longest_runs();
     sync_time_ = sync_time();
   }
@@ -160,18 +161,6 @@ class MuxTuneSearch {
     }
   }
 
-  void price_runs() {
-    for (const StageShape& shape : shapes_) {
-      const auto known = std::find(priced_.begin(), priced_.end(), shape);
-      places_.push_back(static_cast<std::size_t>(known - priced_.begin()));
-      if (known != priced_.end()) continue;
-      priced_.push_back(shape);
-      costs_.emplace_back(input_.cost(), input_.workload.backbone, shape, loads_);
-    }
-  }
-
-  const HTaskCosts& costs(std::size_t stage) const { return costs_[places_[stage]]; }
-
   /// Eq. 5, corrected: one microbatch of the run on every stage beside all that is always held. More tasks never take
   /// less, so that it is asked for the longest run of each first task alone, which never ends before the last one's.
   void find_longest_runs() {
@@ -214,8 +203,9 @@ class MuxTuneSearch {
     problem.tasks = count;
     problem.stages = static_cast<std::int32_t>(shapes_.size());
     problem.microbatches = input_.microbatches;
+    problem.cut = [&](std::int32_t first, std::int32_t last) { return costs_->cut({first, last}); };
     problem.stage_seconds = [&](std::int32_t first, std::int32_t last, std::int32_t stage) {
-      return costs(static_cast<std::size_t>(stage)).seconds(first, last);
+      return costs_->seconds(static_cast<std::size_t>(stage), {first, last});
     };
     problem.fits = [&](std::int32_t first, std::int32_t last) { return fits(first, last); };
     const bool literal = options_.fusion == MuxTuneOptions::Fusion::literal;
@@ -270,7 +260,7 @@ class MuxTuneSearch {
 
   std::vector<std::vector<std::int32_t>> group(const FusedTasks& partition, std::int32_t buckets) const {
     std::vector<double> first_stage;
-    for (const TaskRun& run : partition.htasks) first_stage.push_back(costs(0).forward_seconds(run.first, run.last));
+    for (const TaskRun& run : partition.htasks) first_stage.push_back(costs_->forward_seconds(0, run));
     return group_htasks(first_stage, buckets).buckets;
   }
 
@@ -288,10 +278,11 @@ class MuxTuneSearch {
     double busiest = 0;
     for (std::size_t s = 0; s < shapes_.size(); ++s) {
       double busy = 0;
-      for (const TaskRun& run : partition.htasks) busy += costs(s).seconds(run.first, run.last);
+      for (const TaskRun& run : partition.htasks)
+        busy += static_cast<double>(costs_->microbatches(run)) * costs_->seconds(s, run);
       busiest = std::max(busiest, busy);
     }
-    return static_cast<double>(input_.microbatches) * busiest;
+    return busiest;
   }
 
   /// What the template is no faster than: a stage's work; before it the way forward through the stages below of the
@@ -306,10 +297,10 @@ class MuxTuneSearch {
       for (std::size_t b = 0; b < buckets.size(); ++b) {
         const std::vector<TaskRun> runs = runs_of(partition, buckets[b]);
         const double up = clock_seconds(s, runs, Pass::forward), down = clock_seconds(s, runs, Pass::backward);
-        busy += up + down;
+        busy += static_cast<double>(clocks_of(runs)) * (up + down);
         forward[b] += up, backward[b] += down;
       }
-      busiest = std::max(busiest, filled + static_cast<double>(input_.microbatches) * busy + drained);
+      busiest = std::max(busiest, filled + busy + drained);
       if (s == 0) first = static_cast<std::size_t>(std::max_element(forward.begin(), forward.end()) - forward.begin());
     }
     return busiest;
@@ -321,15 +312,24 @@ class MuxTuneSearch {
     return runs;
   }
 
-  /// A clock of several hTasks, their collectives beside one another's computation: what one stream needs, and on the
-  /// other the first or last subgraph of the least, of which a layer has two.
+  /// Those with fewer microbatches than others stand in some of a bucket's clocks alone.
+  std::int64_t clocks_of(std::span<const TaskRun> runs) const {
+    std::int64_t clocks = 1;
+    for (const TaskRun& run : runs) clocks = std::max(clocks, costs_->microbatches(run));
+    return clocks;
+  }
+
+  /// A mean clock of several hTasks, their collectives beside one another's computation: what one stream needs, and on
+  /// the other the first or last subgraph of the least, of which a layer has two.
   double clock_seconds(std::size_t stage, std::span<const TaskRun> runs, Pass pass) {
+    const auto clocks = static_cast<double>(clocks_of(runs));
     double compute = 0, communication = 0;
     double least_compute = std::numeric_limits<double>::max(), least_communication = least_compute;
     for (const TaskRun& run : runs) {
-      const double mine = pass == Pass::forward ? costs(stage).forward_seconds(run.first, run.last)
-                                                : costs(stage).backward_seconds(run.first, run.last);
-      const double sent = collective_seconds(stage, run, pass);
+      const double share = static_cast<double>(costs_->microbatches(run)) / clocks;
+      const double mine =
+          share * (pass == Pass::forward ? costs_->forward_seconds(stage, run) : costs_->backward_seconds(stage, run));
+      const double sent = share * collective_seconds(stage, run, pass);
       compute += mine, communication += sent;
       least_compute = std::min(least_compute, mine);
       least_communication = std::min(least_communication, sent);
@@ -346,7 +346,10 @@ class MuxTuneSearch {
       load.tokens += loads_[static_cast<std::size_t>(t)].tokens;
       load.scored += loads_[static_cast<std::size_t>(t)].scored;
     }
-    auto [known, is_new] = collectives_.try_emplace({places_[stage], load.tokens, load.scored, pass});
+    load.tokens = std::max<std::int64_t>(1, std::llround(static_cast<double>(load.tokens) / costs_->cut(run)));
+    load.scored = std::llround(static_cast<double>(load.scored) / costs_->cut(run));
+    const auto like = std::find(shapes_.begin(), shapes_.end(), shapes_[stage]) - shapes_.begin();
+    auto [known, is_new] = collectives_.try_emplace({like, load.tokens, load.scored, pass});
     if (is_new) known->second = input_.latency.collectives(shapes_[stage], ranks_, load, pass).seconds;
     return known->second;
   }
@@ -356,26 +359,26 @@ class MuxTuneSearch {
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       PipelineJob job;
       job.bucket = static_cast<std::int32_t>(b);
+      const std::vector<TaskRun> runs = runs_of(fused, buckets[b]);
       for (std::size_t s = 0; s < shapes_.size(); ++s) {
-        const std::vector<TaskRun> runs = runs_of(fused, buckets[b]);
         job.forward.push_back(nanoseconds(clock_seconds(s, runs, Pass::forward)));
         job.backward.push_back(nanoseconds(clock_seconds(s, runs, Pass::backward)));
         job.stash.push_back(0);
       }
-      jobs.insert(jobs.end(), static_cast<std::size_t>(input_.microbatches), job);
+      jobs.insert(jobs.end(), static_cast<std::size_t>(clocks_of(runs)), job);
     }
-    const std::vector<Nanoseconds> messages(shapes_.size() - 1, message_time(buckets.size()));
+    const std::vector<Nanoseconds> messages(shapes_.size() - 1, message_time(jobs.size()));
     const Nanoseconds makespan = pipeline_makespan(jobs, static_cast<int>(shapes_.size()), {}, messages, {});
     return std::max(makespan, sync_time_) + sync_time_ / input_.task_count();
   }
 
   /// A mean clock's message between the first two stages.
-  Nanoseconds message_time(std::size_t buckets) const {
+  Nanoseconds message_time(std::size_t clocks) const {
     if (shapes_.size() < 2) return 0;
     std::int64_t tokens = 0;
     for (const MicrobatchLoad& load : loads_) tokens += load.tokens;
     const std::array ends = {std::int32_t{0}, input_.deployment.front().tp};
-    const Bytes bytes = tokens / static_cast<std::int64_t>(buckets) *
+    const Bytes bytes = tokens * input_.microbatches / static_cast<std::int64_t>(clocks) *
                         costmodel::message_bytes_per_token(input_.workload.backbone, base_.storage);
     return collective_time(costmodel::Operator::send_recv, ends, bytes);
   }
@@ -427,11 +430,9 @@ class MuxTuneSearch {
   std::vector<TaskIndex> tasks_;       // sorted
   std::vector<MicrobatchLoad> loads_;  // of tasks_
   std::vector<std::int32_t> longest_;  // per first task, the last one of its longest run that fits
-  std::vector<StageShape> priced_;
-  std::vector<HTaskCosts> costs_;    // of priced_
-  std::vector<std::size_t> places_;  // per stage, into costs_
+  std::optional<RunCosts> costs_;
   std::vector<std::int32_t> ranks_;  // of the first stage
-  std::map<std::tuple<std::size_t, std::int64_t, std::int64_t, Pass>, double> collectives_;
+  std::map<std::tuple<std::ptrdiff_t, std::int64_t, std::int64_t, Pass>, double> collectives_;
   Nanoseconds sync_time_ = 0;
   std::int64_t tried_ = 0;  // groupings
 };

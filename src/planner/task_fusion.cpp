@@ -46,7 +46,8 @@ RunSeconds seconds_of_runs(const FusionProblem& problem, FusionIncrement increme
         if (stage + 1 < problem.stages) before_last += here;
         slowest = std::max(slowest, here);
       }
-      const double steady = static_cast<double>(problem.microbatches) * slowest;
+      const double cut = problem.cut ? problem.cut(first, last) : 1;
+      const double steady = static_cast<double>(problem.microbatches) * cut * slowest;
       const double whole = before_last + steady;
       seconds.as_first(first, last) = whole;
       seconds.as_later(first, last) = increment == FusionIncrement::one_pass ? steady : whole / problem.stages;

@@ -16,6 +16,8 @@ struct FusionProblem {
   std::function<double(std::int32_t first, std::int32_t last, std::int32_t stage)> stage_seconds;
   /// Whether the hTask fits memory on every stage (Eq. 5); empty: everything fits.
   std::function<bool(std::int32_t first, std::int32_t last)> fits;
+  /// Into how many microbatches each of the run's C is cut, so that C is as much larger in Eq. 4; empty: none is.
+  std::function<double(std::int32_t first, std::int32_t last)> cut{};
 };
 
 /// What an hTask after the first adds to the latency, where L is Eq. 4: Σ over all stages but the last + C max, of

@@ -1,0 +1,88 @@
+#include "planner/run_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/alignment.h"
+
+namespace braid::planner {
+namespace {
+
+using costmodel::MicrobatchLoad;
+
+/// A part's load cut into so many like microbatches; samples longer than a chunk read, in the mean, half of what comes
+/// before their last chunk.
+MicrobatchLoad cut_load(const MicrobatchLoad& part, double cut, std::int64_t chunk_size) {
+  if (cut == 1) return part;
+  const auto share = [&](std::int64_t tokens) {
+    return std::max<std::int64_t>(1, std::llround(static_cast<double>(tokens) / cut));
+  };
+  MicrobatchLoad load = part;
+  load.tokens = share(part.tokens);
+  load.scored = std::min(load.tokens, share(part.scored));
+  load.tasks.front().tokens = load.tokens;
+  const std::int64_t length = part.sequences.front().context;
+  const bool chunked = chunk_size > 0 && length > chunk_size;
+  const std::int64_t piece = std::min(load.tokens, chunked ? chunk_size : length);
+  const std::int64_t prefix = chunked ? (length - chunk_size) / 2 : 0;
+  load.sequences.assign(static_cast<std::size_t>(std::max<std::int64_t>(1, load.tokens / piece)),
+                        {prefix, prefix + piece});
+  return load;
+}
+
+double nearest_power(double ratio) {
+  return std::exp2(std::round(std::log2(ratio)));
+}
+
+}  // namespace
+
+RunCosts::RunCosts(const PolicyInput& input, const FixedPlan& fixed, std::span<const costmodel::StageShape> stages,
+                   std::span<const TaskIndex> tasks, std::span<const MicrobatchLoad> loads)
+    : count_(tasks.size()), parts_(input.microbatches) {
+  find_cuts(input, fixed, tasks, loads);
+  std::vector<costmodel::StageShape> unlike;
+  for (const costmodel::StageShape& shape : stages) {
+    const auto known = std::find(unlike.begin(), unlike.end(), shape);
+    stage_places_.push_back(static_cast<std::size_t>(known - unlike.begin()));
+    if (known == unlike.end()) unlike.push_back(shape);
+  }
+  for (const costmodel::StageShape& shape : unlike) {
+    for (std::size_t c = 0; c < cuts_.size(); ++c) {
+      std::vector<MicrobatchLoad> pieces;
+      for (const MicrobatchLoad& part : loads) pieces.push_back(cut_load(part, cuts_[c], fixed.chunk_size));
+      costs_.emplace_back(input.cost(), input.workload.backbone, shape, pieces,
+                          [&](std::int32_t first, std::int32_t last) {
+                            return cut_places_[place({first, last})] == c;
+                          });
+    }
+  }
+}
+
+void RunCosts::find_cuts(const PolicyInput& input, const FixedPlan& fixed, std::span<const TaskIndex> tasks,
+                         std::span<const MicrobatchLoad> loads) {
+  cut_places_.assign(count_ * count_, 0);
+  for (std::size_t first = 0; first < count_; ++first) {
+    std::int64_t tokens = 0, longest = 0;
+    for (std::size_t last = first; last < count_; ++last) {
+      tokens += loads[last].tokens;
+      longest = std::max(longest, input.workload.tasks[static_cast<std::size_t>(tasks[last])].max_length);
+      double cut = 1;
+      if (fixed.chunk_size > 0) {
+        const std::int64_t pack = pack_length_for({&longest, 1}, fixed.chunk_size);
+        cut = static_cast<double>(std::min(pack, tokens)) / static_cast<double>(fixed.chunk_size);
+      } else if (fixed.pack_length > 0) {
+        cut = std::min(1.0, static_cast<double>(tokens) / static_cast<double>(fixed.pack_length));
+      }
+      cut = std::max(nearest_power(cut), 1 / static_cast<double>(parts_));
+      const auto known = std::find(cuts_.begin(), cuts_.end(), cut);
+      cut_places_[first * count_ + last] = static_cast<std::uint8_t>(known - cuts_.begin());
+      if (known == cuts_.end()) cuts_.push_back(cut);
+    }
+  }
+}
+
+std::int64_t RunCosts::microbatches(const TaskRun& run) const {
+  return std::max<std::int64_t>(1, std::llround(cut(run) * static_cast<double>(parts_)));
+}
+
+}  // namespace braid::planner

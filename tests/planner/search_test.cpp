@@ -1,0 +1,60 @@
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "planner/studies.h"
+
+namespace braid::planner {
+namespace {
+
+using testing::make_study;
+using testing::Study;
+using testing::StudyTask;
+
+std::vector<StudyTask> any_tasks(RandomStream& random) {
+  std::vector<StudyTask> tasks;
+  for (std::uint64_t count = 2 + random.next_below(5); count > 0; --count)
+    tasks.push_back({64LL << random.next_below(4), 2LL << random.next_below(4), 20, 16, false});
+  return tasks;
+}
+
+/// The fastest plan whose deployment and microbatches are given, of all that there are; the rest replicates.
+double fastest_of_fixed(const Study& study, const PolicyChoice& choice, std::int64_t gpus) {
+  double fastest = std::numeric_limits<double>::infinity();
+  for (std::int64_t tp = 1; tp <= std::min<std::int64_t>(gpus, 4); tp *= 2) {
+    for (std::int64_t pp = 1; tp * pp <= gpus; pp *= 2) {
+      for (std::int64_t microbatches = 1; microbatches <= 16; microbatches *= 2) {
+        try {
+          const Plan plan = make_plan(study.input({.tp = tp, .pp = pp, .microbatches = microbatches}), choice);
+          fastest = std::min(fastest, plan.predicted.step_seconds);
+        } catch (const Error&) {  // more microbatches than samples, or it does not fit
+        }
+      }
+    }
+  }
+  return fastest;
+}
+
+/// MuxTune's sketches know nothing of the samples: they must still lead to where the fastest plans are.
+TEST(Search, FindsAboutTheFastestDeployment) {
+  RandomStream random(20260101);
+  const PolicyChoice choice = parse_policy("muxtune");
+  double sum = 0, worst = 0;
+  constexpr int kWorkloads = 6;
+  for (int i = 0; i < kWorkloads; ++i) {
+    const std::int64_t nodes = 1LL << random.next_below(2), gpus = 4;
+    const Study study = make_study(any_tasks(random), nodes, gpus, 32);
+    const double free = make_plan(study.input(), choice).predicted.step_seconds;
+    const double slower = free / fastest_of_fixed(study, choice, nodes * gpus) - 1;
+    sum += slower;
+    worst = std::max(worst, slower);
+  }
+  RecordProperty("mean_percent", fmt::format("{:.2f}", 100 * sum / kWorkloads));
+  RecordProperty("worst_percent", fmt::format("{:.2f}", 100 * worst));
+  EXPECT_LT(sum / kWorkloads, 0.01);
+  EXPECT_LT(worst, 0.03);
+}
+
+}  // namespace
+}  // namespace braid::planner
