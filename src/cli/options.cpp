@@ -34,7 +34,7 @@ void CommandLine::add_planning(const std::string& default_policy) {
       policies += fmt::format(" [:{}=", option.name);
       for (std::size_t i = 0; i < option.values.size(); ++i)
         policies += (i == 0 ? "" : "|") + std::string(option.values[i]);
-      if (option.or_number) policies += "|NUMBER";
+      if (option.multiple_of > 0) policies += "|NUMBER";
       policies += "]";
     }
   }

@@ -40,6 +40,9 @@ void print_prediction(const planner::Prediction& prediction, std::int32_t ranks)
   for (std::size_t r = 0; r < prediction.peak_memory_bytes.size(); ++r)
     fmt::print("  rank {} peak memory  {}\n", r, megabytes(prediction.peak_memory_bytes[r]));
   if (prediction.energy_joules) fmt::print("  energy              {:.0f} J a step\n", *prediction.energy_joules);
+  if (prediction.chunk_padding_share > 0)
+    fmt::print("  chunk padding       {:.1f} % of the computed tokens fill chunks up, billed to nobody\n",
+               100 * prediction.chunk_padding_share);
   if (prediction.extrapolated_share > 0)
     fmt::print("  extrapolated        {:.1f} % of the predicted time lies beyond what was measured\n",
                100 * prediction.extrapolated_share);

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "exec/executable.h"
 #include "exec/optimizer.h"
-#include "planner/alignment.h"
 #include "planner/dependency_graph.h"
 
 namespace braid::exec {
@@ -31,34 +31,7 @@ std::int64_t steady_nanoseconds() {
       .count();
 }
 
-/// Chunks as long as every pack cut no sample.
-void check_chunks(const planner::FixedPlan& fixed, const workload::Workload& workload) {
-  if (fixed.chunk_size == 0) return;
-  std::int64_t longest = fixed.pack_length;
-  for (const workload::Task& task : workload.tasks) longest = std::max(longest, task.max_length);
-  if (longest <= fixed.chunk_size) return;
-  throw error(
-      "the plan cuts samples into chunks of {} tokens, which this build cannot execute; plan with muxtune:chunk={}, "
-      "muxtune:alignment=zero or muxtune:alignment=packed",
-      fixed.chunk_size, (longest + planner::kChunkUnit - 1) / planner::kChunkUnit * planner::kChunkUnit);
-}
-
-void check_can_execute(const planner::FixedPlan& fixed, const workload::Workload& workload,
-                       const Communicator& communicator) {
-  if (fixed.deployment.size() != 1)
-    throw error("the plan has {} replicas, which this build cannot execute; plan one", fixed.deployment.size());
-  if (fixed.deployment[0].tp != 1)
-    throw error("the plan has tensor parallelism {}, which this build cannot execute; plan with --tp 1",
-                fixed.deployment[0].tp);
-  if (fixed.deployment[0].model_chunks != 1)
-    throw error(
-        "the plan interleaves {} model chunks a stage, which this build cannot execute; plan with another policy",
-        fixed.deployment[0].model_chunks);
-  check_chunks(fixed, workload);
-  if (fixed.adapter_kernels != costmodel::AdapterKernels::separate)
-    throw error(
-        "the plan has '{}' adapter kernels, which this build cannot execute; plan with kernels=separate and pruning=on",
-        name(fixed.adapter_kernels));
+void check_ranks(const planner::FixedPlan& fixed, const Communicator& communicator) {
   const int stages = fixed.deployment[0].stages();
   if (stages != communicator.size())
     throw error("the plan needs {} ranks and {} are running; start it with mpirun -n {}", stages, communicator.size(),
@@ -346,7 +319,8 @@ class Runner::Execution {
 };
 
 Runner::Runner(const RunInput& input, Communicator& communicator) : input_(input), communicator_(communicator) {
-  check_can_execute(input.fixed, input.workload, communicator);
+  check_executable(input.fixed, input.workload);
+  check_ranks(input.fixed, communicator);
   check_family(input.workload.backbone);
   stage_ = communicator.rank();
   layers_ = input.fixed.deployment[0].layers[static_cast<std::size_t>(stage_)];

@@ -39,8 +39,7 @@ struct RunReport {
 /// no sender is held up. A Program's list is therefore run just as a replay runs it.
 class Runner {
  public:
-  /// Loads this rank's stage. Throws Error for what this build cannot execute (tp > 1, several replicas, chunks that
-  /// cut samples, adapter kernels of GPUs), and when the ranks are not the plan's.
+  /// Loads this rank's stage. Throws Error as check_executable does, and when the ranks are not the plan's.
   Runner(const RunInput& input, Communicator& communicator);
   ~Runner();
 

@@ -33,25 +33,43 @@ Alignment align(const FixedPlan& fixed, const workload::Workload& workload, cons
                       fixed.skips_padding ? EmptyChunks::skipped : EmptyChunks::computed);
 }
 
-}  // namespace
-
-std::vector<std::vector<ChunkGroup>> chunk_groups(const FixedPlan& fixed, const WindowInput& input,
-                                                  std::span<const WindowStep> steps, MicrobatchId& next_id) {
+Alignment align_steps(const FixedPlan& fixed, const WindowInput& input, std::span<const WindowStep> steps) {
   const std::vector<TaskIndex>& htask = fixed.htasks[static_cast<std::size_t>(steps.front().htask)];
   std::vector<std::vector<SampleRow>> rows;
   for (const WindowStep& step : steps) {
     rows.push_back(rows_of(step.task, step.global_batch, input.samples.global_batch(step.task, step.global_batch),
                            row_length(fixed, input.workload, htask, step.task)));
   }
+  return align(fixed, input.workload, htask, rows);
+}
+
+}  // namespace
+
+std::vector<std::vector<ChunkGroup>> chunk_groups(const FixedPlan& fixed, const WindowInput& input,
+                                                  std::span<const WindowStep> steps, MicrobatchId& next_id) {
   const auto replicas = static_cast<std::int64_t>(fixed.deployment.size());
   std::vector<std::vector<ChunkGroup>> groups(fixed.deployment.size());
-  for (AlignedGroup& aligned : align(fixed, input.workload, htask, rows).groups) {
+  for (AlignedGroup& aligned : align_steps(fixed, input, steps).groups) {
     const std::int64_t replica = aligned.part % replicas;
     ChunkGroup& group = groups[static_cast<std::size_t>(replica)].emplace_back();
     for (std::vector<Segment>& segments : aligned.chunks)
       group.push_back({next_id++, static_cast<std::int32_t>(replica), std::move(segments)});
   }
   return groups;
+}
+
+AlignmentTokens first_step_tokens(const FixedPlan& fixed, const WindowInput& input) {
+  AlignmentTokens total;
+  for (std::size_t h = 0; h < fixed.htasks.size(); ++h) {
+    std::vector<WindowStep> steps;
+    for (const TaskIndex task : fixed.htasks[h]) steps.push_back({static_cast<std::int32_t>(h), task, 0});
+    const AlignmentTokens tokens = align_steps(fixed, input, steps).tokens;
+    total.data += tokens.data;
+    total.row_padding += tokens.row_padding;
+    total.chunk_padding += tokens.chunk_padding;
+    total.skipped_padding += tokens.skipped_padding;
+  }
+  return total;
 }
 
 }  // namespace braid::planner

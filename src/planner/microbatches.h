@@ -1,5 +1,6 @@
 #pragma once
 
+#include "planner/alignment.h"
 #include "planner/window_steps.h"
 
 namespace braid::planner {
@@ -11,5 +12,8 @@ using ChunkGroup = std::vector<Microbatch>;
 /// moved past them. `steps` are of one hTask, each task at most once.
 std::vector<std::vector<ChunkGroup>> chunk_groups(const FixedPlan& fixed, const WindowInput& input,
                                                   std::span<const WindowStep> steps, MicrobatchId& next_id);
+
+/// What the first global batch of every task computes, chunks' own padding told apart.
+AlignmentTokens first_step_tokens(const FixedPlan& fixed, const WindowInput& input);
 
 }  // namespace braid::planner

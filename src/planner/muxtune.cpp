@@ -116,12 +116,16 @@ class MuxTuneSearch {
     base_.padding = options_.pad_to;
     std::vector<std::int64_t> lengths;
     for (const workload::Task& task : input_.workload.tasks) lengths.push_back(task.max_length);
+    const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+    if (options_.pack_length > 0 && options_.pack_length < longest)
+      throw error("packs of {} tokens hold no sample of max_length {}; give pack={} or more", options_.pack_length,
+                  longest, pack_length_for(lengths, kChunkUnit));
     switch (options_.alignment) {
       case MuxTuneOptions::Alignment::zero_padding:
         base_.padding = Padding::longest;
         break;
       case MuxTuneOptions::Alignment::packed:
-        base_.pack_length = *std::max_element(lengths.begin(), lengths.end());
+        base_.pack_length = options_.pack_length > 0 ? options_.pack_length : longest;
         break;
       case MuxTuneOptions::Alignment::chunks:
         base_.chunk_size = options_.chunk_size > 0 ? options_.chunk_size : chunk_size_for(lengths);
@@ -130,6 +134,7 @@ class MuxTuneSearch {
             base_.chunk_size > std::max(whole, kLeastChunk))
           throw error("chunks of {} tokens are longer than any sample; give at most {}", base_.chunk_size,
                       std::max(whole, kLeastChunk));
+        if (options_.pack_length > 0) base_.pack_length = pack_length_for({&options_.pack_length, 1}, base_.chunk_size);
         base_.skips_padding = options_.skips_padding;
         break;
     }
@@ -143,7 +148,8 @@ class MuxTuneSearch {
     std::int64_t longest = 0;
     for (const workload::Task& task : input_.workload.tasks) longest = std::max(longest, task.max_length);
     for (std::int64_t size = kLeastChunk; size < 2 * longest; size *= 2) {
-      if (size != base_.chunk_size) sizes.push_back(size);
+      const bool divides = base_.pack_length % size == 0;  // 0 does
+      if (size != base_.chunk_size && divides) sizes.push_back(size);
     }
     return sizes;
   }

@@ -13,6 +13,7 @@ struct MuxTuneOptions {
   Alignment alignment = Alignment::chunks;
   Padding pad_to = Padding::max_length;  ///< of rows in packs
   std::int64_t chunk_size = 0;           ///< 0: the greatest power of two that divides every max_length, 64 or more
+  std::int64_t pack_length = 0;          ///< 0: the largest max_length, with chunks that of each hTask
   bool searches_chunk_size = false;      ///< tries that and the powers of two from 64 to the largest max_length
   bool skips_padding = false;            ///< chunks of padding alone are not computed; the paper says nothing of it
   bool drains = true;                    ///< off: the template's buckets, step after step in one stream

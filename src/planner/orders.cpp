@@ -1,6 +1,7 @@
 #include "planner/orders.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <queue>
@@ -65,8 +66,11 @@ namespace {
 /// The stages of a LoRAPP stream, each taking the next pass that it may.
 class LoraPipelineSimulation {
  public:
-  LoraPipelineSimulation(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode)
-      : stream_(stream), mode_(mode), stages_(static_cast<std::size_t>(stages)) {
+  LoraPipelineSimulation(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode, std::int64_t ahead)
+      : stream_(stream),
+        mode_(mode),
+        ahead_(static_cast<std::size_t>(ahead)),
+        stages_(static_cast<std::size_t>(stages)) {
     for (Stage& stage : stages_) {
       stage.forward_ready.assign(stream.size(), kNever);
       stage.backward_ready.assign(stream.size(), kNever);
@@ -108,7 +112,9 @@ class LoraPipelineSimulation {
     if (stage.forwarded == stream_.size() || stage.forward_ready[stage.forwarded] > now) return false;
     const std::int32_t gate = stream_[stage.forwarded].gate;
     if (gate != kNone && stage.returned <= static_cast<std::size_t>(gate)) return false;
-    return mode_ == LoraPipeline::gpipe || stage.forwarded - stage.returned < stages_.size() - s;
+    const std::size_t from_here = stages_.size() - s;
+    return mode_ == LoraPipeline::gpipe ||
+           stage.forwarded - stage.returned < from_here + std::min(ahead_, from_here - 1);
   }
 
   bool may_go_backward(std::size_t s, std::int64_t now) const {
@@ -144,14 +150,21 @@ class LoraPipelineSimulation {
 
   std::span<const StreamedMicrobatch> stream_;
   LoraPipeline mode_;
+  std::size_t ahead_;
   std::vector<Stage> stages_;
 };
 
 }  // namespace
 
-std::vector<StageOrder> lora_pipeline_orders(std::span<const StreamedMicrobatch> stream, int stages,
-                                             LoraPipeline mode) {
-  return LoraPipelineSimulation(stream, stages, mode).run();
+std::vector<StageOrder> lora_pipeline_orders(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode,
+                                             std::int64_t ahead) {
+  return LoraPipelineSimulation(stream, stages, mode, ahead).run();
+}
+
+std::int64_t microbatches_ahead(int stages, double forward, double backward, double transfer) {
+  if (stages < 2 || transfer <= 0 || forward + backward <= 0) return 0;
+  const double ahead = std::ceil(2 * (stages - 1) * transfer / (forward + backward));
+  return static_cast<std::int64_t>(std::min(ahead, static_cast<double>(stages - 1)));
 }
 
 namespace {

@@ -55,6 +55,7 @@ struct FixedPlan {
   /// hTasks that run at once; one turn after another, each until all of its tasks have ended. Empty: all at once.
   std::vector<std::vector<std::int32_t>> turns;
   std::int64_t microbatches = 1;                 ///< that each global batch is split into
+  std::int64_t microbatches_ahead = 0;           ///< under way beside the stages' own, of a stream (orders.h)
   std::int64_t steps_per_window = 1;             ///< consecutive global batches of each task that one Program covers
   std::vector<std::vector<TemplateSlot>> order;  ///< per stage; of the structured template alone
   std::int64_t backbone_copies = 1;
@@ -75,6 +76,8 @@ struct Prediction {
   std::vector<Bytes> peak_memory_bytes;  ///< per rank
   std::optional<double> energy_joules;   ///< of a step over all ranks; nothing where the power is not known
   double extrapolated_share = 0;
+  /// Of the first step's computed tokens, those that fill chunks up and that nobody is billed for.
+  double chunk_padding_share = 0;
 };
 
 /// No plan that the policy could have made is faster, on any deployment of its grid (lower_bound.h).

@@ -70,7 +70,8 @@ Json predicted_json(const Prediction& predicted) {
           {"stage_busy_share", predicted.stage_busy_share},
           {"peak_memory_bytes", predicted.peak_memory_bytes},
           {"energy_joules", predicted.energy_joules ? Json(*predicted.energy_joules) : Json(nullptr)},
-          {"extrapolated_share", predicted.extrapolated_share}};
+          {"extrapolated_share", predicted.extrapolated_share},
+          {"chunk_padding_share", predicted.chunk_padding_share}};
 }
 
 Prediction predicted_from(const Node& node) {
@@ -89,6 +90,7 @@ Prediction predicted_from(const Node& node) {
   if (const Node& joules = node.at("energy_joules"); !joules.is_null())
     predicted.energy_joules = joules.as_number("energy_joules");
   predicted.extrapolated_share = node.number_at("extrapolated_share");
+  predicted.chunk_padding_share = node.number_at("chunk_padding_share");
   return predicted;
 }
 
@@ -287,6 +289,7 @@ std::string to_json(const Plan& plan) {
                       {"pad_to", name(plan.fixed.padding)},
                       {"turns", plan.fixed.turns},
                       {"microbatches", plan.fixed.microbatches},
+                      {"microbatches_ahead", plan.fixed.microbatches_ahead},
                       {"steps_per_window", plan.fixed.steps_per_window},
                       {"order", order_json(plan.fixed)},
                       {"backbone_copies", plan.fixed.backbone_copies},
@@ -368,6 +371,7 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.turns = index_lists<std::int32_t>(schedule, "turns", static_cast<std::int64_t>(plan.fixed.htasks.size()));
   check_turns(schedule.at("turns"), plan.fixed);
   plan.fixed.microbatches = schedule.integer_at("microbatches", 1);
+  plan.fixed.microbatches_ahead = schedule.integer_at("microbatches_ahead", 0);
   plan.fixed.steps_per_window = schedule.integer_at("steps_per_window", 1);
   plan.fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);
   plan.fixed.shards_weights = schedule.at("shards_weights").as_bool("shards_weights");

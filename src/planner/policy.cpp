@@ -20,7 +20,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 std::string describe(const PolicyOption& option) {
-  return fmt::format("{}={}{}", option.name, fmt::join(option.values, "|"), option.or_number ? "|NUMBER" : "");
+  return fmt::format("{}={}{}", option.name, fmt::join(option.values, "|"), option.multiple_of > 0 ? "|NUMBER" : "");
 }
 
 std::vector<std::string> describe(const std::vector<PolicyOption>& options) {
@@ -30,9 +30,10 @@ std::vector<std::string> describe(const std::vector<PolicyOption>& options) {
 }
 
 /// Short enough for 64 bits.
-bool is_positive_number(std::string_view text) {
-  return !text.empty() && text.size() <= 9 && text.front() != '0' &&
-         text.find_first_not_of("0123456789") == std::string_view::npos;
+bool is_positive_multiple(std::string_view text, std::int64_t unit) {
+  if (unit == 0 || text.empty() || text.size() > 9 || text.front() == '0') return false;
+  if (text.find_first_not_of("0123456789") != std::string_view::npos) return false;
+  return std::stoll(std::string(text)) % unit == 0;
 }
 
 void set_option(const Policy& policy, std::string_view setting, std::set<std::string_view>& given,
@@ -50,9 +51,11 @@ void set_option(const Policy& policy, std::string_view setting, std::set<std::st
   }
   const std::string_view value = setting.substr(equals + 1);
   if (std::find(option->values.begin(), option->values.end(), value) == option->values.end() &&
-      !(option->or_number && is_positive_number(value))) {
+      !is_positive_multiple(value, option->multiple_of)) {
+    std::string numbers;
+    if (option->multiple_of > 0) numbers = fmt::format(", or a positive multiple of {}", option->multiple_of);
     throw error("policy {}: '{}' is not a value of {}; give one of: {}{}", policy.name(), value, key,
-                fmt::join(option->values, ", "), option->or_number ? ", or a whole number above 0" : "");
+                fmt::join(option->values, ", "), numbers);
   }
   if (!given.insert(key).second) throw error("policy {}: option {} is given twice; keep one", policy.name(), key);
   for (auto& [name, current] : values) {

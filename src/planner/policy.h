@@ -17,7 +17,7 @@ namespace braid::planner {
 struct PolicyOption {
   std::string_view name;
   std::vector<std::string_view> values;
-  bool or_number = false;  ///< a whole number above 0 is a value, too
+  std::int64_t multiple_of = 0;  ///< above 0: its positive multiples are values, too
 };
 
 using OptionValues = std::vector<std::pair<std::string, std::string>>;

@@ -5,6 +5,7 @@
 
 #include "costmodel/energy.h"
 #include "planner/durations.h"
+#include "planner/microbatches.h"
 
 namespace braid::planner {
 namespace {
@@ -204,6 +205,10 @@ Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency
   }
   const costmodel::Estimate& work = totals.sum.work;
   if (work.seconds > 0) prediction.extrapolated_share = work.extrapolated_seconds / work.seconds;
+  if (outlook == Outlook::full && fixed.chunk_size > 0) {
+    const AlignmentTokens tokens = first_step_tokens(fixed, endless);
+    prediction.chunk_padding_share = static_cast<double>(tokens.chunk_padding) / static_cast<double>(tokens.computed());
+  }
   return prediction;
 }
 

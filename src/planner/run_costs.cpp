@@ -68,7 +68,8 @@ void RunCosts::find_cuts(const PolicyInput& input, const FixedPlan& fixed, std::
       longest = std::max(longest, input.workload.tasks[static_cast<std::size_t>(tasks[last])].max_length);
       double cut = 1;
       if (fixed.chunk_size > 0) {
-        const std::int64_t pack = pack_length_for({&longest, 1}, fixed.chunk_size);
+        const std::int64_t pack =
+            fixed.pack_length > 0 ? fixed.pack_length : pack_length_for({&longest, 1}, fixed.chunk_size);
         cut = static_cast<double>(std::min(pack, tokens)) / static_cast<double>(fixed.chunk_size);
       } else if (fixed.pack_length > 0) {
         cut = std::min(1.0, static_cast<double>(tokens) / static_cast<double>(fixed.pack_length));

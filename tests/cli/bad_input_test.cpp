@@ -111,6 +111,24 @@ TEST_F(BadInput, WhatThisBuildCannotExecuteIsSaidWithTheRemedy) {
     expect_bad_input(train + "mlora:" + option, option + " are kernels of GPUs, and these ranks are CPUs");
 }
 
+TEST_F(BadInput, TensorParallelismIsPlannedAndTrainNamesIt) {
+  write_text(folder / "cluster.yaml", "gpu: a40\nnodes: 1\ngpus_per_node: 2\nintra_node: nvlink\n");
+  const std::string plan = "plan --workload " + path("workload.yaml") + " --cluster " + path("cluster.yaml") +
+                           " --policy nemo --tp 2 --pp 1 --out " + path("plan.json");
+  ASSERT_EQ(testing::run_braid(plan).status, 0);
+  ASSERT_EQ(testing::run_braid("simulate --plan " + path("plan.json")).status, 0);
+  expect_bad_input("train --plan " + path("plan.json") + " --out " + path("out"),
+                   "the plan has tensor parallelism 2, which this build cannot execute; plan with --tp 1");
+}
+
+TEST_F(BadInput, ChunkSizesAreMultiplesOfSixteen) {
+  for (const std::string chunk : {"0", "-16", "17", "1.5"})
+    expect_bad_input(
+        "plan " + planning() + " --policy muxtune:chunk=" + chunk,
+        "'" + chunk + "' is not a value of chunk; give one of: auto, searched, or a positive multiple of 16");
+  expect_bad_input("plan " + planning() + " --ranks 1 --policy muxtune:pack=16", "give pack=48 or more");
+}
+
 TEST_F(BadInput, APlanThatWasEditedIsRefused) {
   ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --out " + path("plan.json")).status, 0);
   const std::string good = testing::read_text(folder / "plan.json");

@@ -9,7 +9,7 @@ namespace {
 using testing::StreamShape;
 
 /// The stream of tasks in turn, each global batch gated by the task's one before, in LoRAPP's order.
-Schedule lora_schedule(const StreamShape& shape, LoraPipeline mode) {
+Schedule lora_schedule(const StreamShape& shape, LoraPipeline mode, std::int64_t ahead) {
   Schedule schedule = testing::schedule_of(shape, testing::Template::gpipe);
   const std::vector<MicrobatchId> ids = testing::ids_of(schedule.microbatches, 0);
   std::vector<StreamedMicrobatch> stream;
@@ -18,7 +18,7 @@ Schedule lora_schedule(const StreamShape& shape, LoraPipeline mode) {
     const std::int32_t last_of_batch = i - i % shape.microbatches + shape.microbatches - 1;
     stream.push_back({ids[static_cast<std::size_t>(i)], 10, last_of_batch < round ? kNone : last_of_batch - round});
   }
-  schedule.orders[0] = lora_pipeline_orders(stream, shape.stages, mode);
+  schedule.orders[0] = lora_pipeline_orders(stream, shape.stages, mode, ahead);
   return schedule;
 }
 
@@ -27,8 +27,8 @@ Schedule lora_schedule(const StreamShape& shape, LoraPipeline mode) {
 constexpr int kSettled = 10, kMeasured = 16;
 
 double bubble_ratio(const StreamShape& shape, LoraPipeline mode, Nanoseconds forward, Nanoseconds backward,
-                    Nanoseconds send = 0) {
-  const Program program = lower(lora_schedule(shape, mode));
+                    Nanoseconds send = 0, std::int64_t ahead = 0) {
+  const Program program = lower(lora_schedule(shape, mode, ahead));
   const testing::Costs costs = testing::even_costs(shape.stages, forward, backward, send);
   const Timeline timeline = sim::replay(program, testing::durations_of(program, costs));
   Nanoseconds begin = 0, end = 0;
@@ -64,6 +64,44 @@ TEST(LoraPipeline, BubblesAreThoseOfTheClosedForm) {
               << "L " << tasks << " D " << stages << " N " << microbatches << " backward " << backward;
         }
       }
+    }
+  }
+}
+
+/// mLoRA §3.2.2: with transfers beside passes a microbatch takes a GPU max(C, F) + max(C, B), C one transfer. It holds
+/// where tasks have as many microbatches as fill the way to the last stage and back, transfers included; of four
+/// microbatches a task GPipe mode is 7 to 8 % slower where transfers take nearly as long as forward passes.
+TEST(LoraPipeline, TransfersShorterThanPassesCostNothing) {
+  constexpr Nanoseconds kForward = 10, kBackward = 20;
+  for (const LoraPipeline mode : {LoraPipeline::one_forward_one_backward, LoraPipeline::gpipe}) {
+    for (int stages = 1; stages <= 8; ++stages) {
+      for (const int microbatches : {1, 2, 4}) {
+        if (mode == LoraPipeline::gpipe && microbatches == 4) continue;
+        const int tasks = 4 * (stages + 1);
+        for (const Nanoseconds transfer : {0, 1, 5, 9, 10}) {
+          const std::int64_t ahead = microbatches_ahead(stages, kForward, kBackward, static_cast<double>(transfer));
+          EXPECT_LE(ahead, std::max(0, stages - 1));
+          const double idle =
+              bubble_ratio(shape_of(tasks, stages, microbatches), mode, kForward, kBackward, transfer, ahead);
+          EXPECT_NEAR((kForward + kBackward) / (1 - idle), kForward + kBackward, 1e-9)
+              << "D " << stages << " N " << microbatches << " C " << transfer << " gpipe "
+              << (mode == LoraPipeline::gpipe);
+        }
+      }
+    }
+  }
+}
+
+/// Longer ones hold the way up. In 1F1B mode they take more than that: no more microbatches are under way for them.
+TEST(LoraPipeline, LongerTransfersCostNoMoreThanTheLawSaysInGpipeMode) {
+  constexpr Nanoseconds kForward = 10, kBackward = 20;
+  for (const int stages : {2, 3, 4, 8}) {
+    for (const Nanoseconds transfer : {12, 15, 20, 25, 40}) {
+      const std::int64_t ahead = microbatches_ahead(stages, kForward, kBackward, static_cast<double>(transfer));
+      const double idle =
+          bubble_ratio(shape_of(6 * stages, stages, 2), LoraPipeline::gpipe, kForward, kBackward, transfer, ahead);
+      const auto law = static_cast<double>(std::max(transfer, kForward) + std::max(transfer, kBackward));
+      EXPECT_LE((kForward + kBackward) / (1 - idle), law + 1e-9) << "D " << stages << " C " << transfer;
     }
   }
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/orders.h"
 #include "planner/policy.h"
 #include "planner/structured_plan.h"
 #include "planner/task_grouping.h"
@@ -32,6 +33,8 @@ class LoraArrangement {
   }
 
   Arrangement run() {
+    fixed_.microbatches_ahead = to_hide_messages();
+    while (fixed_.microbatches_ahead > 0 && !fits(by_priority())) --fixed_.microbatches_ahead;
     const auto turns = admit_in_turns(by_priority(), [&](std::span<const TaskIndex> tasks) { return fits(tasks); });
     for (const std::vector<TaskIndex>& turn : turns) {
       std::vector<std::int32_t> places;
@@ -59,6 +62,44 @@ class LoraArrangement {
     return order;
   }
 
+  /// Transfers run beside passes (§3.2.2): enough must be under way for that.
+  std::int64_t to_hide_messages() const {
+    if (fixed_.pipeline != PipelineTemplate::lora_1f1b || stages_ < 2) return 0;
+    const std::vector<costmodel::StageShape> shapes = stage_shapes(input_.deployment.front());
+    std::vector<std::int32_t> ranks(static_cast<std::size_t>(stages_));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    const costmodel::CostModel& cost = input_.cost();
+    std::int64_t ahead = 0;
+    for (const MicrobatchLoad& load : batch_loads(by_priority())) {
+      const Bytes bytes = load.tokens * costmodel::message_bytes_per_token(input_.workload.backbone, storage_);
+      double forward = 0, backward = 0, transfer = 0;
+      for (std::size_t s = 0; s < shapes.size(); ++s) {
+        forward =
+            std::max(forward, input_.latency.alone(shapes[s], {&ranks[s], 1}, load, costmodel::Pass::forward).seconds);
+        backward = std::max(backward,
+                            input_.latency.alone(shapes[s], {&ranks[s], 1}, load, costmodel::Pass::backward).seconds);
+        if (s + 1 == shapes.size()) break;
+        const auto link = cost.group_shape(costmodel::Operator::send_recv, std::span(ranks).subspan(s, 2));
+        transfer = std::max(
+            transfer,
+            cost.estimate({costmodel::Operator::send_recv, costmodel::Pass::forward, link, bytes, 0, 0, 1}).seconds);
+      }
+      ahead = std::max(ahead, microbatches_ahead(stages_, forward, backward, transfer));
+    }
+    return ahead;
+  }
+
+  /// A microbatch of each batch.
+  std::vector<MicrobatchLoad> batch_loads(std::span<const TaskIndex> tasks) const {
+    std::vector<MicrobatchLoad> loads;
+    for (const std::vector<TaskIndex>& batch : batches_of(tasks)) {
+      std::vector<MicrobatchLoad> mine;
+      for (const TaskIndex task : batch) mine.push_back(loads_[static_cast<std::size_t>(task)]);
+      loads.push_back(merge(mine));
+    }
+    return loads;
+  }
+
   /// More tasks than stages in as many batches, of tokens as even as can be, so that the pipeline stays full (§3.3.1).
   std::vector<std::vector<TaskIndex>> batches_of(std::span<const TaskIndex> tasks) const {
     std::vector<std::vector<TaskIndex>> batches;
@@ -81,15 +122,10 @@ class LoraArrangement {
   }
 
   /// The microbatches that each stage holds at once beside all that is always held: in 1F1B mode the largest, as many
-  /// as there are stages from it on; else all.
+  /// as there are stages from it on and those ahead; else all.
   bool fits(std::span<const TaskIndex> tasks) const {
     if (input_.capacity <= 0) return true;
-    std::vector<MicrobatchLoad> loads;
-    for (const std::vector<TaskIndex>& batch : batches_of(tasks)) {
-      std::vector<MicrobatchLoad> mine;
-      for (const TaskIndex task : batch) mine.push_back(loads_[static_cast<std::size_t>(task)]);
-      loads.push_back(merge(mine));
-    }
+    const std::vector<MicrobatchLoad> loads = batch_loads(tasks);
     const std::vector<Bytes> budget = stash_budget(input_, storage_, loads);
     const std::vector<costmodel::StageShape> shapes = stage_shapes(input_.deployment.front());
     for (std::size_t s = 0; s < shapes.size(); ++s) {
@@ -98,7 +134,11 @@ class LoraArrangement {
         stashes.insert(stashes.end(), static_cast<std::size_t>(input_.microbatches),
                        costmodel::stash_bytes(input_.workload.backbone, shapes[s], load, storage_));
       std::sort(stashes.begin(), stashes.end(), std::greater<>());
-      if (fixed_.pipeline == PipelineTemplate::lora_1f1b) stashes.resize(std::min(stashes.size(), shapes.size() - s));
+      if (fixed_.pipeline == PipelineTemplate::lora_1f1b) {
+        const std::size_t from_here = shapes.size() - s;
+        const std::size_t ahead = std::min(static_cast<std::size_t>(fixed_.microbatches_ahead), from_here - 1);
+        stashes.resize(std::min(stashes.size(), from_here + ahead));
+      }
       if (std::accumulate(stashes.begin(), stashes.end(), Bytes{0}) > budget[s]) return false;
     }
     return true;

@@ -1,5 +1,7 @@
 #include "planner/muxtune.h"
 
+#include "planner/alignment.h"
+
 namespace braid::planner {
 namespace {
 
@@ -13,7 +15,8 @@ class MuxTune final : public Policy {
     return {{"fusion", {"one_pass", "literal", "off"}},
             {"orchestration", {"on", "off"}},
             {"alignment", {"chunks", "packed", "zero"}},
-            {"chunk", {"auto", "searched"}, true},
+            {"chunk", {"auto", "searched"}, kChunkUnit},
+            {"pack", {"auto"}, kChunkUnit},
             {"padding", {"computed", "skipped"}},
             {"order", {"descending", "searched"}},
             {"drain", {"on", "off"}},
@@ -40,6 +43,7 @@ class MuxTune final : public Policy {
     if (value("alignment") == "zero") options.alignment = MuxTuneOptions::Alignment::zero_padding;
     options.searches_chunk_size = value("chunk") == "searched";
     if (value("chunk") != "auto" && !options.searches_chunk_size) options.chunk_size = std::stoll(value("chunk"));
+    if (value("pack") != "auto") options.pack_length = std::stoll(value("pack"));
     if (value("order") == "searched") options.order = BucketSearch::searched;
     options.skips_padding = value("padding") == "skipped";
     options.pad_to = padding_of(input.options);

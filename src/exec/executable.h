@@ -1,0 +1,11 @@
+#pragma once
+
+#include "planner/plan.h"
+
+namespace braid::exec {
+
+/// Throws Error that names the first feature of a plan which this build cannot execute, and what to plan with instead:
+/// several replicas, tensor parallelism, interleaved model chunks, chunks that cut samples, adapter kernels of GPUs.
+void check_executable(const planner::FixedPlan& fixed, const workload::Workload& workload);
+
+}  // namespace braid::exec
