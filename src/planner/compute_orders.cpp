@@ -75,8 +75,8 @@ class UnitStream {
   }
   std::int32_t last() const { return static_cast<std::int32_t>(units_.size()) - 1; }
 
-  std::vector<StageOrder> orders(int stages, LoraPipeline mode, std::int64_t ahead) const {
-    std::vector<StageOrder> orders = lora_pipeline_orders(stream_, stages, mode, ahead);
+  std::vector<StageOrder> orders(int stages, LoraPipeline mode, double transfer) const {
+    std::vector<StageOrder> orders = lora_pipeline_orders(stream_, stages, mode, transfer);
     for (StageOrder& order : orders) order = expand(order, units_);
     return orders;
   }
@@ -99,7 +99,7 @@ std::vector<StageOrder> streamed_orders(const FixedPlan& fixed, std::span<const 
   }
   const auto mode =
       fixed.pipeline == PipelineTemplate::lora_gpipe ? LoraPipeline::gpipe : LoraPipeline::one_forward_one_backward;
-  return stream.orders(fixed.deployment[replica].stages(), mode, fixed.microbatches_ahead);
+  return stream.orders(fixed.deployment[replica].stages(), mode, fixed.transfer_share);
 }
 
 /// The hTasks of each round: a list is one round's.
@@ -160,7 +160,7 @@ std::vector<StageOrder> bucket_stream_orders(const FixedPlan& fixed, std::span<c
     }
   }
   return stream.orders(fixed.deployment[replica].stages(), LoraPipeline::one_forward_one_backward,
-                       fixed.microbatches_ahead);
+                       fixed.transfer_share);
 }
 
 /// MuxTune's structured template: the plan's order of (bucket, clock). A window may have fewer clocks than the plan saw

@@ -67,7 +67,9 @@ class MuxTuneSearch {
         fixed.buckets = layout.buckets;
         fixed.chunk_size = size;
         const std::optional<Nanoseconds> makespan = order_structured(input_, options_.order, fixed);
-        if (makespan && (!best || *makespan < least)) best = fixed, least = *makespan;
+        if (!makespan) continue;
+        laid_out_.push_back({fixed.htasks.size(), fixed.buckets.size(), fixed.chunk_size, *makespan});
+        if (!best || *makespan < least) best = fixed, least = *makespan;
       }
     }
     if (!best) return std::nullopt;
@@ -77,7 +79,7 @@ class MuxTuneSearch {
     } else if (!options_.drains) {
       make_stream(*best);
     }
-    return Arrangement{*best, reasons(*best, layouts.size(), sizes), sizes};
+    return Arrangement{*best, reasons(*best, least, sizes), sizes};
   }
 
   /// The makespan of the best layout by Eq. 3's latencies.
@@ -413,7 +415,14 @@ class MuxTuneSearch {
     return nanoseconds(cost.estimate({op, Pass::forward, cost.group_shape(op, ranks), bytes, 0, 0, 1}).seconds);
   }
 
-  std::vector<std::string> reasons(const FixedPlan& fixed, std::size_t laid_out,
+  /// What was laid out with its real microbatches.
+  struct LaidOut {
+    std::size_t htasks = 0, buckets = 0;
+    std::int64_t chunk_size = 0;
+    Nanoseconds makespan = 0;
+  };
+
+  std::vector<std::string> reasons(const FixedPlan& fixed, Nanoseconds makespan,
                                    std::span<const std::int64_t> sizes) const {
     std::vector<std::string> lines;
     if (fixed.chunk_size > 0) {
@@ -423,9 +432,29 @@ class MuxTuneSearch {
       lines.push_back(fmt::format("chunks of {} tokens{}", fixed.chunk_size, why));
     }
     lines.push_back(
-        fmt::format("{} tasks fused into {} hTasks in {} buckets: the fastest of {} layouts, the best {} of "
+        fmt::format("{} tasks fused into {} hTasks in {} buckets: the fastest of {} layouts by Eq. 3, {} of "
                     "them with their real microbatches",
-                    tasks_.size(), fixed.htasks.size(), fixed.buckets.size(), tried_, laid_out));
+                    tasks_.size(), fixed.htasks.size(), fixed.buckets.size(), tried_, laid_out_.size()));
+    const auto compare = [&](const std::string& what, auto count_of, auto among) {
+      const LaidOut* next = nullptr;
+      for (const LaidOut& other : laid_out_) {
+        if (among(other) && (!next || other.makespan < next->makespan)) next = &other;
+      }
+      if (next)
+        lines.push_back(fmt::format("the fastest with another number of {}, {}, takes {:.1f} % longer", what,
+                                    count_of(*next), 100 * (seconds(next->makespan) / seconds(makespan) - 1)));
+    };
+    compare(
+        "hTasks", [](const LaidOut& other) { return other.htasks; },
+        [&](const LaidOut& other) { return other.htasks != fixed.htasks.size(); });
+    compare(
+        "buckets", [](const LaidOut& other) { return other.buckets; },
+        [&](const LaidOut& other) {
+          return other.htasks == fixed.htasks.size() && other.buckets != fixed.buckets.size();
+        });
+    compare(
+        "tokens a chunk", [](const LaidOut& other) { return other.chunk_size; },
+        [&](const LaidOut& other) { return other.chunk_size != fixed.chunk_size; });
     return lines;
   }
 
@@ -441,6 +470,7 @@ class MuxTuneSearch {
   std::map<std::tuple<std::ptrdiff_t, std::int64_t, std::int64_t, Pass>, double> collectives_;
   Nanoseconds sync_time_ = 0;
   std::int64_t tried_ = 0;  // groupings
+  std::vector<LaidOut> laid_out_;
 };
 
 }  // namespace

@@ -66,11 +66,15 @@ namespace {
 /// The stages of a LoRAPP stream, each taking the next pass that it may.
 class LoraPipelineSimulation {
  public:
-  LoraPipelineSimulation(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode, std::int64_t ahead)
-      : stream_(stream),
-        mode_(mode),
-        ahead_(static_cast<std::size_t>(ahead)),
-        stages_(static_cast<std::size_t>(stages)) {
+  LoraPipelineSimulation(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode, double transfer)
+      : stream_(stream), mode_(mode), stages_(static_cast<std::size_t>(stages)) {
+    std::int64_t work = 0;
+    for (const StreamedMicrobatch& microbatch : stream) work += microbatch.work;
+    if (!stream.empty())
+      transfer_ = std::llround(transfer * static_cast<double>(work) / static_cast<double>(stream.size()));
+    for (std::size_t s = 0; s < stages_.size(); ++s)
+      stages_[s].most =
+          static_cast<std::size_t>(most_under_way(static_cast<std::int64_t>(stages_.size() - s), transfer));
     for (Stage& stage : stages_) {
       stage.forward_ready.assign(stream.size(), kNever);
       stage.backward_ready.assign(stream.size(), kNever);
@@ -82,8 +86,10 @@ class LoraPipelineSimulation {
     // Passes end in the order of the queue; what starts at one time sees all that has ended by then.
     std::priority_queue<Ending, std::vector<Ending>, std::greater<>> ends;
     for (std::size_t s = 0; s < stages_.size(); ++s) start(s, 0, ends);
-    while (!ends.empty()) {
-      const std::int64_t now = ends.top().time;
+    while (!ends.empty() || !arrivals_.empty()) {
+      const std::int64_t end = ends.empty() ? kNever : ends.top().time;
+      const std::int64_t now = arrivals_.empty() ? end : std::min(end, arrivals_.top());
+      while (!arrivals_.empty() && arrivals_.top() == now) arrivals_.pop();
       for (; !ends.empty() && ends.top().time == now; ends.pop()) stages_[ends.top().stage].busy = false;
       for (std::size_t s = 0; s < stages_.size(); ++s) start(s, now, ends);
     }
@@ -99,6 +105,7 @@ class LoraPipelineSimulation {
     std::size_t forwarded = 0, returned = 0;                  // how many
     std::vector<std::int64_t> forward_ready, backward_ready;  // per microbatch, when
     bool busy = false;
+    std::size_t most = 1;  // under way
     StageOrder order;
   };
   struct Ending {
@@ -112,9 +119,7 @@ class LoraPipelineSimulation {
     if (stage.forwarded == stream_.size() || stage.forward_ready[stage.forwarded] > now) return false;
     const std::int32_t gate = stream_[stage.forwarded].gate;
     if (gate != kNone && stage.returned <= static_cast<std::size_t>(gate)) return false;
-    const std::size_t from_here = stages_.size() - s;
-    return mode_ == LoraPipeline::gpipe ||
-           stage.forwarded - stage.returned < from_here + std::min(ahead_, from_here - 1);
+    return mode_ == LoraPipeline::gpipe || stage.forwarded - stage.returned < stage.most;
   }
 
   bool may_go_backward(std::size_t s, std::int64_t now) const {
@@ -135,36 +140,43 @@ class LoraPipelineSimulation {
   std::int64_t go_forward(std::size_t s, std::int64_t now) {
     Stage& stage = stages_[s];
     const StreamedMicrobatch& microbatch = stream_[stage.forwarded];
+    const std::int64_t end = now + microbatch.work;
     stage.order.push_back({Kind::forward, microbatch.id});
-    std::vector<std::int64_t>& next = s + 1 < stages_.size() ? stages_[s + 1].forward_ready : stage.backward_ready;
-    return next[stage.forwarded++] = now + microbatch.work;
+    if (s + 1 < stages_.size()) {
+      arrive(stages_[s + 1].forward_ready[stage.forwarded], end + transfer_);
+    } else {
+      stage.backward_ready[stage.forwarded] = end;
+    }
+    ++stage.forwarded;
+    return end;
   }
   std::int64_t go_backward(std::size_t s, std::int64_t now) {
     Stage& stage = stages_[s];
     const StreamedMicrobatch& microbatch = stream_[stage.returned];
+    const std::int64_t end = now + microbatch.work;
     stage.order.push_back({Kind::backward, microbatch.id});
-    if (s > 0) stages_[s - 1].backward_ready[stage.returned] = now + microbatch.work;
+    if (s > 0) arrive(stages_[s - 1].backward_ready[stage.returned], end + transfer_);
     ++stage.returned;
-    return now + microbatch.work;
+    return end;
+  }
+
+  void arrive(std::int64_t& ready, std::int64_t time) {
+    ready = time;
+    if (transfer_ > 0) arrivals_.push(time);
   }
 
   std::span<const StreamedMicrobatch> stream_;
   LoraPipeline mode_;
-  std::size_t ahead_;
+  std::int64_t transfer_ = 0;
+  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> arrivals_;  // of messages, when
   std::vector<Stage> stages_;
 };
 
 }  // namespace
 
 std::vector<StageOrder> lora_pipeline_orders(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode,
-                                             std::int64_t ahead) {
-  return LoraPipelineSimulation(stream, stages, mode, ahead).run();
-}
-
-std::int64_t microbatches_ahead(int stages, double forward, double backward, double transfer) {
-  if (stages < 2 || transfer <= 0 || forward + backward <= 0) return 0;
-  const double ahead = std::ceil(2 * (stages - 1) * transfer / (forward + backward));
-  return static_cast<std::int64_t>(std::min(ahead, static_cast<double>(stages - 1)));
+                                             double transfer) {
+  return LoraPipelineSimulation(stream, stages, mode, transfer).run();
 }
 
 namespace {

@@ -51,15 +51,18 @@ struct StreamedMicrobatch {
 /// the next forward pass when its input has, fewer are under way than the mode allows and the stage has ended the
 /// backward pass of the gate, after which the task's Step stands. What is ready when is told by the passes' work.
 /// Per stage; gates lie before their microbatch.
-/// In 1F1B mode a stage has as many under way as there are stages from it on, and up to `ahead` more, one for each
-/// message's way there and back, so that passes need not wait for messages (`microbatches_ahead`).
+/// In 1F1B mode a stage has at most `most_under_way` forward passes without their backward pass. `transfer` is what a
+/// message takes, as a share of a mean pass.
 std::vector<StageOrder> lora_pipeline_orders(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode,
-                                             std::int64_t ahead = 0);
+                                             double transfer = 0);
 
-/// How many more must be under way so that messages of `transfer` between stages are hidden behind passes: the round
-/// trip from the first stage has 2 (stages - 1) of them, and a microbatch leaves every forward + backward. At most
-/// stages - 1, as longer transfers are no longer hidden.
-std::int64_t microbatches_ahead(int stages, double forward, double backward, double transfer);
+/// As many as there are stages from this one on; where messages take time, one more for each stage behind. A stage and
+/// the next take turns: a microbatch's way there, the pass that it meets and the gradient's way back last F + B + 2 C,
+/// so that with only one more under way than on the next stage a microbatch leaves that seldom, with two every F + B
+/// (for C up to a mean pass).
+inline std::int64_t most_under_way(std::int64_t stages_from_here, double transfer) {
+  return transfer > 0 ? 2 * stages_from_here - 1 : stages_from_here;
+}
 
 /// What goes through a pipeline at once: chunk by chunk, the microbatches that one instruction computes (one of each
 /// hTask of a bucket). Mostly one chunk of one microbatch.

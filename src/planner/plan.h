@@ -54,9 +54,9 @@ struct FixedPlan {
   Padding padding = Padding::none;
   /// hTasks that run at once; one turn after another, each until all of its tasks have ended. Empty: all at once.
   std::vector<std::vector<std::int32_t>> turns;
-  std::int64_t microbatches = 1;                 ///< that each global batch is split into
-  std::int64_t microbatches_ahead = 0;           ///< under way beside the stages' own, of a stream (orders.h)
-  std::int64_t steps_per_window = 1;             ///< consecutive global batches of each task that one Program covers
+  std::int64_t microbatches = 1;      ///< that each global batch is split into
+  double transfer_share = 0;          ///< of a stream: what a message takes of a mean pass; as many more are under way
+  std::int64_t steps_per_window = 1;  ///< consecutive global batches of each task that one Program covers
   std::vector<std::vector<TemplateSlot>> order;  ///< per stage; of the structured template alone
   std::int64_t backbone_copies = 1;
   bool shards_weights = false;  ///< each replica of one stage keeps a share of every layer and gathers the rest (FSDP)

@@ -289,7 +289,7 @@ std::string to_json(const Plan& plan) {
                       {"pad_to", name(plan.fixed.padding)},
                       {"turns", plan.fixed.turns},
                       {"microbatches", plan.fixed.microbatches},
-                      {"microbatches_ahead", plan.fixed.microbatches_ahead},
+                      {"transfer_share", plan.fixed.transfer_share},
                       {"steps_per_window", plan.fixed.steps_per_window},
                       {"order", order_json(plan.fixed)},
                       {"backbone_copies", plan.fixed.backbone_copies},
@@ -371,7 +371,7 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.turns = index_lists<std::int32_t>(schedule, "turns", static_cast<std::int64_t>(plan.fixed.htasks.size()));
   check_turns(schedule.at("turns"), plan.fixed);
   plan.fixed.microbatches = schedule.integer_at("microbatches", 1);
-  plan.fixed.microbatches_ahead = schedule.integer_at("microbatches_ahead", 0);
+  plan.fixed.transfer_share = schedule.number_at("transfer_share");
   plan.fixed.steps_per_window = schedule.integer_at("steps_per_window", 1);
   plan.fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);
   plan.fixed.shards_weights = schedule.at("shards_weights").as_bool("shards_weights");

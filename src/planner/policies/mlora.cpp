@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "planner/orders.h"
@@ -12,6 +13,9 @@ namespace braid::planner {
 namespace {
 
 using costmodel::MicrobatchLoad;
+
+/// Messages that take less of a pass are not worth nearly twice the activations.
+constexpr double kWorthHiding = 0.05;
 
 /// Arranges turns of tasks that fit memory at once (§3.4), and the tasks of each in batches (§3.3).
 class LoraArrangement {
@@ -33,8 +37,8 @@ class LoraArrangement {
   }
 
   Arrangement run() {
-    fixed_.microbatches_ahead = to_hide_messages();
-    while (fixed_.microbatches_ahead > 0 && !fits(by_priority())) --fixed_.microbatches_ahead;
+    fixed_.transfer_share = transfer_share();
+    if (fixed_.transfer_share < kWorthHiding || !fits(by_priority())) fixed_.transfer_share = 0;
     const auto turns = admit_in_turns(by_priority(), [&](std::span<const TaskIndex> tasks) { return fits(tasks); });
     for (const std::vector<TaskIndex>& turn : turns) {
       std::vector<std::int32_t> places;
@@ -62,31 +66,40 @@ class LoraArrangement {
     return order;
   }
 
-  /// Transfers run beside passes (§3.2.2): enough must be under way for that.
-  std::int64_t to_hide_messages() const {
+  /// Transfers run beside passes (§3.2.2), so that enough must be under way: the longest that any batch's takes of its
+  /// mean pass on the slowest stage.
+  double transfer_share() const {
     if (fixed_.pipeline != PipelineTemplate::lora_1f1b || stages_ < 2) return 0;
-    const std::vector<costmodel::StageShape> shapes = stage_shapes(input_.deployment.front());
-    std::vector<std::int32_t> ranks(static_cast<std::size_t>(stages_));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    const costmodel::CostModel& cost = input_.cost();
-    std::int64_t ahead = 0;
-    for (const MicrobatchLoad& load : batch_loads(by_priority())) {
-      const Bytes bytes = load.tokens * costmodel::message_bytes_per_token(input_.workload.backbone, storage_);
-      double forward = 0, backward = 0, transfer = 0;
-      for (std::size_t s = 0; s < shapes.size(); ++s) {
-        forward =
-            std::max(forward, input_.latency.alone(shapes[s], {&ranks[s], 1}, load, costmodel::Pass::forward).seconds);
-        backward = std::max(backward,
-                            input_.latency.alone(shapes[s], {&ranks[s], 1}, load, costmodel::Pass::backward).seconds);
-        if (s + 1 == shapes.size()) break;
-        const auto link = cost.group_shape(costmodel::Operator::send_recv, std::span(ranks).subspan(s, 2));
-        transfer = std::max(
-            transfer,
-            cost.estimate({costmodel::Operator::send_recv, costmodel::Pass::forward, link, bytes, 0, 0, 1}).seconds);
-      }
-      ahead = std::max(ahead, microbatches_ahead(stages_, forward, backward, transfer));
+    double share = 0;
+    for (const MicrobatchLoad& load : batch_loads(by_priority()))
+      share = std::max(share, transfer_seconds(load) / mean_pass_seconds(load));
+    return share;
+  }
+
+  double mean_pass_seconds(const MicrobatchLoad& load) const {
+    const std::int32_t rank = 0;
+    double slowest = 0;
+    for (const costmodel::StageShape& shape : stage_shapes(input_.deployment.front())) {
+      const auto pass = [&](costmodel::Pass which) {
+        return input_.latency.alone(shape, {&rank, 1}, load, which).seconds;
+      };
+      slowest = std::max(slowest, (pass(costmodel::Pass::forward) + pass(costmodel::Pass::backward)) / 2);
     }
-    return ahead;
+    return slowest;
+  }
+
+  double transfer_seconds(const MicrobatchLoad& load) const {
+    const costmodel::CostModel& cost = input_.cost();
+    const Bytes bytes = load.tokens * costmodel::message_bytes_per_token(input_.workload.backbone, storage_);
+    double longest = 0;
+    for (std::int32_t stage = 0; stage + 1 < stages_; ++stage) {
+      const std::array ends = {stage, stage + 1};
+      const costmodel::OperatorShape link = cost.group_shape(costmodel::Operator::send_recv, ends);
+      const costmodel::OperatorCall message{
+          costmodel::Operator::send_recv, costmodel::Pass::forward, link, bytes, 0, 0, 1};
+      longest = std::max(longest, cost.estimate(message).seconds);
+    }
+    return longest;
   }
 
   /// A microbatch of each batch.
@@ -135,9 +148,9 @@ class LoraArrangement {
                        costmodel::stash_bytes(input_.workload.backbone, shapes[s], load, storage_));
       std::sort(stashes.begin(), stashes.end(), std::greater<>());
       if (fixed_.pipeline == PipelineTemplate::lora_1f1b) {
-        const std::size_t from_here = shapes.size() - s;
-        const std::size_t ahead = std::min(static_cast<std::size_t>(fixed_.microbatches_ahead), from_here - 1);
-        stashes.resize(std::min(stashes.size(), from_here + ahead));
+        const std::int64_t under_way =
+            most_under_way(static_cast<std::int64_t>(shapes.size() - s), fixed_.transfer_share);
+        stashes.resize(std::min(stashes.size(), static_cast<std::size_t>(under_way)));
       }
       if (std::accumulate(stashes.begin(), stashes.end(), Bytes{0}) > budget[s]) return false;
     }
