@@ -1,0 +1,35 @@
+#include "sim/cluster/scheduler.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "sim/cluster/schedulers.h"
+
+namespace braid::sim {
+
+const std::vector<SchedulerKind>& scheduler_kinds() {
+  static const std::vector<SchedulerKind> kKinds = {
+      {"fcfs", "in the order of submission, nobody passes anybody", &make_fcfs},
+      {"fcfs-any", "in the order of submission, whoever fits", &make_fcfs_any},
+      {"easy", "fcfs; others go ahead where the first in the queue starts no later for it", &make_easy},
+      {"sjf", "shortest service first, whoever fits", &make_sjf},
+      {"srtf", "shortest remaining service first, preemptive", &make_srtf},
+      {"srsf", "least remaining service x GPUs first, preemptive (Tiresias)", &make_srsf},
+      {"priority", "highest priority first, preemptive, fcfs within one", &make_priority},
+      {"edf", "earliest deadline first, preemptive", &make_edf},
+  };
+  return kKinds;
+}
+
+std::unique_ptr<Scheduler> make_scheduler(const std::string& name, const std::vector<ClusterJob>& jobs) {
+  std::vector<std::string_view> names;
+  for (const SchedulerKind& kind : scheduler_kinds()) {
+    if (kind.name == name) return kind.make(jobs);
+    names.push_back(kind.name);
+  }
+  throw error("scheduler '{}' is not known; give one of {}", name, fmt::join(names, ", "));
+}
+
+}  // namespace braid::sim
