@@ -86,6 +86,12 @@ Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, con
   return products * bytes_of(storage.weights) + others * bytes_of(storage.activations);
 }
 
+WeightUnits weight_units(const BackboneShape& backbone, const StageShape& stage, const Storage& storage) {
+  StageShape rest = stage;
+  rest.layers = 0;
+  return {backbone_bytes(backbone, {1, false, false, stage.tp}, storage), backbone_bytes(backbone, rest, storage)};
+}
+
 Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, std::int64_t layers) {
   return 4 * kFloat * layers * adapter.layer_parameters(backbone);
 }

@@ -41,6 +41,14 @@ Storage gpu_storage(DataType type);
 /// layer's fused q, k, v projection has no backward copy, as nothing below it needs a gradient.
 Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, const Storage& storage = {});
 
+/// The same in the units that shares of it are gathered in (FSDP): `stage.layers` layers alike, and what is of none:
+/// the embedding, the last norm and the head. They add up to it where no copies are packed for either direction.
+struct WeightUnits {
+  Bytes layer = 0;
+  Bytes rest = 0;
+};
+WeightUnits weight_units(const BackboneShape& backbone, const StageShape& stage, const Storage& storage = {});
+
 /// One task's adapter on `layers` layers with gradient and both AdamW moments.
 Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, std::int64_t layers);
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "planner/load.h"
+#include "planner/weight_gathers.h"
 
 namespace braid::planner {
 namespace {
@@ -19,7 +20,9 @@ class InstructionCosts {
         style_(style),
         latency_(latency),
         cost_(latency.cost()),
-        loads_(program, style.adapters, style.kernels) {}
+        loads_(program, style.adapters, style.kernels) {
+    if (style.gathers_weights) gathers_ = gathers();
+  }
 
   Estimate of(const StageProgram& stage, const Instruction& instruction) {
     switch (instruction.kind) {
@@ -85,21 +88,27 @@ class InstructionCosts {
     const std::span<const costmodel::MicrobatchLoad> loads =
         parts.size() == 1 ? std::span(&loads_.of(parts[0].microbatch), 1)
                           : std::span<const costmodel::MicrobatchLoad>(together_);
-    const Estimate computed = latency_.estimate(shape_of(stage, parts.front()), stage.ranks, loads, pass);
-    return style_.gathers_weights ? with_gathers(stage, computed) : computed;
+    const costmodel::StageShape shape = shape_of(stage, parts.front());
+    const Estimate computed = latency_.estimate(shape, stage.ranks, loads, pass);
+    return style_.gathers_weights ? with_gathers(computed, shape, stage.ranks, loads, pass) : computed;
   }
 
-  /// A layer waits for its weights; those of the next are under way while it computes.
-  Estimate with_gathers(const StageProgram& stage, const Estimate& computed) const {
-    std::vector<std::int32_t> ranks;
-    for (const StageProgram& other : program_.stages) ranks.insert(ranks.end(), other.ranks.begin(), other.ranks.end());
-    if (ranks.size() < 2) return computed;
-    const Bytes bytes = costmodel::backbone_bytes(latency_.backbone(), {1, false, false, 1}, cost_.profile().storage());
-    const double gather = one(Operator::all_gather, cost_.group_shape(Operator::all_gather, ranks), bytes).seconds;
-    const auto layers = static_cast<double>(std::max<std::int64_t>(stage.layer_count(), 1));
-    const double layer = computed.seconds / layers;
-    const double whole = gather + (layers - 1) * std::max(layer, gather) + layer;
+  Estimate with_gathers(const Estimate& computed, const costmodel::StageShape& shape,
+                        std::span<const std::int32_t> ranks, std::span<const costmodel::MicrobatchLoad> loads,
+                        Pass pass) {
+    costmodel::StageShape below_head = shape;
+    below_head.has_head = false;
+    double head = 0;
+    if (pass == Pass::forward)
+      head = std::max(0.0, computed.seconds - latency_.estimate(below_head, ranks, loads, pass).seconds);
+    const double whole = gathered_seconds(computed.seconds, head, shape.layers, gathers_, pass);
     return {whole, computed.extrapolated_seconds + whole - computed.seconds};
+  }
+
+  WeightGathers gathers() const {
+    std::vector<std::int32_t> ranks;
+    for (const StageProgram& stage : program_.stages) ranks.insert(ranks.end(), stage.ranks.begin(), stage.ranks.end());
+    return weight_gathers(shape_of(program_.stages.front()), ranks, cost_, latency_.backbone());
   }
 
   const Program& program_;
@@ -107,6 +116,7 @@ class InstructionCosts {
   ClockLatency& latency_;
   const costmodel::CostModel& cost_;
   ProgramLoads loads_;
+  WeightGathers gathers_;
   std::vector<costmodel::MicrobatchLoad> together_;
 };
 

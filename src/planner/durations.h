@@ -15,7 +15,7 @@ struct PredictedDurations {
 struct PassStyle {
   std::vector<costmodel::AdapterShape> adapters;  ///< per task
   costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate;
-  /// Every layer's weights are gathered from all ranks before it computes, while the layer before it does (FSDP).
+  /// Weights are gathered from all ranks before they are used (FSDP; weight_gathers.h).
   bool gathers_weights = false;
 };
 

@@ -156,11 +156,8 @@ class StageWalk {
 Bytes resident_weights(const MemoryContext& context, const costmodel::StageShape& shape) {
   const Bytes whole = costmodel::backbone_bytes(context.backbone, shape, context.storage);
   if (context.weight_shards <= 1) return whole;
-  costmodel::StageShape root = shape;
-  root.layers = 0;
-  const Bytes layer = costmodel::backbone_bytes(context.backbone, {1, false, false, shape.tp}, context.storage);
-  return (whole + context.weight_shards - 1) / context.weight_shards + 2 * layer +
-         costmodel::backbone_bytes(context.backbone, root, context.storage);
+  const costmodel::WeightUnits units = costmodel::weight_units(context.backbone, shape, context.storage);
+  return (whole + context.weight_shards - 1) / context.weight_shards + 2 * units.layer + units.rest;
 }
 
 }  // namespace

@@ -203,19 +203,6 @@ TEST(MuxTune, ASearchedChunkSizeIsTheOneOfTheFastestTemplate) {
   EXPECT_NEAR(searched.predicted.step_seconds, fastest, 0.02 * fastest);
 }
 
-TEST(Fsdp, KeepsItsShareOfTheWeightsAndTwoLayers) {
-  const Study study = make_study({{64, 8}}, 1, 4, 22);
-  const Bytes whole =
-      planned(study, "hf-peft:resident=false", {.tp = {}, .pp = 1, .microbatches = 2}).predicted.peak_memory_bytes[0];
-  const Bytes shared =
-      planned(study, "megatron-fsdp", {.tp = {}, .pp = 1, .microbatches = 2}).predicted.peak_memory_bytes[0];
-  const costmodel::Storage storage = study.cost.profile().storage();
-  const auto weights = [&](std::int64_t layers, bool ends) {
-    return costmodel::backbone_bytes(study.workload.backbone, {layers, ends, ends, 1}, storage);
-  };
-  EXPECT_EQ(whole - shared, weights(22, true) - (weights(22, true) + 3) / 4 - 2 * weights(1, false) - weights(0, true));
-}
-
 TEST(MLora, BatchesMoreTasksThanStagesIntoAsMany) {
   const Study study = make_study({{64, 4}, {64, 4}, {64, 4}, {64, 4}, {64, 4}}, 1, 2);
   EXPECT_EQ(planned(study, "mlora").fixed.htasks.size(), 2U);

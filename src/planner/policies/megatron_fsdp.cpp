@@ -4,7 +4,8 @@ namespace braid::planner {
 namespace {
 
 /// Every rank keeps a share of the frozen weights, gathers each layer's before it computes in either direction, the
-/// next one's while it does, and drops them after. Frozen weights have no gradients to reduce; adapters' are summed.
+/// next one's while it does, and drops them after; the embedding and the head are gathered before a Forward. Frozen
+/// weights have no gradients to reduce; adapters' are summed.
 class MegatronFsdp final : public Policy {
  public:
   std::string_view name() const override { return "megatron-fsdp"; }
