@@ -1,11 +1,10 @@
 #include "planner/lower_bound.h"
 
 #include <algorithm>
-#include <array>
-#include <set>
 
 #include "base/error.h"
 #include "planner/best_rate.h"
+#include "planner/link_bound.h"
 #include "planner/pipeline_bound.h"
 #include "planner/step_demand.h"
 
@@ -21,6 +20,13 @@
 //   over the pieces of a sample attention's is no less than over the whole.
 // - The host's launches of a pass are those of its calls; a pass takes what was measured, and the longer of its other
 //   calls and of their launches.
+// - Collectives of a stage's shards: each byte at the best rate of any message up to the largest. They are beside one
+//   another on one link, so that a stage takes no less than all of them; where a pass is one microbatch's, nothing else
+//   runs while they do, and a pass takes its calls and them.
+// - Weights in shares (FSDP): a pass that computes for c seconds takes what gathered_seconds says, no less than if all
+//   of c were the layers'. That is convex and of degree one in c and the gathers together, so that m passes take no
+//   less than one would of their summed time and of m times the gathers; and it never falls with either. Every pass
+//   gathers, however many tasks share it, so that m is at least the most of any task's.
 //
 // A task's cycle holds the microbatches that hold rows of it, which take no less than its own rows would alone. Each is
 // charged the least that the whole of it may take: once with tasks together for what all of them need of a stage, once
@@ -30,6 +36,9 @@
 // but before a stage's first pass and after its last, a microbatch goes only through one model chunk of each stage
 // below, and between its last forward and its first backward on a stage only through one of each stage above. So a
 // microbatch's least is that of the shortest model chunk; the round trip through all of them is a term of its own.
+//
+// Sums of gradients over the replicas, one a task, step and run of layers, then the norms of those that clip, go one
+// after another in a stage's sync stream: a step takes no less than all of them.
 //
 // Of R like replicas some one does at least an R-th of any sum, and has a microbatch.
 namespace braid::planner {
@@ -75,7 +84,12 @@ costmodel::MicrobatchLoad one_token(const costmodel::AdapterShape& adapter, Adap
 class DeploymentBound {
  public:
   DeploymentBound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost, BestRates& rates)
-      : scope_(scope), input_(input), cost_(cost), rates_(rates), demands_(scope, input) {
+      : scope_(scope),
+        input_(input),
+        cost_(cost),
+        rates_(rates),
+        links_(scope.deployment, input.workload.backbone, cost, rates),
+        demands_(scope, input) {
     const ReplicaShape& replica = scope.deployment.front();
     for (std::int32_t s = 0; s < replica.stages(); ++s) {
       stages_.push_back({replica.layers_of(s), s == 0, s + 1 == replica.stages(), replica.tp});
@@ -90,6 +104,7 @@ class DeploymentBound {
           "replicas differ");
     least_rank_ = input.workload.tasks.front().adapter.rank;
     for (const workload::Task& task : input.workload.tasks) least_rank_ = std::min(least_rank_, task.adapter.rank);
+    if (scope.gathers_weights) gathers_ = links_.gathers();
   }
 
   LowerBound run() {
@@ -156,6 +171,13 @@ class DeploymentBound {
   }
   double model_chunks() const { return scope_.deployment.front().model_chunks; }
 
+  /// The least that some run of the stage's layers is: going back, the backbone's lowest layer has less to do.
+  StageShape shortest(std::size_t stage, Pass pass) const {
+    StageShape shape = shortest_[stage];
+    if (stage == 0 && pass == Pass::backward) shape.has_embedding = true;
+    return shape;
+  }
+
   BoundTask bound_task(std::size_t place, const StepDemand& demand) {
     BoundTask bound;
     bound.name = task(place).name;
@@ -163,28 +185,31 @@ class DeploymentBound {
     PassSeconds& whole = bound.batch.whole;
     PassSeconds& least = bound.batch.least;
     const double share = 1 / static_cast<double>(scope_.deployment.size());
+    Work forward, backward, least_forward, least_backward;  // of this stage or of one like it
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      if (like_the_one_below(s)) {
-        for (std::vector<double>* seconds : {&whole.forward, &whole.backward, &least.forward, &least.backward})
-          seconds->push_back(seconds->back());
-      } else {
-        whole.forward.push_back(share * work(place, demand, stages_[s], Pass::forward, alone).seconds());
-        whole.backward.push_back(share * work(place, demand, stages_[s], Pass::backward, alone).seconds());
-        least.forward.push_back(least_pass(place, demand, shortest_[s], Pass::forward));
-        least.backward.push_back(least_pass(place, demand, shortest_[s], Pass::backward));
+      if (!like_the_one_below(s)) {
+        forward = work(place, demand, stages_[s], Pass::forward, alone);
+        backward = work(place, demand, stages_[s], Pass::backward, alone);
+        least_forward = least_work(place, demand, shortest(s, Pass::forward), Pass::forward);
+        least_backward = least_work(place, demand, shortest(s, Pass::backward), Pass::backward);
       }
-      if (model_chunks() > 1) {
-        for (const Pass pass : {Pass::forward, Pass::backward})
-          bound.round_trip_seconds += least_pass(place, demand, stages_[s], pass);
+      add_passes(forward, demand.microbatches, collectives(demand, s, Pass::forward, alone), Pass::forward, whole);
+      add_passes(backward, demand.microbatches, collectives(demand, s, Pass::backward, alone), Pass::backward, whole);
+      least.forward.push_back(least_pass(least_forward, demand, s, shortest(s, Pass::forward), Pass::forward));
+      least.backward.push_back(least_pass(least_backward, demand, s, shortest(s, Pass::backward), Pass::backward));
+      for (const Pass pass : {Pass::forward, Pass::backward}) {
+        if (model_chunks() > 1)
+          bound.round_trip_seconds +=
+              least_pass(least_work(place, demand, stages_[s], pass), demand, s, stages_[s], pass);
       }
-      whole.collective.push_back(share * collectives(demand, s, alone));
       if (s + 1 < stages_.size()) {
-        whole.message.push_back(share * model_chunks() * messages(demand, s, alone));
-        least.message.push_back(least_message(s, demand.least.tokens));
+        whole.message.push_back(share * model_chunks() * links_.messages(s, demand.tokens, alone.most.tokens));
+        least.message.push_back(links_.least_message(s, demand.least.tokens));
       }
       bound.step_seconds.push_back(once(Operator::adamw, {}, parameters(place, s)));
+      bound.sync_seconds.push_back(sync_seconds(place, s));
     }
-    bound.finish_seconds = finish_seconds(place) + bound.step_seconds.front();
+    bound.finish_seconds = bound.sync_seconds.front() + bound.step_seconds.front();
     return bound;
   }
 
@@ -199,24 +224,51 @@ class DeploymentBound {
       company.alike = company.alike && demand.alike() && same;
     }
     const double share = 1 / static_cast<double>(scope_.deployment.size());
+    double passes = 0;
+    for (const StepDemand& demand : demands) passes = std::max(passes, demand.microbatches);
     PassSeconds whole;
+    Work forward, backward;  // of this stage or of one like it
     for (std::size_t s = 0; s < stages_.size(); ++s) {
-      Work forward, backward;
-      double collective = 0, message = 0;
+      if (!like_the_one_below(s)) forward = backward = {};
+      double sent_forward = 0, sent_backward = 0, message = 0;
       for (std::size_t place = 0; place < demands.size(); ++place) {
         if (!like_the_one_below(s)) {
           forward += work(place, demands[place], stages_[s], Pass::forward, company);
           backward += work(place, demands[place], stages_[s], Pass::backward, company);
         }
-        collective += collectives(demands[place], s, company);
-        if (s + 1 < stages_.size()) message += model_chunks() * messages(demands[place], s, company);
+        sent_forward += collectives(demands[place], s, Pass::forward, company);
+        sent_backward += collectives(demands[place], s, Pass::backward, company);
+        if (s + 1 < stages_.size())
+          message += model_chunks() * links_.messages(s, demands[place].tokens, company.most.tokens);
       }
-      whole.forward.push_back(like_the_one_below(s) ? whole.forward.back() : share * forward.seconds());
-      whole.backward.push_back(like_the_one_below(s) ? whole.backward.back() : share * backward.seconds());
-      whole.collective.push_back(share * collective);
+      add_passes(forward, passes, sent_forward, Pass::forward, whole);
+      add_passes(backward, passes, sent_backward, Pass::backward, whole);
       if (s + 1 < stages_.size()) whole.message.push_back(share * message);
     }
     return whole;
+  }
+
+  /// Appends a replica's share of a step's passes on the next stage, forward first.
+  void add_passes(const Work& work, double passes, double collectives, Pass pass, PassSeconds& whole) const {
+    const double share = 1 / static_cast<double>(scope_.deployment.size());
+    const double seconds = pass_seconds(work, passes, collectives, pass);
+    if (pass == Pass::forward) {
+      whole.forward.push_back(share * seconds);
+      whole.collective.push_back(0);
+      whole.waiting.push_back(0);
+    } else {
+      whole.backward.push_back(share * seconds);
+    }
+    whole.collective.back() += share * collectives;
+    whole.waiting.back() += share * (seconds - work.seconds());
+  }
+
+  /// Of so many passes together, with their stage's collectives.
+  double pass_seconds(const Work& work, double passes, double collectives, Pass pass) const {
+    const double seconds = work.seconds() + (scope_.joins_htasks ? 0 : collectives);
+    if (!scope_.gathers_weights) return seconds;
+    return gathered_seconds(seconds, 0, stages_.front().layers, {passes * gathers_.rest, passes * gathers_.layer},
+                            pass);
   }
 
   /// The calls of a microbatch with rows of this task alone. Fused kernels serve all tasks of a microbatch in calls of
@@ -283,7 +335,7 @@ class DeploymentBound {
     return seconds;
   }
 
-  double least_pass(std::size_t place, const StepDemand& demand, const StageShape& stage, Pass pass) const {
+  costmodel::MicrobatchLoad least_load(const StepDemand& demand) const {
     costmodel::MicrobatchLoad load;
     load.tokens = demand.least.tokens;
     load.scored = demand.least.scored;
@@ -291,6 +343,11 @@ class DeploymentBound {
     if (demand.shortest > 0)
       load.sequences.assign(demand.alike() ? static_cast<std::size_t>(demand.least.sequences) : 1,
                             {0, demand.shortest});
+    return load;
+  }
+
+  Work least_work(std::size_t place, const StepDemand& demand, const StageShape& stage, Pass pass) const {
+    costmodel::MicrobatchLoad load = least_load(demand);
     load.tasks = {{task(place).adapter, load.tokens}};
     Work work;
     for (const OperatorCall& call : calls(stage, load, pass)) {
@@ -298,103 +355,45 @@ class DeploymentBound {
       seconds_of(call, price, work) += price.seconds;
       work.own_launches += price.launches * cost_.profile().launch_seconds;
     }
-    return work.seconds();
+    return work;
+  }
+
+  /// A pass of that work on some layers of a stage.
+  double least_pass(const Work& work, const StepDemand& demand, std::size_t stage, const StageShape& layers,
+                    Pass pass) const {
+    return pass_seconds(work, 1, links_.least_collectives(stage, layers, pass, least_load(demand)), pass);
   }
 
   double once(Operator op, const costmodel::OperatorShape& shape, std::int64_t amount) const {
     return amount > 0 ? cost_.estimate({op, Pass::forward, shape, amount}).seconds : 0;
   }
+  std::int64_t layer_parameters(std::size_t place) const {
+    return task(place).adapter.layer_parameters(input_.workload.backbone);
+  }
   std::int64_t parameters(std::size_t place, std::size_t stage) const {
-    return stages_[stage].layers * task(place).adapter.layer_parameters(input_.workload.backbone);
+    return stages_[stage].layers * layer_parameters(place);
   }
 
-  /// From the task's last backward on the first stage to its Step there: the gradients of the stage's layers are summed
-  /// over all that hold them, then squared where the task clips, as lowering has it.
-  double finish_seconds(std::size_t place) const {
-    std::vector<std::int32_t> holders;
-    for (std::size_t r = 0; r < scope_.deployment.size(); ++r) {
-      for (const std::int32_t rank : ranks(r, 0)) holders.push_back(rank);
-    }
-    const auto sum_up = [&](std::span<const std::int32_t> members, Bytes bytes) {
-      return members.size() > 1 ? once(Operator::all_reduce, cost_.group_shape(Operator::all_reduce, members), bytes)
-                                : 0;
-    };
-    double seconds = sum_up(holders, static_cast<Bytes>(sizeof(float)) * parameters(place, 0));
-    if (task(place).optimizer.max_grad_norm > 0) seconds += once(Operator::squared_norm, {}, parameters(place, 0));
-    return seconds;
+  /// A task's gradients of the stage's layers are summed, then squared where it clips.
+  double sync_seconds(std::size_t place, std::size_t stage) const {
+    const double sums = links_.gradient_sums(stage, layer_parameters(place));
+    const bool clips = task(place).optimizer.max_grad_norm > 0;
+    return sums + (clips ? once(Operator::squared_norm, {}, parameters(place, stage)) : 0);
   }
 
-  std::vector<std::int32_t> ranks(std::size_t replica, std::size_t stage) const {
-    const std::int32_t tp = scope_.deployment.front().tp;
-    std::vector<std::int32_t> ranks;
-    for (std::int32_t t = 0; t < tp; ++t)
-      ranks.push_back(static_cast<std::int32_t>(replica * stages_.size() + stage) * tp + t);
-    return ranks;
-  }
-
-  /// The shapes that a collective has on the replicas: they may lie over nodes in different ways.
-  template <typename Ranks>
-  std::set<costmodel::OperatorShape> shapes(Operator op, const Ranks& ranks_of) const {
-    std::set<costmodel::OperatorShape> shapes;
-    for (std::size_t replica = 0; replica < scope_.deployment.size(); ++replica)
-      shapes.insert(cost_.group_shape(op, ranks_of(replica)));
-    return shapes;
-  }
-  std::set<costmodel::OperatorShape> link_shapes(std::size_t link) const {
-    return shapes(Operator::send_recv, [&](std::size_t replica) {
-      return std::array{ranks(replica, link).front(), ranks(replica, link + 1).front()};
-    });
-  }
-  Bytes bytes_a_token() const {
-    return costmodel::message_bytes_per_token(input_.workload.backbone, cost_.profile().storage());
-  }
-
-  /// Over the best of the replicas' links.
-  double least_rate(OperatorCall call, const std::set<costmodel::OperatorShape>& shapes, std::int64_t most) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const costmodel::OperatorShape& shape : shapes) {
-      call.shape = shape;
-      least = std::min(least, rates_.seconds(call, BestRates::Unit::tokens, most));
-    }
-    return least;
-  }
-
-  double messages(const StepDemand& demand, std::size_t link, const Company& company) {
-    const double bytes = demand.tokens * static_cast<double>(bytes_a_token());
-    return bytes * least_rate({Operator::send_recv}, link_shapes(link), company.most.tokens * bytes_a_token());
-  }
-  double least_message(std::size_t link, std::int64_t tokens) const {
-    double least = std::numeric_limits<double>::infinity();
-    for (const costmodel::OperatorShape& shape : link_shapes(link))
-      least = std::min(least, once(Operator::send_recv, shape, tokens * bytes_a_token()));
-    return least;
-  }
-
-  /// Those of the layers; the head's are left out.
-  double collectives(const StepDemand& demand, std::size_t stage, const Company& company) {
-    double seconds = 0;
-    if (stages_[stage].tp == 1) return seconds;
-    costmodel::MicrobatchLoad load;
-    load.tokens = 1;
-    const Bytes number = costmodel::bytes_of(cost_.profile().storage().activations);
-    for (const Pass pass : {Pass::forward, Pass::backward}) {
-      for (OperatorCall call : stage_collectives(input_.workload.backbone, stages_[stage], load, pass, number)) {
-        const auto groups = shapes(call.op, [&](std::size_t replica) { return ranks(replica, stage); });
-        const std::int64_t bytes = call.tokens;
-        seconds += call.count * demand.tokens * static_cast<double>(bytes) *
-                   least_rate(call, groups, company.most.tokens * bytes);
-      }
-    }
-    return seconds;
+  double collectives(const StepDemand& demand, std::size_t stage, Pass pass, const Company& company) {
+    return links_.collectives(stage, stages_[stage], pass, demand, company.most);
   }
 
   const BoundScope& scope_;
   const WindowInput& input_;
   const costmodel::CostModel& cost_;
   BestRates& rates_;
+  LinkBound links_;
   StepDemands demands_;
   std::vector<StageShape> stages_;    // of any replica
   std::vector<StageShape> shortest_;  // of each stage's runs of layers
+  WeightGathers gathers_;
   std::int64_t least_rank_ = 0;
 };
 

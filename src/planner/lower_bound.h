@@ -19,16 +19,19 @@ struct BoundScope {
   costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate;
   bool one_by_one = false;          ///< hTasks are queued: one never runs beside another
   bool shares_microbatches = true;  ///< rows of several tasks may go through in one microbatch, or one bucket's clock
-  bool drains = true;               ///< the pipeline is empty between windows of one step
-  std::int64_t microbatches = 0;    ///< that each global batch is split into; 0: any number
+  /// Microbatches of several hTasks may go through as one clock, collectives of one beside compute of another.
+  bool joins_htasks = true;
+  bool gathers_weights = false;   ///< passes wait for weights (FSDP); of replicas of one stage and one shard
+  bool drains = true;             ///< the pipeline is empty between windows of one step
+  std::int64_t microbatches = 0;  ///< that each global batch is split into; 0: any number
 };
 
 /// No plan in this scope has a smaller `step_seconds` by `predict` with Outlook::full: the mean over the first
 /// kPredictedSteps steps of every task that was not stopped.
 ///
 /// For each number of microbatches, what each stage, link and task needs at least goes into `pipeline_bound`; the least
-/// of those is the bound. It rests on the cost model's law that nothing takes less time for more work, and holds for
-/// collectives that go beside compute. The arguments stand in lower_bound.cpp. Throws Error as the cost model does.
+/// of those is the bound. It rests on the cost model's law that nothing takes less time for more work, and holds where
+/// collectives go beside compute. The arguments stand in lower_bound.cpp. Throws Error as the cost model does.
 /// Cost: O(microbatches × tasks × kinds of stages × lengths).
 LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost);
 

@@ -12,12 +12,18 @@ double at(const std::vector<double>& values, std::size_t place) {
   return values.empty() ? 0 : values[place];
 }
 
-std::string compute_of(std::size_t stage) {
-  return fmt::format("compute of stage {}", stage);
-}
-
 std::string collectives_of(std::size_t stage) {
   return fmt::format("collectives of stage {}", stage);
+}
+
+/// By what its passes mostly do.
+std::string passes_of(const PassSeconds& whole, std::size_t stage) {
+  const double half = (whole.forward[stage] + whole.backward[stage]) / 2;
+  return at(whole.waiting, stage) > half ? collectives_of(stage) : fmt::format("compute of stage {}", stage);
+}
+
+std::string sums_of(std::size_t stage) {
+  return fmt::format("gradient sums of stage {}", stage);
 }
 
 std::string link_after(std::size_t stage) {
@@ -29,12 +35,13 @@ void raise(LowerBound& bound, double seconds, const std::string& binds) {
 }
 
 /// What the busiest stage or link does. All of it is done once a step by one resource, one thing after another.
-LowerBound busiest(const PassSeconds& whole, const std::vector<double>& steps) {
+LowerBound busiest(const PassSeconds& whole, const std::vector<double>& steps, const std::vector<double>& sums) {
   LowerBound bound;
   const std::size_t stages = whole.forward.size();
   for (std::size_t s = 0; s < stages; ++s) {
-    raise(bound, whole.forward[s] + whole.backward[s] + at(steps, s), compute_of(s));
+    raise(bound, whole.forward[s] + whole.backward[s] + at(steps, s), passes_of(whole, s));
     raise(bound, at(whole.collective, s), collectives_of(s));
+    raise(bound, at(sums, s), sums_of(s));
     if (s + 1 < stages) raise(bound, at(whole.message, s), link_after(s));
   }
   return bound;
@@ -71,7 +78,7 @@ LowerBound cycle(const BoundBatch& batch) {
     const double above = round_trip - before - least_forward - least_backward;
     raise(longest,
           before + std::max({forward + backward, forward + above + least_backward, least_forward + above + backward}),
-          compute_of(s));
+          passes_of(whole, s));
     raise(longest, before + at(whole.collective, s), collectives_of(s));
     before += least_forward + least_backward;
     if (s + 1 == stages) break;
@@ -103,6 +110,7 @@ BoundBatch add_up(std::span<const BoundTask> tasks) {
     add(whole.forward, sum.whole.forward);
     add(whole.backward, sum.whole.backward);
     add(whole.collective, sum.whole.collective);
+    add(whole.waiting, sum.whole.waiting);
     add(whole.message, sum.whole.message);
     lower(least.forward, sum.least.forward);
     lower(least.backward, sum.least.backward);
@@ -114,13 +122,14 @@ BoundBatch add_up(std::span<const BoundTask> tasks) {
 
 LowerBound pipeline_bound(const BoundProblem& problem) {
   BRAID_CHECK(!problem.tasks.empty(), "no tasks");
-  std::vector<double> steps;
+  std::vector<double> steps, sums;
   double finish = std::numeric_limits<double>::infinity();  // of the task whose backward comes last on stage 0
   for (const BoundTask& task : problem.tasks) {
     add(task.step_seconds, steps);
+    add(task.sync_seconds, sums);
     finish = std::min(finish, task.finish_seconds);
   }
-  LowerBound bound = busiest(problem.together.whole, steps);
+  LowerBound bound = busiest(problem.together.whole, steps, sums);
   if (problem.drains) {
     const LowerBound drained = cycle(problem.together);
     raise(bound, drained.step_seconds + finish, drained.binds);

@@ -33,6 +33,9 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
                        fixed.pipeline == PipelineTemplate::lora_gpipe || fixed.pipeline == PipelineTemplate::stream;
   scope.shares_microbatches =
       streams || fixed.pipeline == PipelineTemplate::structured || fixed.htasks.size() < tasks_of(fixed);
+  const bool interleaves = fixed.pipeline == PipelineTemplate::structured || fixed.pipeline == PipelineTemplate::stream;
+  scope.joins_htasks = interleaves && tasks_of(fixed) > 1;
+  scope.gathers_weights = fixed.shards_weights;
   scope.drains = !streams;
   scope.microbatches = overrides.microbatches.value_or(0);
   return scope;

@@ -31,7 +31,7 @@ struct SmallCase {
       for (int m = 0; m < microbatches; ++m) {
         const PipelineJob& job = instance.jobs[static_cast<std::size_t>(t * microbatches + m)];
         BoundTask one;
-        one.batch.whole = {doubles(job.forward), doubles(job.backward), {}, doubles(instance.messages)};
+        one.batch.whole = {doubles(job.forward), doubles(job.backward), {}, doubles(instance.messages), {}};
         one.batch.least = one.batch.whole;
         task.batch = m == 0 ? one.batch : add_up(std::array{task, one});
       }
@@ -334,6 +334,25 @@ TEST(PipelineBound, SaysWhatBinds) {
   EXPECT_EQ(pipeline_bound(problem).step_seconds, 1e6);
   problem.drains = true;
   EXPECT_EQ(pipeline_bound(problem).step_seconds, 4 + 2 * 100 + 1e6);
+}
+
+TEST(PipelineBound, GradientSumsOfAllTasksFollowOneAnother) {
+  const SmallCase made{2, 1, even_buckets(2, {2, 2}, {1, 1})};
+  BoundProblem problem = made.problem(false);
+  problem.tasks[0].sync_seconds = {10, 1};
+  problem.tasks[1].sync_seconds = {20, 1};
+  EXPECT_EQ(pipeline_bound(problem).binds, "gradient sums of stage 0");
+  EXPECT_EQ(pipeline_bound(problem).step_seconds, 30);
+}
+
+TEST(PipelineBound, PassesThatMostlyWaitBindAsCollectives) {
+  const SmallCase made{1, 1, even_buckets(1, {2}, {1})};
+  BoundProblem problem = made.problem(false);
+  for (const auto& [waiting, binds] : {std::pair{2.0, "compute of stage 0"}, {2.5, "collectives of stage 0"}}) {
+    problem.together.whole.waiting = {waiting};
+    EXPECT_EQ(pipeline_bound(problem).binds, binds);
+    EXPECT_EQ(pipeline_bound(problem).step_seconds, 4);
+  }
 }
 
 TEST(PipelineBound, StepsCountOnTheirStageAndTheFirstStagesInACycle) {

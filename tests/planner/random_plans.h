@@ -14,6 +14,7 @@ namespace braid::planner::testing {
 
 struct RandomPlan {
   std::string gpu;
+  bool slow_links = false;
   workload::Workload workload;
   std::vector<std::vector<workload::SampleSize>> sizes;
   FixedPlan fixed;
@@ -94,6 +95,7 @@ inline std::vector<std::vector<TemplateSlot>> any_template(const FixedPlan& fixe
 inline RandomPlan any_plan() {
   RandomPlan made;
   made.gpu = *rc::gen::element<std::string>("a40", "h100");
+  made.slow_links = *rc::gen::arbitrary<bool>();
   made.workload.backbone = any_backbone();
   const int tasks = *rc::gen::inRange(1, 5);
   for (int t = 0; t < tasks; ++t) made.workload.tasks.push_back(any_task(t, made.sizes.emplace_back()));
@@ -121,6 +123,7 @@ inline RandomPlan any_plan() {
   fixed.adapter_kernels = *rc::gen::element(costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split,
                                             costmodel::AdapterKernels::side_by_side, costmodel::AdapterKernels::fused);
   if (fixed.pipeline == PipelineTemplate::structured) fixed.order = any_template(fixed);
+  fixed.shards_weights = tp == 1 && stages == 1 && *rc::gen::arbitrary<bool>();
 
   made.scope.deployment = fixed.deployment;
   made.scope.padding = fixed.padding;
@@ -130,6 +133,9 @@ inline RandomPlan any_plan() {
   made.scope.one_by_one = queued;
   made.scope.shares_microbatches =
       fixed.htasks.size() < made.workload.tasks.size() || fixed.pipeline == PipelineTemplate::structured;
+  made.scope.joins_htasks =
+      fixed.pipeline == PipelineTemplate::structured && fixed.buckets.size() < fixed.htasks.size();
+  made.scope.gathers_weights = fixed.shards_weights;
   made.scope.microbatches = fixed.microbatches;
   return made;
 }
