@@ -14,7 +14,20 @@ std::size_t tasks_of(const FixedPlan& fixed) {
   return tasks;
 }
 
-/// What the policy was free to choose on the deployment that it got.
+/// Whether the weights alone are more than a rank has memory for, on some stage.
+bool cannot_hold_weights(const std::vector<ReplicaShape>& deployment, const FixedPlan& fixed,
+                         const costmodel::BackboneShape& backbone, Bytes capacity) {
+  if (capacity <= 0) return false;
+  const Bytes shares = fixed.shards_weights ? static_cast<Bytes>(deployment.size()) : 1;
+  for (const costmodel::StageShape& stage : stage_shapes(deployment.front())) {
+    const Bytes weights = costmodel::backbone_bytes(backbone, stage, fixed.storage);
+    if (fixed.backbone_copies * weights / shares > capacity) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 BoundScope bound_scope(const Arrangement& arrangement, const Overrides& overrides) {
   const FixedPlan& fixed = arrangement.fixed;
   BoundScope scope;
@@ -40,20 +53,6 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
   scope.microbatches = overrides.microbatches.value_or(0);
   return scope;
 }
-
-/// Whether the weights alone are more than a rank has memory for, on some stage.
-bool cannot_hold_weights(const std::vector<ReplicaShape>& deployment, const FixedPlan& fixed,
-                         const costmodel::BackboneShape& backbone, Bytes capacity) {
-  if (capacity <= 0) return false;
-  const Bytes shares = fixed.shards_weights ? static_cast<Bytes>(deployment.size()) : 1;
-  for (const costmodel::StageShape& stage : stage_shapes(deployment.front())) {
-    const Bytes weights = costmodel::backbone_bytes(backbone, stage, fixed.storage);
-    if (fixed.backbone_copies * weights / shares > capacity) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 LowerBound policy_bound(const Arrangement& arrangement, std::span<const std::vector<ReplicaShape>> grid,
                         const Overrides& overrides, const WindowInput& window, const costmodel::CostModel& cost) {

@@ -5,7 +5,7 @@
 
 #include "costmodel/derive.h"
 #include "planner/best_rate.h"
-#include "planner/policy.h"
+#include "planner/policy_bound.h"
 #include "planner/predict.h"
 #include "planner/random_plans.h"
 #include "planner/template_study.h"
@@ -101,44 +101,43 @@ TEST(LowerBound, NoPlanIsPredictedToBeFasterOnAMeasuredGpu) {
   record("measured", tightness);
 }
 
-/// A policy's plan for the drawn workload and deployment.
-RandomPlan planned_by(const PolicyChoice& choice, RandomPlan made, const CostModel& cost) {
+/// A policy with every option drawn.
+PolicyChoice any_choice(const Policy& policy) {
+  PolicyChoice choice{&policy, {}};
+  for (const PolicyOption& option : policy.options())
+    choice.options.emplace_back(option.name, std::string(*rc::gen::elementOf(option.values)));
+  return choice;
+}
+
+/// A policy's plan for the drawn workload, on some deployment of its grid over one to three nodes.
+RandomPlan planned_by(const Policy& policy, RandomPlan made, const CostModel& cost) {
+  const PolicyChoice choice = any_choice(policy);
   const workload::SampleIndex samples(made.workload.tasks, made.sizes);
   ClockLatency latency(cost, made.workload.backbone);
-  // None of the policies below interleaves stages.
-  const ReplicaShape& drawn = made.fixed.deployment.front();
-  const Parallelism parallelism = choice.policy->parallelism(choice.options);
-  made.fixed.deployment = made.scope.deployment =
-      deploy(made.workload.backbone.layers, parallelism.tensor ? drawn.tp : 1,
-             parallelism.pipeline ? drawn.stages() : 1, std::ssize(made.fixed.deployment));
-  const PolicyInput input{made.workload,           samples,       latency, 0, made.fixed.deployment,
-                          made.fixed.microbatches, choice.options};
-  FixedPlan fixed = choice.policy->arrange(input)->fixed;
-  fixed.deployment = made.fixed.deployment;
-  fixed.microbatches = made.fixed.microbatches;
-  made.scope.padding = fixed.padding;
-  made.scope.least_chunk = made.scope.most_chunk = 0;
-  made.scope.kernels = fixed.adapter_kernels;
-  made.scope.one_by_one = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();
-  made.scope.shares_microbatches = fixed.htasks.size() < made.workload.tasks.size();
-  made.scope.joins_htasks = false;
-  made.scope.gathers_weights = fixed.shards_weights;
-  made.fixed = fixed;
+  workload::Cluster cluster;
+  cluster.gpu = made.gpu;
+  cluster.nodes = *rc::gen::inRange(1, 4);
+  cluster.gpus_per_node = 2;
+  const std::vector<ReplicaShape> deployment =
+      *rc::gen::elementOf(deployments(made.workload, cluster, {}, policy.parallelism(choice.options)));
+  const PolicyInput input{made.workload, samples, latency, 0, deployment, made.fixed.microbatches, choice.options};
+  Arrangement arrangement = *policy.arrange(input);
+  arrangement.fixed.deployment = deployment;
+  arrangement.fixed.microbatches = made.fixed.microbatches;
+  made.scope = bound_scope(arrangement, {.tp = {}, .pp = {}, .microbatches = made.fixed.microbatches});
+  made.fixed = arrangement.fixed;
   return made;
 }
 
 TEST(LowerBound, NoPolicysPlanIsPredictedToBeFaster) {
-  for (const std::string name :
-       {"hf-peft", "hf-peft:resident=false:pad_to=none", "megatron-pp", "megatron-pp:pad_to=none", "gpipe", "sl-peft",
-        "sl-peft:pad_to=none", "sl-peft:pad_to=max_length", "megatron-fsdp", "megatron-fsdp:pad_to=none"}) {
-    const PolicyChoice choice = parse_policy(name);
+  for (const std::unique_ptr<Policy>& policy : policies()) {
     Ratios tightness;
     EXPECT_TRUE(rc::check([&] {
       const RandomPlan made = any_plan();
       const CostModel cost(profile_of(made));
-      hold_below_prediction(planned_by(choice, made, cost), cost, tightness);
-    })) << name;
-    record(name, tightness);
+      hold_below_prediction(planned_by(*policy, made, cost), cost, tightness);
+    })) << policy->name();
+    record(std::string(policy->name()), tightness);
   }
 }
 

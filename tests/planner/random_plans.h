@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include "base/random.h"
+#include "planner/alignment.h"
 #include "planner/deployment.h"
 #include "planner/lower_bound.h"
 #include "planner/orders.h"
@@ -92,6 +93,35 @@ inline std::vector<std::vector<TemplateSlot>> any_template(const FixedPlan& fixe
   return order;
 }
 
+/// hTasks all at once, queued, or in turns of some.
+inline void draw_turns(FixedPlan& fixed) {
+  const int kind = *rc::gen::inRange(0, 4);
+  if (kind < 2) queue_htasks(fixed);
+  if (kind == 2) fixed.turns = any_grouping<std::int32_t>(static_cast<std::int32_t>(fixed.htasks.size()), false);
+}
+
+/// Samples whole, cut, in packs, or in packs that are cut.
+inline void draw_alignment(const workload::Workload& workload, FixedPlan& fixed) {
+  std::vector<std::int64_t> lengths;
+  for (const workload::Task& task : workload.tasks) lengths.push_back(task.max_length);
+  // Samples that are cut do not go through interleaved stages.
+  if (fixed.pipeline != PipelineTemplate::interleaved && *rc::gen::inRange(0, 3) == 0)
+    fixed.chunk_size = kChunkUnit * *rc::gen::inRange(1, 9);
+  if (*rc::gen::inRange(0, 3) == 0)
+    fixed.pack_length =
+        *rc::gen::inRange(1, 4) * pack_length_for(lengths, fixed.chunk_size > 0 ? fixed.chunk_size : kChunkUnit);
+}
+
+inline bool streams(const FixedPlan& fixed) {
+  return fixed.pipeline == PipelineTemplate::lora_1f1b || fixed.pipeline == PipelineTemplate::lora_gpipe ||
+         fixed.pipeline == PipelineTemplate::stream;
+}
+
+/// Where a bucket's clock may hold several hTasks.
+inline bool has_clocks(const FixedPlan& fixed) {
+  return fixed.pipeline == PipelineTemplate::structured || fixed.pipeline == PipelineTemplate::stream;
+}
+
 inline RandomPlan any_plan() {
   RandomPlan made;
   made.gpu = *rc::gen::element<std::string>("a40", "h100");
@@ -101,42 +131,45 @@ inline RandomPlan any_plan() {
   for (int t = 0; t < tasks; ++t) made.workload.tasks.push_back(any_task(t, made.sizes.emplace_back()));
 
   FixedPlan& fixed = made.fixed;
+  fixed.pipeline =
+      *rc::gen::element(PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
+                        PipelineTemplate::one_by_one, PipelineTemplate::lora_1f1b, PipelineTemplate::lora_gpipe,
+                        PipelineTemplate::structured, PipelineTemplate::stream, PipelineTemplate::interleaved);
   const std::int64_t layers = made.workload.backbone.layers;
-  const std::int64_t tp = *rc::gen::element(1, 1, 2, 4), replicas = *rc::gen::element(1, 1, 2, 3);
+  const std::int64_t tp = *rc::gen::element(1, 1, 2, 4);
+  // A stream is of one replica.
+  const std::int64_t replicas = streams(fixed) ? 1 : *rc::gen::element(1, 1, 2, 3);
   const auto stages = *rc::gen::inRange<std::int64_t>(1, std::min<std::int64_t>(layers, 4) + 1);
-  fixed.deployment = deploy(layers, tp, stages, replicas);
-  const bool queued = *rc::gen::arbitrary<bool>();
+  const bool interleaves = fixed.pipeline == PipelineTemplate::interleaved && stages > 1;
+  fixed.deployment =
+      deploy(layers, tp, stages, replicas, interleaves ? *rc::gen::inRange<std::int64_t>(1, layers / stages + 1) : 1);
   fixed.htasks = any_grouping<TaskIndex>(tasks, *rc::gen::arbitrary<bool>());
-  if (queued) queue_htasks(fixed);
-  fixed.pipeline = *rc::gen::element(PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
-                                     PipelineTemplate::one_by_one, PipelineTemplate::lora_1f1b,
-                                     PipelineTemplate::structured, PipelineTemplate::interleaved);
+  draw_turns(fixed);
+  const bool queued = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();
   fixed.buckets = any_grouping<std::int32_t>(static_cast<std::int32_t>(fixed.htasks.size()), queued);
   fixed.padding = *rc::gen::element(Padding::none, Padding::max_length, Padding::longest);
   fixed.microbatches = *rc::gen::inRange(1, 9);
-  if (fixed.pipeline == PipelineTemplate::interleaved)
-    fixed.deployment =
-        deploy(layers, tp, stages, replicas, stages > 1 ? *rc::gen::inRange<std::int64_t>(1, layers / stages + 1) : 1);
-  // Samples that are cut do not go through interleaved stages.
-  else if (*rc::gen::inRange(0, 3) == 0)
-    fixed.chunk_size = 16 * *rc::gen::inRange(1, 9);
+  if (streams(fixed)) fixed.steps_per_window = *rc::gen::element(1, 2, 8);
+  draw_alignment(made.workload, fixed);
+  fixed.skips_padding = *rc::gen::arbitrary<bool>();
   fixed.adapter_kernels = *rc::gen::element(costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split,
                                             costmodel::AdapterKernels::side_by_side, costmodel::AdapterKernels::fused);
   if (fixed.pipeline == PipelineTemplate::structured) fixed.order = any_template(fixed);
   fixed.shards_weights = tp == 1 && stages == 1 && *rc::gen::arbitrary<bool>();
 
-  made.scope.deployment = fixed.deployment;
-  made.scope.padding = fixed.padding;
-  made.scope.least_chunk = made.scope.most_chunk = fixed.chunk_size;
-  made.scope.skips_padding = fixed.skips_padding = *rc::gen::arbitrary<bool>();
-  made.scope.kernels = fixed.adapter_kernels;
-  made.scope.one_by_one = queued;
-  made.scope.shares_microbatches =
-      fixed.htasks.size() < made.workload.tasks.size() || fixed.pipeline == PipelineTemplate::structured;
-  made.scope.joins_htasks =
-      fixed.pipeline == PipelineTemplate::structured && fixed.buckets.size() < fixed.htasks.size();
-  made.scope.gathers_weights = fixed.shards_weights;
-  made.scope.microbatches = fixed.microbatches;
+  BoundScope& scope = made.scope;
+  scope.deployment = fixed.deployment;
+  scope.padding = fixed.padding;
+  scope.least_chunk = scope.most_chunk = fixed.chunk_size;
+  scope.packs = fixed.pack_length > 0 && fixed.chunk_size == 0;
+  scope.skips_padding = fixed.skips_padding;
+  scope.kernels = fixed.adapter_kernels;
+  scope.one_by_one = queued;
+  scope.shares_microbatches = fixed.htasks.size() < made.workload.tasks.size() || has_clocks(fixed);
+  scope.joins_htasks = has_clocks(fixed) && fixed.buckets.size() < fixed.htasks.size();
+  scope.gathers_weights = fixed.shards_weights;
+  scope.drains = fixed.steps_per_window == 1;
+  scope.microbatches = fixed.microbatches;
   return made;
 }
 
