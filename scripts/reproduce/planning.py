@@ -34,7 +34,7 @@ class Plan:
     effective: float | None = None  # billed tokens a second
     computed: float | None = None
     bubble_ratio: float | None = None
-    busy_share: float | None = None  # of the compute stream and the collectives it waits for, mean over the stages
+    busy_share: float | None = None  # of the compute stream without the collectives it waits for, mean over the stages
     utilization: float | None = None  # achieved / peak FLOP rate
     peak_gigabytes: float | None = None  # of the fullest rank
 

@@ -32,18 +32,19 @@ Estimate ClockLatency::collectives(const StageShape& stage, std::span<const std:
   return total;
 }
 
-Estimate ClockLatency::alone(const StageShape& stage, std::span<const std::int32_t> ranks, const MicrobatchLoad& load,
+PassTime ClockLatency::alone(const StageShape& stage, std::span<const std::int32_t> ranks, const MicrobatchLoad& load,
                              Pass pass) {
-  Estimate total = latency_.estimate(stage, load, pass);
-  total += collectives(stage, ranks, load, pass);
-  return total;
+  PassTime time{latency_.estimate(stage, load, pass), 0};
+  const Estimate waits = collectives(stage, ranks, load, pass);
+  time += {waits, waits.seconds};
+  return time;
 }
 
-Estimate ClockLatency::estimate(const StageShape& stage, std::span<const std::int32_t> ranks,
+PassTime ClockLatency::estimate(const StageShape& stage, std::span<const std::int32_t> ranks,
                                 std::span<const MicrobatchLoad> loads, Pass pass) {
-  Estimate apart;
+  PassTime apart;
   for (const MicrobatchLoad& load : loads) apart += alone(stage, ranks, load, pass);
-  if (loads.size() < 2 || !pricing_ || apart.seconds <= 0) return apart;
+  if (loads.size() < 2 || !pricing_ || apart.total.seconds <= 0) return apart;
   Clock clock{stage, {ranks.begin(), ranks.end()}, {loads.begin(), loads.end()}, pass};
   // Rows with a loss matter to the head alone, which does all its work in the Forward.
   const bool scores = stage.has_head && pass == Pass::forward;
@@ -54,12 +55,14 @@ Estimate ClockLatency::estimate(const StageShape& stage, std::span<const std::in
     hash = hash * 31 * 1021 + static_cast<std::size_t>(load.tokens * 7 + load.scored);
   const auto [first, last] = known_.equal_range(hash);
   auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.first == clock; });
-  if (known == last) known = known_.emplace(hash, std::pair(clock, interleaved_seconds(clock)));
-  const double seconds = std::min(apart.seconds, known->second.second);
-  return {seconds, apart.extrapolated_seconds / apart.seconds * seconds};
+  if (known == last) known = known_.emplace(hash, std::pair(clock, interleaved(clock)));
+  const Interleaved& together = known->second.second;
+  if (together.seconds >= apart.total.seconds) return apart;
+  const double share = together.seconds / apart.total.seconds;
+  return {{together.seconds, share * apart.total.extrapolated_seconds}, together.stalled_seconds};
 }
 
-double ClockLatency::interleaved_seconds(const Clock& clock) {
+ClockLatency::Interleaved ClockLatency::interleaved(const Clock& clock) {
   // As in a pass alone: the host keeps what the roofline answers waiting.
   double host = 0, launched = 0;
   for (const MicrobatchLoad& load : clock.loads) {
@@ -69,21 +72,21 @@ double ClockLatency::interleaved_seconds(const Clock& clock) {
       if (price.launches > 0) launched += price.seconds;
     }
   }
-  // Layers are alike, so that a schedule repeats itself from one to the next.
-  const auto layers = static_cast<double>(clock.stage.layers);
-  double device = 0;
-  if (clock.stage.layers <= kScheduledLayers) {
-    device = scheduled_seconds(clock, clock.stage.layers);
-  } else {
-    const double few = scheduled_seconds(clock, kScheduledLayers - 1),
-                 more = scheduled_seconds(clock, kScheduledLayers);
-    device = more + (layers - kScheduledLayers) * (more - few);
+  Interleaved time = scheduled(clock, std::min(clock.stage.layers, kScheduledLayers));
+  if (clock.stage.layers > kScheduledLayers) {
+    // Layers are alike, so that a schedule repeats itself from one to the next.
+    const Interleaved few = scheduled(clock, kScheduledLayers - 1);
+    const auto further = static_cast<double>(clock.stage.layers - kScheduledLayers);
+    time.seconds += further * (time.seconds - few.seconds);
+    time.stalled_seconds += further * (time.stalled_seconds - few.stalled_seconds);
+    time.stalled_seconds = std::clamp(time.stalled_seconds, 0.0, time.seconds);
   }
-  return device + std::max(0.0, host - launched);
+  time.seconds += std::max(0.0, host - launched);
+  return time;
 }
 
 /// The schedule of a stage with so many layers, else the same.
-double ClockLatency::scheduled_seconds(const Clock& clock, std::int64_t layers) {
+ClockLatency::Interleaved ClockLatency::scheduled(const Clock& clock, std::int64_t layers) {
   const Bytes number_bytes = costmodel::bytes_of(cost().profile().storage().activations);
   // Collectives of ranks on several nodes take another link than those of the stage's shape alone.
   const LaunchPricing pricing = [&](std::span<const costmodel::OperatorCall> calls) {
@@ -100,16 +103,19 @@ double ClockLatency::scheduled_seconds(const Clock& clock, std::int64_t layers) 
     graphs.push_back(stage_graph(backbone(), stage, load, clock.pass, number_bytes, pricing,
                                  static_cast<std::int32_t>(graphs.size())));
   }
-  const auto makespan = [&](Adapters adapters) {
+  const auto laid_out = [&](Adapters adapters) -> Interleaved {
     std::vector<std::vector<Subgraph>> segments;
     for (const OperatorGraph& graph : graphs) segments.push_back(segment(graph, adapters));
     std::vector<Subgraph> subgraphs = joined(segments);
     if (adapters == Adapters::isolated) subgraphs = fuse_adapters(subgraphs, graphs, clock.loads, pricing);
-    return seconds(schedule(subgraphs, LaunchRule::shallowest, slowdown_).makespan);
+    const LaunchSchedule made = schedule(subgraphs, LaunchRule::shallowest, slowdown_);
+    return {seconds(made.makespan), seconds(made.exposed_communication)};
   };
-  const double apart = makespan(Adapters::with_neighbours);
+  const Interleaved apart = laid_out(Adapters::with_neighbours);
   const bool share = clock.loads.front().kernels == costmodel::AdapterKernels::side_by_side;
-  return share && single_tasks(clock.loads) ? std::min(apart, makespan(Adapters::isolated)) : apart;
+  if (!share || !single_tasks(clock.loads)) return apart;
+  const Interleaved isolated = laid_out(Adapters::isolated);
+  return isolated.seconds < apart.seconds ? isolated : apart;
 }
 
 }  // namespace braid::planner

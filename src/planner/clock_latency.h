@@ -10,6 +10,18 @@
 
 namespace braid::planner {
 
+/// What a Forward or Backward takes.
+struct PassTime {
+  costmodel::Estimate total;
+  double stalled_seconds = 0;  ///< of it: ranks wait for a collective, and nothing computes
+
+  PassTime& operator+=(const PassTime& other) {
+    total += other.total;
+    stalled_seconds += other.stalled_seconds;
+    return *this;
+  }
+};
+
 /// What the ranks of a stage take for one Forward or Backward: the microbatches of one clock, one of each hTask of the
 /// bucket that it belongs to. Tensor-parallel ranks meet in collectives on the way (costmodel::stage_collectives).
 ///
@@ -25,12 +37,12 @@ class ClockLatency {
   const costmodel::BackboneShape& backbone() const { return latency_.backbone(); }
 
   /// `ranks` are the stage's, for they say which links its collectives take.
-  costmodel::Estimate estimate(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
-                               std::span<const costmodel::MicrobatchLoad> loads, costmodel::Pass pass);
+  PassTime estimate(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
+                    std::span<const costmodel::MicrobatchLoad> loads, costmodel::Pass pass);
 
   /// One microbatch: its operators and collectives one after another.
-  costmodel::Estimate alone(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
-                            const costmodel::MicrobatchLoad& load, costmodel::Pass pass);
+  PassTime alone(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
+                 const costmodel::MicrobatchLoad& load, costmodel::Pass pass);
   /// Its collectives; the load's tokens and scored rows are all that matters.
   costmodel::Estimate collectives(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
                                   const costmodel::MicrobatchLoad& load, costmodel::Pass pass) const;
@@ -48,13 +60,18 @@ class ClockLatency {
   /// Layers that are scheduled one by one; those beyond take what the last of them adds.
   static constexpr std::int64_t kScheduledLayers = 3;
 
-  double interleaved_seconds(const Clock& clock);
-  double scheduled_seconds(const Clock& clock, std::int64_t layers);
+  struct Interleaved {
+    double seconds = 0;
+    double stalled_seconds = 0;
+  };
+
+  Interleaved interleaved(const Clock& clock);
+  Interleaved scheduled(const Clock& clock, std::int64_t layers);
 
   costmodel::StageLatency latency_;
-  std::optional<LaunchPricing> pricing_;                                  // of a GPU
-  double slowdown_ = 1;                                                   // of computation beside a collective
-  std::unordered_multimap<std::size_t, std::pair<Clock, double>> known_;  // by hash
+  std::optional<LaunchPricing> pricing_;                                       // of a GPU
+  double slowdown_ = 1;                                                        // of computation beside a collective
+  std::unordered_multimap<std::size_t, std::pair<Clock, Interleaved>> known_;  // by hash
 };
 
 }  // namespace braid::planner

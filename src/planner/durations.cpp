@@ -24,12 +24,15 @@ class InstructionCosts {
     if (style.gathers_weights) gathers_ = gathers();
   }
 
-  Estimate of(const StageProgram& stage, const Instruction& instruction) {
+  PassTime of(const StageProgram& stage, const Instruction& instruction) {
+    if (instruction.kind == Kind::forward) return compute(stage, instruction, Pass::forward);
+    if (instruction.kind == Kind::backward) return compute(stage, instruction, Pass::backward);
+    return {other(stage, instruction), 0};
+  }
+
+ private:
+  Estimate other(const StageProgram& stage, const Instruction& instruction) const {
     switch (instruction.kind) {
-      case Kind::forward:
-        return compute(stage, instruction, Pass::forward);
-      case Kind::backward:
-        return compute(stage, instruction, Pass::backward);
       case Kind::send_activation:
       case Kind::send_gradient:
         return message(instruction);
@@ -43,15 +46,11 @@ class InstructionCosts {
       }
       case Kind::step:
         return one(Operator::adamw, {}, parameters(stage, instruction.task));
-      case Kind::recv_activation:
-      case Kind::recv_gradient:
-      case Kind::noop:
-        break;
+      default:
+        return {};
     }
-    return {};
   }
 
- private:
   Estimate one(Operator op, costmodel::OperatorShape shape, std::int64_t amount) const {
     return amount > 0 ? cost_.estimate({op, Pass::forward, shape, amount, 0, 0, 1}) : Estimate{};
   }
@@ -79,7 +78,7 @@ class InstructionCosts {
     return one(Operator::all_reduce, cost_.group_shape(Operator::all_reduce, ranks), instruction.bytes);
   }
 
-  Estimate compute(const StageProgram& stage, const Instruction& instruction, Pass pass) {
+  PassTime compute(const StageProgram& stage, const Instruction& instruction, Pass pass) {
     const std::span<const Part> parts = stage.parts_of(instruction);
     together_.clear();
     if (parts.size() > 1) {
@@ -89,20 +88,23 @@ class InstructionCosts {
         parts.size() == 1 ? std::span(&loads_.of(parts[0].microbatch), 1)
                           : std::span<const costmodel::MicrobatchLoad>(together_);
     const costmodel::StageShape shape = shape_of(stage, parts.front());
-    const Estimate computed = latency_.estimate(shape, stage.ranks, loads, pass);
+    const PassTime computed = latency_.estimate(shape, stage.ranks, loads, pass);
     return style_.gathers_weights ? with_gathers(computed, shape, stage.ranks, loads, pass) : computed;
   }
 
-  Estimate with_gathers(const Estimate& computed, const costmodel::StageShape& shape,
+  PassTime with_gathers(const PassTime& computed, const costmodel::StageShape& shape,
                         std::span<const std::int32_t> ranks, std::span<const costmodel::MicrobatchLoad> loads,
                         Pass pass) {
     costmodel::StageShape below_head = shape;
     below_head.has_head = false;
+    const double seconds = computed.total.seconds;
     double head = 0;
     if (pass == Pass::forward)
-      head = std::max(0.0, computed.seconds - latency_.estimate(below_head, ranks, loads, pass).seconds);
-    const double whole = gathered_seconds(computed.seconds, head, shape.layers, gathers_, pass);
-    return {whole, computed.extrapolated_seconds + whole - computed.seconds};
+      head = std::max(0.0, seconds - latency_.estimate(below_head, ranks, loads, pass).total.seconds);
+    const double stalled = gathered_seconds(seconds, head, shape.layers, gathers_, pass) - seconds;
+    PassTime waited = computed;
+    waited += {{stalled, stalled}, stalled};
+    return waited;
   }
 
   WeightGathers gathers() const {
@@ -127,11 +129,14 @@ PredictedDurations predict_durations(const Program& program, const PassStyle& st
   InstructionCosts costs(program, style, latency);
   for (const StageProgram& stage : program.stages) {
     std::vector<Nanoseconds>& durations = predicted.durations.stages.emplace_back();
+    std::vector<Nanoseconds>& stalled = predicted.stalled.stages.emplace_back();
     durations.reserve(stage.instructions.size());
+    stalled.reserve(stage.instructions.size());
     for (const Instruction& instruction : stage.instructions) {
-      const Estimate estimate = costs.of(stage, instruction);
-      predicted.total += estimate;
-      durations.push_back(nanoseconds(estimate.seconds));
+      const PassTime time = costs.of(stage, instruction);
+      predicted.total += time.total;
+      durations.push_back(nanoseconds(time.total.seconds));
+      stalled.push_back(std::min(nanoseconds(time.stalled_seconds), durations.back()));
     }
   }
   return predicted;

@@ -8,6 +8,7 @@ namespace braid::planner {
 /// What a Program's instructions are predicted to take, and how much of the sum rests on extrapolation.
 struct PredictedDurations {
   Durations durations;
+  Durations stalled;  ///< of passes: while collectives on the way are waited for and nothing computes
   costmodel::Estimate total;
 };
 

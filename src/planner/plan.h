@@ -70,9 +70,9 @@ struct Prediction {
   double tokens_per_second = 0;            ///< computed
   double effective_tokens_per_second = 0;  ///< billed: samples × their task's max_length
   double data_tokens_per_second = 0;
-  double bubble_ratio = 0;
+  double bubble_ratio = 0;  ///< a rank that waits for a collective inside a pass, and computes nothing, is not busy
   double gpu_utilization = 0;
-  std::vector<double> stage_busy_share;  ///< of each stage's compute stream
+  std::vector<double> stage_busy_share;  ///< of each stage's compute stream, likewise
   std::vector<Bytes> peak_memory_bytes;  ///< per rank
   std::optional<double> energy_joules;   ///< of a step over all ranks; nothing where the power is not known
   double extrapolated_share = 0;

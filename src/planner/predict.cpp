@@ -92,7 +92,7 @@ class Outlooks {
     outlook.first_steps = end_of_first_steps(program, timeline);
     outlook.work = predicted.total;
     outlook.flops = backbone_flops(program, input_.workload.backbone, style_.adapters);
-    outlook.busy = compute_busy(program, timeline);
+    outlook.busy = compute_busy(program, timeline, predicted.stalled);
     return outlook;
   }
 
@@ -141,12 +141,14 @@ TokenCounts count_tokens(const Program& program, const workload::Workload& workl
   return counts;
 }
 
-std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& timeline) {
+std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& timeline, const Durations& stalled) {
   std::vector<Nanoseconds> busy(program.stages.size(), 0);
   for (const Event& event : timeline.events) {
-    const StageProgram& stage = program.stages[static_cast<std::size_t>(event.stage)];
-    if (event.stream == Stream::compute && event.rank == stage.ranks.front())
-      busy[static_cast<std::size_t>(event.stage)] += event.end - event.start;
+    const auto index = static_cast<std::size_t>(event.stage);
+    const StageProgram& stage = program.stages[index];
+    if (event.stream != Stream::compute || event.rank != stage.ranks.front()) continue;
+    busy[index] +=
+        event.end - event.start - stalled.stages[index][static_cast<std::size_t>(event.instruction - stage.first_id)];
   }
   return busy;
 }

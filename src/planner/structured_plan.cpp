@@ -86,8 +86,8 @@ class JobMaker {
       double forward = 0, backward = 0;
       Bytes stash = 0;
       for (const std::vector<MicrobatchLoad>& loads : clock.chunks) {
-        forward += latency_.estimate(shapes_[s], ranks_[s], loads, Pass::forward).seconds;
-        backward += latency_.estimate(shapes_[s], ranks_[s], loads, Pass::backward).seconds;
+        forward += latency_.estimate(shapes_[s], ranks_[s], loads, Pass::forward).total.seconds;
+        backward += latency_.estimate(shapes_[s], ranks_[s], loads, Pass::backward).total.seconds;
         for (const MicrobatchLoad& load : loads) stash += costmodel::stash_bytes(backbone_, shapes_[s], load, storage_);
       }
       job.forward.push_back(nanoseconds(forward / job.chunks));

@@ -65,7 +65,9 @@ class ShardedPass {
     if (pass == Pass::backward) return 0;
     const costmodel::MicrobatchLoad load = load_of(program_.microbatch(microbatch(pass)), style_.adapters);
     const std::vector<std::int32_t> rank = {0};
-    const auto told = [&](bool head) { return latency_.alone({layers(), true, head, 1}, rank, load, pass).seconds; };
+    const auto told = [&](bool head) {
+      return latency_.alone({layers(), true, head, 1}, rank, load, pass).total.seconds;
+    };
     return told(true) - told(false);
   }
   double layer_seconds(Pass pass) { return (computed(pass) - head_seconds(pass)) / static_cast<double>(layers()); }
@@ -168,6 +170,29 @@ TEST(Fsdp, ALinkCarriesTheOtherRanksSharesForwardAndTheLayersAgainBackwardAndNot
     EXPECT_NEAR(carried(Pass::forward), others * static_cast<double>(pass.all_weights()), 1);
     // Shares of gradients would go back here; frozen weights have none.
     EXPECT_NEAR(carried(Pass::backward), others * static_cast<double>(22 * pass.layer_weights()), 1);
+  }
+}
+
+TEST(Fsdp, RanksAreAsBusyAsWithoutShares) {
+  const Study study = tiny_study(22);
+  const WindowInput input{study.workload, study.samples};
+  for (const double speed : {1e8, 1e10, 1e12}) {
+    const costmodel::CostModel cost = wired("a40", speed);
+    ClockLatency latency(cost, study.workload.backbone);
+    FixedPlan fixed;
+    fixed.deployment = deploy(22, 1, 1, 4);
+    fixed.htasks = fixed.buckets = {{0}};
+    fixed.pipeline = PipelineTemplate::one_by_one;
+    fixed.storage = cost.profile().storage();
+    const auto told = [&](bool shards) {
+      fixed.shards_weights = shards;
+      return predict(fixed, input, latency, study.input().judge);
+    };
+    const auto busy = [](const Prediction& one) { return (1 - one.bubble_ratio) * one.step_seconds; };
+    const Prediction whole = told(false), shared = told(true);
+    EXPECT_NEAR(busy(shared) / busy(whole), 1, 1e-6);
+    EXPECT_GT(shared.bubble_ratio, whole.bubble_ratio);
+    EXPECT_GT(shared.bubble_ratio, speed < 1e9 ? 0.9 : 0);
   }
 }
 

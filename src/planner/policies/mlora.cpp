@@ -81,7 +81,7 @@ class LoraArrangement {
     double slowest = 0;
     for (const costmodel::StageShape& shape : stage_shapes(input_.deployment.front())) {
       const auto pass = [&](costmodel::Pass which) {
-        return input_.latency.alone(shape, {&rank, 1}, load, which).seconds;
+        return input_.latency.alone(shape, {&rank, 1}, load, which).total.seconds;
       };
       slowest = std::max(slowest, (pass(costmodel::Pass::forward) + pass(costmodel::Pass::backward)) / 2);
     }
