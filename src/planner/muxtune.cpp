@@ -79,7 +79,8 @@ class MuxTuneSearch {
     } else if (!options_.drains) {
       make_stream(*best);
     }
-    return Arrangement{*best, reasons(*best, least, sizes), sizes};
+    const bool may_fuse = options_.fusion != MuxTuneOptions::Fusion::off;
+    return Arrangement{*best, reasons(*best, least, sizes), sizes, may_fuse};
   }
 
   /// The makespan of the best layout by Eq. 3's latencies.

@@ -43,6 +43,7 @@ struct Arrangement {
   FixedPlan fixed;  ///< deployment, number of microbatches and storage are filled in by who asked
   std::vector<std::string> reasons;
   std::vector<std::int64_t> chunk_sizes = {};  ///< that the policy chose from; none: the plan's alone
+  bool may_fuse = false;  ///< the policy might have had tasks share microbatches, though here none do
 };
 
 /// The number of microbatches and the place of the layers are searched or fixed outside; a policy says what goes
