@@ -75,6 +75,7 @@ struct Prediction {
   std::vector<double> stage_busy_share;  ///< of each stage's compute stream, likewise
   std::vector<Bytes> peak_memory_bytes;  ///< per rank
   std::optional<double> energy_joules;   ///< of a step over all ranks; nothing where the power is not known
+  std::vector<Bytes> held_memory_bytes;  ///< of that what no order of the work spares: weights, adapters, communicators
   double extrapolated_share = 0;
   /// Of the first step's computed tokens, those that fill chunks up and that nobody is billed for.
   double chunk_padding_share = 0;

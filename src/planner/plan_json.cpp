@@ -69,6 +69,7 @@ Json predicted_json(const Prediction& predicted) {
           {"gpu_utilization", predicted.gpu_utilization},
           {"stage_busy_share", predicted.stage_busy_share},
           {"peak_memory_bytes", predicted.peak_memory_bytes},
+          {"held_memory_bytes", predicted.held_memory_bytes},
           {"energy_joules", predicted.energy_joules ? Json(*predicted.energy_joules) : Json(nullptr)},
           {"extrapolated_share", predicted.extrapolated_share},
           {"chunk_padding_share", predicted.chunk_padding_share}};
@@ -87,6 +88,8 @@ Prediction predicted_from(const Node& node) {
     predicted.stage_busy_share.push_back(share.as_number("stage_busy_share"));
   for (const Node& bytes : node.at("peak_memory_bytes").sequence("peak_memory_bytes"))
     predicted.peak_memory_bytes.push_back(bytes.as_integer("peak_memory_bytes", 0));
+  for (const Node& bytes : node.at("held_memory_bytes").sequence("held_memory_bytes"))
+    predicted.held_memory_bytes.push_back(bytes.as_integer("held_memory_bytes", 0));
   if (const Node& joules = node.at("energy_joules"); !joules.is_null())
     predicted.energy_joules = joules.as_number("energy_joules");
   predicted.extrapolated_share = node.number_at("extrapolated_share");

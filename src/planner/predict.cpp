@@ -27,14 +27,18 @@ bool holds_first_step(std::int64_t window) {
   return window % kQueuedTurn == 0;
 }
 
-/// Per rank, the larger of `peaks` and what the Program needs.
-void raise_peaks(const Program& program, const MemoryContext& memory, std::vector<Bytes>& peaks) {
+/// Per rank, the larger of what is told so far and what the Program needs.
+void raise_memory(const Program& program, const MemoryContext& memory, Prediction& prediction) {
   const std::vector<StageMemory> memories = walk_memory(program, memory);
+  const auto raise = [](std::vector<Bytes>& of_ranks, std::int32_t rank, Bytes bytes) {
+    of_ranks.resize(std::max(of_ranks.size(), static_cast<std::size_t>(rank) + 1));
+    Bytes& most = of_ranks[static_cast<std::size_t>(rank)];
+    most = std::max(most, bytes);
+  };
   for (std::size_t s = 0; s < memories.size(); ++s) {
     for (const std::int32_t rank : program.stages[s].ranks) {
-      peaks.resize(std::max(peaks.size(), static_cast<std::size_t>(rank) + 1));
-      Bytes& peak = peaks[static_cast<std::size_t>(rank)];
-      peak = std::max(peak, memories[s].peak());
+      raise(prediction.peak_memory_bytes, rank, memories[s].peak());
+      raise(prediction.held_memory_bytes, rank, memories[s].fixed());
     }
   }
 }
@@ -174,10 +178,10 @@ Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency
     if (outlook == Outlook::glance && largest_microbatch(program) > largest_microbatch(largest))
       largest = std::move(program);
   }
-  if (outlook == Outlook::glance) raise_peaks(largest, memory, prediction.peak_memory_bytes);
+  if (outlook == Outlook::glance) raise_memory(largest, memory, prediction);
   if (outlook == Outlook::full) {
     for (const std::int64_t window : telling_windows(fixed, input))
-      raise_peaks(window_program(fixed, input, window), memory, prediction.peak_memory_bytes);
+      raise_memory(window_program(fixed, input, window), memory, prediction);
   }
   const costmodel::Profile& profile = latency.cost().profile();
   const double span = seconds(totals.sum.span);

@@ -64,7 +64,10 @@ TEST_P(EveryPolicy, PlansWindowsThatKeepAllRulesOnAnyCluster) {
     EXPECT_GT(plan.predicted.step_seconds, 0);
     EXPECT_GE(plan.predicted.bubble_ratio, 0);
     EXPECT_LE(plan.lower_bound.step_seconds, plan.predicted.step_seconds * (1 + 1e-9));
-    for (const Bytes peak : plan.predicted.peak_memory_bytes) EXPECT_LE(peak, plan.profile.memory_bytes);
+    for (std::size_t rank = 0; rank < plan.predicted.peak_memory_bytes.size(); ++rank) {
+      EXPECT_LE(plan.predicted.peak_memory_bytes[rank], plan.profile.memory_bytes);
+      EXPECT_LT(plan.predicted.held_memory_bytes.at(rank), plan.predicted.peak_memory_bytes[rank]);
+    }
   }
 }
 
