@@ -25,6 +25,7 @@ class Lowering {
   Program run() {
     program_.microbatches = schedule_.microbatches;
     program_.task_count = static_cast<std::int32_t>(schedule_.tasks.size());
+    program_.blocking_messages = schedule_.blocking_messages;
     make_stages();
     make_channels();
     make_groups();
@@ -190,7 +191,7 @@ class Lowering {
                                std::int32_t subgraph, std::span<const InstructionId> waits) const {
     Instruction instruction;
     instruction.kind = kind;
-    instruction.stream = is_send(kind) ? Stream::send : Stream::recv;
+    if (!schedule_.blocking_messages) instruction.stream = is_send(kind) ? Stream::send : Stream::recv;
     instruction.microbatch = microbatch.id;
     instruction.channel = channel;
     instruction.bytes = message_bytes(microbatch);

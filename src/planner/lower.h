@@ -40,6 +40,7 @@ struct Schedule {
   std::vector<std::int64_t> next_batch;         ///< per task: its global batch that comes first here
   InstructionId first_id = 0;
   Bytes bytes_per_token = 0;                                   ///< of a message between stages
+  bool blocking_messages = false;                              ///< as in Program
   std::function<Bytes(TaskIndex, LayerRange)> gradient_bytes;  ///< of a task's adapter on these layers
 };
 

@@ -317,6 +317,9 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
     if (of_gpus && input.cost.profile().device.empty())
       throw error("policy {}: {}={} are kernels of GPUs, and these ranks are CPUs; leave it out", choice.policy->name(),
                   option, value);
+    if (option == "overlap" && value == "off" && input.cost.profile().device.empty())
+      throw error("policy {}: overlap=off is between GPUs, and these ranks are CPUs; leave it out",
+                  choice.policy->name());
   }
   if (!stages_through_hosts(choice.options)) return make_plan_on(input, choice);
   const costmodel::CostModel staged = through_hosts(input, *choice.policy);

@@ -60,6 +60,7 @@ struct FixedPlan {
   std::vector<std::vector<TemplateSlot>> order;  ///< per stage; of the structured template alone
   std::int64_t backbone_copies = 1;
   bool shards_weights = false;  ///< each replica of one stage keeps a share of every layer and gathers the rest (FSDP)
+  bool blocking_messages = false;  ///< a stage does not compute while it sends or receives
   costmodel::AdapterKernels adapter_kernels = costmodel::AdapterKernels::separate;
   costmodel::Storage storage;  ///< how what is planned for stores things
 };
@@ -74,8 +75,8 @@ struct Prediction {
   double gpu_utilization = 0;
   std::vector<double> stage_busy_share;  ///< of each stage's compute stream, likewise
   std::vector<Bytes> peak_memory_bytes;  ///< per rank
-  std::optional<double> energy_joules;   ///< of a step over all ranks; nothing where the power is not known
   std::vector<Bytes> held_memory_bytes;  ///< of that what no order of the work spares: weights, adapters, communicators
+  std::optional<double> energy_joules;   ///< of a step over all ranks; nothing where the power is not known
   double extrapolated_share = 0;
   /// Of the first step's computed tokens, those that fill chunks up and that nobody is billed for.
   double chunk_padding_share = 0;

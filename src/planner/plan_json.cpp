@@ -297,6 +297,7 @@ std::string to_json(const Plan& plan) {
                       {"order", order_json(plan.fixed)},
                       {"backbone_copies", plan.fixed.backbone_copies},
                       {"shards_weights", plan.fixed.shards_weights},
+                      {"blocking_messages", plan.fixed.blocking_messages},
                       {"adapter_kernels", name(plan.fixed.adapter_kernels)}};
   json["predicted"] = predicted_json(plan.predicted);
   json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds},
@@ -378,6 +379,7 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.steps_per_window = schedule.integer_at("steps_per_window", 1);
   plan.fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);
   plan.fixed.shards_weights = schedule.at("shards_weights").as_bool("shards_weights");
+  plan.fixed.blocking_messages = schedule.at("blocking_messages").as_bool("blocking_messages");
   plan.fixed.adapter_kernels = named(schedule, "adapter_kernels", kAdapterKernels);
   plan.predicted = predicted_from(node.at("predicted"));
   const Node& bound = node.at("lower_bound");

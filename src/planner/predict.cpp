@@ -150,7 +150,8 @@ std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& ti
   for (const Event& event : timeline.events) {
     const auto index = static_cast<std::size_t>(event.stage);
     const StageProgram& stage = program.stages[index];
-    if (event.stream != Stream::compute || event.rank != stage.ranks.front()) continue;
+    if (event.stream != Stream::compute || is_send(event.kind) || is_recv(event.kind)) continue;
+    if (event.rank != stage.ranks.front()) continue;
     busy[index] +=
         event.end - event.start - stalled.stages[index][static_cast<std::size_t>(event.instruction - stage.first_id)];
   }

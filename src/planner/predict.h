@@ -28,7 +28,7 @@ struct TokenCounts {
 TokenCounts count_tokens(const Program& program, const workload::Workload& workload);
 
 /// Busy nanoseconds of each stage's compute stream: its instructions without what they are `stalled`, as in
-/// PredictedDurations.
+/// PredictedDurations, and without messages that stand in it.
 std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& timeline, const Durations& stalled);
 
 }  // namespace braid::planner

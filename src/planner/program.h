@@ -245,6 +245,8 @@ struct Program {
   std::vector<Group> groups;
   std::vector<Microbatch> microbatches;  ///< ascending by id; all that instructions or boundaries name
   std::int32_t task_count = 0;
+  /// Sends and receives stand in the compute stream, so that neither end of a message computes meanwhile.
+  bool blocking_messages = false;
   Boundary before;
   Boundary after;
 

@@ -55,6 +55,7 @@ Program window_program(const FixedPlan& fixed, const WindowInput& input, std::in
   schedule.next_batch = steps_before(fixed, input, window);
   schedule.first_id = window << kInstructionIdBits;
   schedule.bytes_per_token = costmodel::message_bytes_per_token(backbone, fixed.storage);
+  schedule.blocking_messages = fixed.blocking_messages;
   schedule.gradient_bytes = [&](TaskIndex task, LayerRange layers) {
     return static_cast<Bytes>(sizeof(float)) * layers.count() *
            input.workload.tasks[static_cast<std::size_t>(task)].adapter.layer_parameters(backbone);

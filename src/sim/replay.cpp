@@ -34,6 +34,7 @@ struct StageState {
 
 struct ChannelState {
   std::vector<Nanoseconds> arrivals;
+  std::vector<Nanoseconds> taken;  // per message how long its send took; 0 where that was in an earlier slice
   std::size_t received = 0;
 };
 
@@ -107,6 +108,7 @@ class Replay {
     for (std::size_t c = 0; c < channels_.size(); ++c) {
       channels_[c].arrivals =
           fresh ? std::vector<Nanoseconds>(program_.before.messages[c].size(), 0) : clocks_->messages[c];
+      channels_[c].taken.assign(channels_[c].arrivals.size(), 0);
     }
     groups_.resize(program_.groups.size());
   }
@@ -141,7 +143,9 @@ class Replay {
     if (planner::is_recv(instruction.kind)) {
       ChannelState& channel = channels_[static_cast<std::size_t>(instruction.channel)];
       if (channel.received == channel.arrivals.size()) return false;
-      finish(stage, position, ready, std::max(ready, channel.arrivals[channel.received++]));
+      const std::size_t message = channel.received++;
+      const Nanoseconds blocked = instruction.stream == planner::Stream::compute ? channel.taken[message] : 0;
+      finish(stage, position, ready, std::max(ready + blocked, channel.arrivals[message]));
     } else if (planner::is_grouped(instruction.kind)) {
       meet(stage, position, ready, duration);
     } else {
@@ -149,6 +153,7 @@ class Replay {
       if (planner::is_send(instruction.kind)) {
         const auto channel = static_cast<std::size_t>(instruction.channel);
         channels_[channel].arrivals.push_back(ready + duration);
+        channels_[channel].taken.push_back(duration);
         wake(static_cast<std::uint32_t>(program_.channels[channel].to));
       }
     }

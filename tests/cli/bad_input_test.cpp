@@ -109,6 +109,7 @@ TEST_F(BadInput, WhatThisBuildCannotExecuteIsSaidWithTheRemedy) {
       "muxtune:alignment=zero or muxtune:alignment=packed");
   for (const std::string option : {"kernels=fused", "pruning=off"})
     expect_bad_input(train + "mlora:" + option, option + " are kernels of GPUs, and these ranks are CPUs");
+  expect_bad_input(train + "mlora:overlap=off", "overlap=off is between GPUs, and these ranks are CPUs");
 }
 
 TEST_F(BadInput, TensorParallelismIsPlannedAndTrainNamesIt) {

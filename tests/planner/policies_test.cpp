@@ -28,6 +28,7 @@ const std::vector<std::string> kPolicies = {"hf-peft",
                                             "mlora",
                                             "mlora:mode=gpipe:batch=off",
                                             "mlora:pad_to=none:pruning=off",
+                                            "mlora:overlap=off",
                                             "muxtune",
                                             "muxtune:fusion=literal",
                                             "muxtune:fusion=off",
@@ -248,6 +249,17 @@ TEST(MLora, TasksThatDoNotFitMemoryAtOnceWaitByPriority) {
   EXPECT_EQ(next, std::vector<std::int64_t>(5, 9));
   // With fewer microbatches under way, all fit.
   EXPECT_TRUE(planned(small, "mlora:batch=off", whole).fixed.turns.empty());
+}
+
+TEST(MLora, MessagesThatBlockAreNoFasterAndNoBusier) {
+  const Study study = make_study({{128, 8}, {128, 8}, {128, 8}, {128, 8}}, 1, 4);
+  const Overrides four{.tp = {}, .pp = 4, .microbatches = 4};
+  const Plan beside = planned(study, "mlora:transport=hosts", four);
+  const Plan blocking = planned(study, "mlora:transport=hosts:overlap=off", four);
+  EXPECT_TRUE(blocking.fixed.blocking_messages);
+  EXPECT_LT(beside.predicted.step_seconds, blocking.predicted.step_seconds);
+  EXPECT_LT(beside.predicted.bubble_ratio, blocking.predicted.bubble_ratio);
+  EXPECT_EQ(beside.lower_bound.step_seconds, blocking.lower_bound.step_seconds);
 }
 
 TEST(MLora, FillsThePipelineThatOneTaskAtATimeLeavesEmpty) {

@@ -21,6 +21,7 @@ struct StreamShape {
   int rounds = 1;
   bool clips = false;
   int replicas = 1;
+  bool blocking_messages = false;
 };
 
 inline std::vector<Microbatch> microbatches_of(const StreamShape& shape) {
@@ -67,6 +68,7 @@ inline Schedule schedule_of(const StreamShape& shape, Template order) {
   schedule.microbatches = microbatches_of(shape);
   schedule.next_batch.assign(static_cast<std::size_t>(shape.tasks), 0);
   schedule.bytes_per_token = 4;
+  schedule.blocking_messages = shape.blocking_messages;
   for (int r = 0; r < shape.replicas; ++r) {
     const std::vector<MicrobatchId> ids = ids_of(schedule.microbatches, r);
     std::vector<StageOrder>& orders = schedule.orders.emplace_back();

@@ -39,6 +39,16 @@ TEST(Faults, AnInstructionInAnotherStreamIsSeen) {
   }
 }
 
+TEST(Faults, AMessageBesideTheOthersThatBlockIsSeen) {
+  StreamShape shape = kPipeline;
+  shape.blocking_messages = true;
+  for (const Kind kind : {Kind::recv_gradient, Kind::send_activation}) {
+    Program program = lower(schedule_of(shape, Order::one_forward_one_backward));
+    first(program, 1, kind).stream = is_send(kind) ? Stream::send : Stream::recv;
+    expect_rejected(program, Rule::ids, "stands in the", context_of(shape));
+  }
+}
+
 TEST(Faults, ASyncThatDoesNotWaitForTheLastBackwardIsSeen) {
   Program program = replicas();
   first(program, 0, Kind::sync_adapter).waits.count = 0;

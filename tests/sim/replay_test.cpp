@@ -44,6 +44,24 @@ TEST(Replay, EqualsTheClosedFormsOfGpipeWithAndWithoutSendCost) {
   }
 }
 
+TEST(Replay, MessagesThatBlockKeepBothTheirEndsFromComputing) {
+  for (int stages = 1; stages <= 8; ++stages) {
+    for (int microbatches = 1; microbatches <= 32; ++microbatches) {
+      StreamShape shape{stages, 1, microbatches};
+      shape.blocking_messages = true;
+      for (const Nanoseconds send : {0, 30, 400}) {
+        // Stages between two others receive and send each microbatch.
+        const Nanoseconds hops = stages - 1, messages = std::min<Nanoseconds>(hops, 2);
+        const auto sweep = [&](Nanoseconds compute) {
+          return stages * compute + hops * send + (microbatches - 1) * (compute + messages * send);
+        };
+        EXPECT_EQ(makespan(shape, Order::gpipe, even_costs(stages, 100, 150, send)), sweep(100) + sweep(150))
+            << stages << " stages, " << microbatches << " microbatches, send " << send;
+      }
+    }
+  }
+}
+
 TEST(Replay, EqualsTheClosedFormOf1F1BWithoutSendCost) {
   for (int stages = 1; stages <= 8; ++stages) {
     for (int microbatches = 1; microbatches <= 32; ++microbatches) {

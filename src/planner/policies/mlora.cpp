@@ -28,6 +28,7 @@ class LoraArrangement {
     fixed_.pipeline =
         value_of(input.options, "mode") == "1f1b" ? PipelineTemplate::lora_1f1b : PipelineTemplate::lora_gpipe;
     set_common_options(input, fixed_);
+    fixed_.blocking_messages = value_of(input.options, "overlap") == "off";
     fixed_.steps_per_window = kStreamedSteps;
     const bool fused = fixed_.adapter_kernels == costmodel::AdapterKernels::fused;
     if (!fused && value_of(input.options, "pruning") == "off")
@@ -190,8 +191,10 @@ class MLora final : public Policy {
   }
   std::vector<PolicyOption> options() const override {
     std::vector<PolicyOption> options = common_options(Padding::max_length);
-    options.insert(options.begin(),
-                   {{"mode", {"1f1b", "gpipe"}}, {"batch", {"on", "off"}}, {"pruning", {"on", "off"}}});
+    options.insert(options.begin(), {{"mode", {"1f1b", "gpipe"}},
+                                     {"batch", {"on", "off"}},
+                                     {"pruning", {"on", "off"}},
+                                     {"overlap", {"on", "off"}}});
     return options;
   }
   Parallelism parallelism(const OptionValues& /*options*/) const override { return {.pipeline = true}; }
