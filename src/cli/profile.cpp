@@ -14,10 +14,10 @@
 #include "base/statistics.h"
 #include "cli/command.h"
 #include "cli/crossvalidate.h"
+#include "cli/papers.h"
 #include "cli/profiles.h"
 #include "cli/session.h"
 #include "costmodel/derive.h"
-#include "costmodel/paper_facts.h"
 #include "costmodel/profile_facts.h"
 
 namespace braid::cli {
@@ -127,14 +127,6 @@ void check(const std::vector<std::string>& files) {
   print_facts(files[1], second);
 }
 
-void print_paper_facts() {
-  fmt::print("{:20} {:48} {:>8} {:>8} {:>8}\n", "paper", "", "paper", "ours", "ratio");
-  for (const costmodel::PaperFact& fact : costmodel::paper_facts()) {
-    fmt::print("{:20} {:48} {:>7.2f}{} {:>7.2f}{} {:>7.2f}\n", fact.source, fact.what, fact.paper, fact.unit, fact.ours,
-               fact.unit, fact.ours / fact.paper);
-  }
-}
-
 }  // namespace
 
 int run_profile(const std::vector<std::string>& words) {
@@ -166,7 +158,7 @@ int run_profile(const std::vector<std::string>& words) {
     return kSuccess;
   }
   if (facts) {
-    print_paper_facts();
+    print_papers(flags.json);
     return kSuccess;
   }
   if (!gpu.empty()) {

@@ -2,32 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "costmodel/cost_model.h"
 #include "costmodel/memory.h"
+#include "costmodel/mlora_facts.h"
+#include "costmodel/paper_loads.h"
 
 namespace braid::costmodel {
 namespace {
-
-AdapterShape lora(std::int64_t rank, std::initializer_list<Module> targets, double dropout) {
-  AdapterShape shape;
-  shape.rank = rank;
-  shape.alpha = 2.0 * static_cast<double>(rank);
-  shape.dropout = dropout;
-  for (const Module module : targets) shape.targets[static_cast<std::size_t>(module)] = true;
-  return shape;
-}
-
-constexpr std::initializer_list<Module> kAttentionModules = {Module::q, Module::k, Module::v, Module::o};
-
-/// `tasks` tasks, each with `sequences` sequences of `length` tokens.
-MicrobatchLoad load_of(const AdapterShape& adapter, std::int64_t tasks, std::int64_t sequences, std::int64_t length) {
-  MicrobatchLoad load;
-  load.tokens = load.scored = tasks * sequences * length;
-  load.sequences.assign(static_cast<std::size_t>(tasks * sequences), {0, length});
-  load.tasks.assign(static_cast<std::size_t>(tasks), {adapter, sequences * length});
-  return load;
-}
 
 /// One linear layer of 4096 by 4096 with an adapter of rank 16 and dropout under 8,192 tokens, on an H100.
 class LinearWithLora {
@@ -120,13 +103,13 @@ constexpr std::array<PaperTask, 8> kWorkloadB = {
 int colocated_tasks(const char* name, const std::array<PaperTask, 8>& tasks, std::int64_t tp, std::int64_t pp) {
   const BackboneShape backbone = builtin_backbone(name);
   const Storage storage = gpu_storage(DataType::bf16);
-  const AdapterShape adapter = lora(16, kAttentionModules, 0);
+  const AdapterShape adapter = paper_lora(16, kAttentionModules, 0);
   // Each task's activations stay; scratch is one task's at a time.
   std::vector<Bytes> scratch(static_cast<std::size_t>(pp), 0);
   std::vector<Bytes> held(static_cast<std::size_t>(pp), storage.context + (tp > 1 ? kCommunicatorBytes : 0));
   for (int count = 0;; ++count) {
     const PaperTask& task = tasks[static_cast<std::size_t>(count) % tasks.size()];
-    const MicrobatchLoad load = load_of(adapter, 1, task.sequences, task.length);
+    const MicrobatchLoad load = paper_load(adapter, 1, task.sequences, task.length);
     for (std::int64_t s = 0; s < pp; ++s) {
       const StageShape stage{backbone.layers / pp, s == 0, s == pp - 1, tp};
       const auto at = static_cast<std::size_t>(s);
@@ -142,10 +125,10 @@ int colocated_tasks(const char* name, const std::array<PaperTask, 8>& tasks, std
 void add_muxtune(std::vector<PaperFact>& facts) {
   const CostModel cost(analytic_profile("a40", DataType::bf16));
   const BackboneShape backbone = builtin_backbone("llama2-7b");
-  const AdapterShape adapter = lora(16, kAttentionModules, 0);
+  const AdapterShape adapter = paper_lora(16, kAttentionModules, 0);
   const StageShape eight{8, true, true};
-  const double alone = pass_seconds(cost, backbone, eight, load_of(adapter, 1, 8, 128));
-  MicrobatchLoad batch = load_of(adapter, 8, 8, 128);
+  const double alone = pass_seconds(cost, backbone, eight, paper_load(adapter, 1, 8, 128));
+  MicrobatchLoad batch = paper_load(adapter, 8, 8, 128);
   batch.kernels = AdapterKernels::side_by_side;
   const double together = pass_seconds(cost, backbone, eight, batch);
   facts.push_back(
@@ -153,53 +136,32 @@ void add_muxtune(std::vector<PaperFact>& facts) {
 
   const StageShape whole{backbone.layers, true, true};
   const Storage storage = gpu_storage(DataType::bf16);
-  const MicrobatchLoad load = load_of(adapter, 1, 8, 128);
+  const MicrobatchLoad load = paper_load(adapter, 1, 8, 128);
   const double giga = 1e9;
   const auto frozen = static_cast<double>(backbone_bytes(backbone, whole, storage)) / giga;
   const auto stash = static_cast<double>(stash_bytes(backbone, whole, load, storage)) / giga;
   facts.push_back({"MuxTune 2.2", "LLaMA7B, backbone", "GB", 13.4, frozen});
   facts.push_back({"MuxTune 2.2", "LLaMA7B, activations of 8 x 128", "GB", 4.3, stash});
-  facts.push_back({"MuxTune fig. 17(a)", "GPT2.7B, tp 2: tasks of WL-A with a replica each", "", 15,
+  const Bytes scratch = std::max(workspace_bytes(backbone, whole, load, Pass::forward, storage),
+                                 workspace_bytes(backbone, whole, load, Pass::backward, storage));
+  const Bytes other = storage.context + adapter_bytes(backbone, adapter, backbone.layers) + scratch;
+  facts.push_back(
+      {"MuxTune 2.2", "LLaMA7B, all with 8 x 128", "GB", 18.1, frozen + stash + static_cast<double>(other) / giga});
+  const BackboneShape gpt = builtin_backbone("gpt3-2.7b");
+  facts.push_back({"MuxTune 2.2", "GPT2.7B, backbone", "GB", 5.2,
+                   static_cast<double>(backbone_bytes(gpt, {gpt.layers, true, true}, storage)) / giga});
+  facts.push_back({"MuxTune fig. 17(a)", "GPT2.7B, tp 2: WL-A, replica and activations each", "", 15,
                    static_cast<double>(colocated_tasks("gpt3-2.7b", kWorkloadA, 2, 1))});
-  facts.push_back({"MuxTune fig. 17(b)", "LLaMA7B, pp 4: tasks of WL-B with a replica each", "", 11,
+  facts.push_back({"MuxTune fig. 17(b)", "LLaMA7B, pp 4: WL-B, replica and activations each", "", 11,
                    static_cast<double>(colocated_tasks("llama2-7b", kWorkloadB, 1, 4))});
 }
 
-/// A step of one task of 8 sequences of 512 tokens on one A6000, in int8 with recomputation.
-struct MloraStep {
-  double launching = 0;
-  double whole = 0;
-};
-
-MloraStep mlora_step(const std::string& name) {
-  const Profile profile = analytic_profile("a6000", DataType::int8);
-  const CostModel cost(profile);
-  const Roofline roofline(device_of("a6000"), DataType::int8);
-  const BackboneShape backbone = builtin_backbone(name);
-  const StageShape whole{backbone.layers, true, true};
-  const MicrobatchLoad load = load_of(lora(16, kAttentionModules, 0.05), 1, 8, 512);
-  MloraStep step;
-  // Forward, the layers again, backward.
-  const StageShape layers{backbone.layers, false, false};
-  for (const auto& [stage, pass] :
-       {std::pair(whole, Pass::forward), std::pair(layers, Pass::forward), std::pair(whole, Pass::backward)}) {
-    const std::vector<OperatorCall> calls = stage_operators(backbone, stage, load, pass);
-    for (const OperatorCall& call : calls)
-      step.launching += call.count * roofline.cost(call).launches * profile.launch_seconds;
-    step.whole += cost.estimate(calls).seconds;
-  }
-  return step;
-}
-
 void add_mlora(std::vector<PaperFact>& facts) {
-  struct Reported {
-    const char* backbone;
-    double launch_share;
-  };
-  for (const Reported& one : {Reported{"tinyllama-1.1b", 10}, Reported{"llama2-7b", 7.5}, Reported{"llama2-13b", 4}}) {
-    const MloraStep step = mlora_step(one.backbone);
-    facts.push_back({"mLoRA fig. 14", std::string("launches in a step of ") + one.backbone, "%", one.launch_share,
-                     100 * step.launching / (step.launching + step.whole)});
+  const std::map<std::string, double> shares = {{"tinyllama-1.1b", 10}, {"llama2-7b", 7.5}, {"llama2-13b", 4}};
+  for (const LaunchFact& fact : launch_facts()) {
+    if (fact.tasks == 1 && fact.runs == "peft")
+      facts.push_back({"mLoRA fig. 14", "launches in a step of " + fact.backbone, "%", shares.at(fact.backbone),
+                       100 * fact.launch_share()});
   }
   // The operator alone: a linear layer with four tasks' adapters.
   const Roofline roofline(device_of("a6000"), DataType::bf16);
@@ -214,8 +176,10 @@ void add_mlora(std::vector<PaperFact>& facts) {
       seconds += kTasks * roofline.seconds({Operator::split_gradient, Pass::backward, {kSide}, kTasks * kTokens});
     return seconds;
   };
-  facts.push_back({"mLoRA fig. 16", "latency saved by graph pruning, four tasks", "%", 17,
+  facts.push_back({"mLoRA fig. 16", "four tasks, a linear layer alone: pruning saves", "%", 17,
                    100 * (1 - latency(true) / latency(false))});
+  facts.push_back({"mLoRA fig. 16", "four tasks, 1.1B: the split's 4 O h of the peak", "%", 7,
+                   100 * split_gradient_share("tinyllama-1.1b", 4)});
 }
 
 }  // namespace
