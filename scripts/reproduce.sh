@@ -11,17 +11,22 @@ if [[ $# -lt 1 || $# -gt 2 || ! "$1" =~ ^(muxtune|mlora)$ ]]; then
   exit 2
 fi
 export BRAID="${BRAID:-$root/build/release/braid}"
-if [[ ! -x "$BRAID" || ! -x "$root/build/release/template_study" ]]; then
-  echo "error: $BRAID or build/release/template_study is missing; build the release preset" >&2
-  exit 1
-fi
+studies="$root/build/release"
+for program in "$BRAID" "$studies/template_study" "$studies/lora_pipeline_study"; do
+  if [[ ! -x "$program" ]]; then
+    echo "error: $program is missing; build the release preset" >&2
+    exit 1
+  fi
+done
 python="$(command -v /usr/bin/python3 || command -v python3)"
 folder="${2:-}"
 if [[ -z "$folder" ]]; then
   folder="$(mktemp -d)"
   trap 'rm -rf "$folder"' EXIT
 fi
-if [[ "$1" == muxtune ]]; then
-  "$root/build/release/template_study" >"$root/results/muxtune/template.txt"
-fi
-"$python" -B "$root/scripts/reproduce/$1.py" "$folder" "$root/results/$1"
+results="$root/results/$1"
+case "$1" in
+  muxtune) "$studies/template_study" >"$results/template.txt" ;;
+  mlora) "$studies/lora_pipeline_study" >"$results/gpipe.txt" ;;
+esac
+"$python" -B "$root/scripts/reproduce/$1.py" "$folder" "$results"
