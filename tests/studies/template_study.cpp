@@ -47,6 +47,28 @@ void print_rules() {
   }
 }
 
+void print_rules_by_load() {
+  constexpr int kInstances = 300;
+  fmt::print(
+      "\nRules 1 to 3 by load: makespan without them / with all, mean of {} pipelines; four stages, all memory.\n"
+      "Spread: the longest possible microbatch over the shortest.\n\n"
+      "buckets  most microbatches  spread 1  spread 2  spread 4  spread 8\n",
+      kInstances);
+  for (const int buckets : {2, 4, 6, 8}) {
+    for (const int most_jobs : {1, 2, 8, 32}) {
+      fmt::print("{:7}  {:17}", buckets, most_jobs);
+      for (const double spread : {1.0, 2.0, 4.0, 8.0}) {
+        StudyShape shape;
+        shape.buckets = buckets;
+        shape.most_jobs = most_jobs;
+        shape.spread = spread;
+        fmt::print("  {:8.3f}", study_rules(shape, kInstances, kSeed).plain_1f1b.mean);
+      }
+      fmt::print("\n");
+    }
+  }
+}
+
 void print_optimum() {
   constexpr int kInstances = 200;
   fmt::print(
@@ -183,6 +205,7 @@ void print_groups() {
 int main() {
   fmt::print("# scripts/reproduce.sh muxtune\n\n");
   braid::planner::testing::print_rules();
+  braid::planner::testing::print_rules_by_load();
   braid::planner::testing::print_optimum();
   braid::planner::testing::print_orders();
   braid::planner::testing::print_idle();
