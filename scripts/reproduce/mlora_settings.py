@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from planning import Dataset, Plan, Planner
+from planning import Dataset, Plan, Planner, ratio
 
 # Every sample is padded to 512 tokens, so the computed tokens do not depend on how much of that is data.
 GSM8K = Dataset("gsm8k", 512, 200, 0.4)
@@ -17,7 +17,7 @@ class Machine:
     gpu: str
     nodes: int
     gpus_per_node: int
-    link: str
+    link: str | dict
     dtype: str = "f32"
 
     @property
@@ -60,3 +60,8 @@ def compare(
             flags |= {"pp": machine.gpus}
         plans.append(planner.compare_one(file, cluster, policy, **flags))
     return plans
+
+
+def over(ours: Plan, baseline: Plan) -> list:
+    """How much faster, and the commands that say so."""
+    return [ratio(ours.effective, baseline.effective), f"{ours.command}; {baseline.command}"]

@@ -1,5 +1,6 @@
 """One thing varied at a time, to show what a claim of mLoRA's that is missed depends on: results/mlora/varied.csv."""
 
+from mlora_launches import COMMAND, PEFT, SHARES, cost_for_share, launch_cost, launches, saved_with_waiting
 from mlora_settings import (
     BACKBONES,
     EIGHT_3090,
@@ -9,15 +10,17 @@ from mlora_settings import (
     ONE_A6000_INT8,
     ONE_F_ONE_B,
     compare,
+    over,
 )
-from planning import Plan, Planner, ratio
+from mlora_varied_links import vary_bandwidth, vary_fsdp_units, vary_staging
+from planning import Planner, ratio
 from report import Report
 
 LAUNCH_MICROSECONDS = [5, 10, 20, 40]
-
-
-def over(ours: Plan, baseline: Plan) -> list:
-    return [ratio(ours.effective, baseline.effective), f"{ours.command}; {baseline.command}"]
+# What the derivative of a split moves for each task, in numbers of 16 bits a token of all tasks: as modelled; as
+# PyTorch's derivative of a slice does (zeros, a copy of the task's rows, an addition), less what the pruned graph adds;
+# the same where adapters run in f32.
+SPLIT_NUMBERS = [2, 4 - 1 / 4, 2 * (4 - 1 / 4)]
 
 
 def vary_launches(planner: Planner) -> list:
@@ -55,6 +58,37 @@ def vary_launches(planner: Planner) -> list:
     return rows
 
 
+def vary_waiting(planner: Planner) -> list:
+    """Were the GPU to wait for every launch, as figure 14 adds them up; with what a launch costs here, and with what
+    gives the paper's share of launches."""
+    rows, found = [], launches(planner)
+    for backbone, short in BACKBONES.items():
+        one = found[backbone, PEFT, 1]
+        for cost in (launch_cost(one), cost_for_share(one, SHARES[backbone])):
+            for tasks in (2, 4):
+                quantity = f"one GPU, {short}, {tasks} tasks: time saved against PEFT, each launch waited for"
+                value = saved_with_waiting(found, backbone, tasks, cost)
+                rows.append(["7", quantity, "launch, microseconds", cost * 1e6, value, COMMAND])
+    return rows
+
+
+def vary_split(planner: Planner) -> list:
+    """All of it is memory traffic: in proportion to what the plan without pruning takes longer."""
+    rows = []
+    for backbone, short in BACKBONES.items():
+        pruned, whole = compare(planner, ONE_A6000_INT8, backbone, 4, [MLORA, f"{MLORA}:pruning=off"])
+        if pruned.microbatches != whole.microbatches:
+            continue
+        longer = whole.step_seconds - pruned.step_seconds
+        for numbers in SPLIT_NUMBERS:
+            split = longer * numbers / SPLIT_NUMBERS[0]
+            saved = split / (pruned.step_seconds + split)
+            quantity = f"graph pruning, {short}, 4 tasks: latency saved"
+            commands = f"{pruned.command}; {whole.command}"
+            rows.append(["16", quantity, "numbers a token that a task's split moves", numbers, saved, commands])
+    return rows
+
+
 def vary_tasks(planner: Planner) -> list:
     rows = []
     for tasks in (5, 6, 7, 8):
@@ -78,8 +112,15 @@ def vary_tasks(planner: Planner) -> list:
 
 
 def vary(planner: Planner, report: Report) -> None:
-    report.table(
-        "varied",
-        ["figure", "quantity", "varied", "value", "ours", "command"],
-        vary_launches(planner) + vary_tasks(planner),
-    )
+    rows = []
+    for study in (
+        vary_launches,
+        vary_waiting,
+        vary_split,
+        vary_tasks,
+        vary_bandwidth,
+        vary_fsdp_units,
+        vary_staging,
+    ):
+        rows += study(planner)
+    report.table("varied", ["figure", "quantity", "varied", "value", "ours", "command"], rows)

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+PAPERS_COMMAND = ["braid", "profile", "--papers", "--json"]
+
+
 @dataclass(frozen=True)
 class Dataset:
     """Samples are billed as `max_length` tokens; `mean` and `sigma` say how much of that is data."""
@@ -36,7 +39,9 @@ class Plan:
     bubble_ratio: float | None = None
     busy_share: float | None = None  # of the compute stream without the collectives it waits for, mean over the stages
     utilization: float | None = None  # achieved / peak FLOP rate
+    busiest_share: float | None = None  # the same of the busiest stage
     peak_gigabytes: float | None = None  # of the fullest rank
+    held_gigabytes: float | None = None  # of the rank that holds most: no order of the work needs less
 
     @property
     def effective_bound(self) -> float | None:
@@ -46,6 +51,13 @@ class Plan:
     @property
     def computed_bound(self) -> float | None:
         return self.computed * self.step_seconds / self.bound_seconds if self.computed else None
+
+    @property
+    def bubble_bound(self) -> float | None:
+        """The bubble ratio were a step of the same work to take no longer than its proven lower bound."""
+        if self.bubble_ratio is None:
+            return None
+        return max(0, 1 - (1 - self.bubble_ratio) * self.step_seconds / self.bound_seconds)
 
 
 class Planner:
@@ -98,7 +110,7 @@ class Planner:
         name = f"{gpu}-{nodes}x{gpus_per_node}"
         if gpus_per_node > 1:
             content["intra_node"] = intra_node
-            name += "-" + (intra_node if isinstance(intra_node, str) else f"{intra_node['bandwidth_gbs']}gbs")
+            name += f"-{_link_name(intra_node)}"
         if nodes > 1:
             content["inter_node"] = inter_node
             name += f"-{inter_node}"
@@ -133,8 +145,24 @@ class Planner:
         run = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True, text=True, check=True)
         return json.loads(run.stdout)["cluster"]["intra_node"]
 
+    def papers(self) -> dict:
+        """What `braid profile --papers` says of operators, kernels and memory."""
+        run = subprocess.run(PAPERS_COMMAND, executable=self.program, capture_output=True, text=True, check=True)
+        return json.loads(run.stdout)
+
+    def backbone(self, name: str, config: dict) -> str:
+        """A folder as Hugging Face has it, with a shape and no weights."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+        return name
+
     def compare_one(self, workload: str, cluster: str, policy: str, **flags) -> Plan:
         return self.compare(workload, cluster, [policy], **flags)[0]
+
+
+def _link_name(link: str | dict) -> str:
+    return link if isinstance(link, str) else f"{link['bandwidth_gbs']:g}gbs-{link['latency_us']:g}us"
 
 
 def _plan(policy: str, command: str, row: dict) -> Plan:
@@ -156,7 +184,9 @@ def _plan(policy: str, command: str, row: dict) -> Plan:
         bubble_ratio=predicted["bubble_ratio"],
         busy_share=sum(busy) / len(busy),
         utilization=predicted["gpu_utilization"],
+        busiest_share=max(busy),
         peak_gigabytes=max(predicted["peak_memory_bytes"]) / 1e9,
+        held_gigabytes=max(predicted["held_memory_bytes"]) / 1e9,
     )
 
 

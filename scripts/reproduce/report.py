@@ -28,6 +28,7 @@ PLAN_COLUMNS = [
     "bubble_ratio",
     "gpu_utilization",
     "peak_gigabytes",
+    "held_gigabytes",
     "error",
     "command",
 ]
@@ -50,6 +51,7 @@ def plan_cells(plan: Plan) -> list:
         plan.bubble_ratio,
         plan.utilization,
         plan.peak_gigabytes,
+        plan.held_gigabytes,
         plan.error,
         plan.command,
     ]
@@ -57,11 +59,13 @@ def plan_cells(plan: Plan) -> list:
 
 @dataclass
 class Series:
-    """One line or kind of bar: a value for each group; None leaves a gap. `bounds` are drawn in as thin lines."""
+    """One line or kind of bar: a value for each group; None leaves a gap. `bounds` are drawn in as thin lines, what a
+    paper gives in their place (`paper`) as crosses."""
 
     name: str
     values: list
     bounds: list | None = None
+    paper: list | None = None
 
 
 @dataclass
@@ -136,6 +140,11 @@ def _plotted(values: list) -> list[float]:
     return [float("nan") if value is None else value for value in values]
 
 
+def _draw_paper(axis, places, series: Series, color: str) -> None:
+    if series.paper:
+        axis.plot(places, _plotted(series.paper), linestyle="", marker="x", markersize=5, color=color)
+
+
 def _draw(axis, panel: Panel) -> None:
     positions = range(len(panel.groups))
     width = 0.8 / len(panel.series)
@@ -145,12 +154,14 @@ def _draw(axis, panel: Panel) -> None:
             axis.plot(positions, _plotted(series.values), marker="o", markersize=3, color=color, label=series.name)
             if series.bounds:
                 axis.plot(positions, _plotted(series.bounds), linewidth=0.6, color=color)
+            _draw_paper(axis, positions, series, color)
             continue
         places = [position + (index - (len(panel.series) - 1) / 2) * width for position in positions]
         axis.bar(places, _plotted(series.values), width * 0.92, color=color, label=series.name)
         for place, bound in zip(places, series.bounds or []):
             if bound is not None:
                 axis.plot([place - width / 2, place + width / 2], [bound, bound], linewidth=0.8, color="black")
+        _draw_paper(axis, places, series, "black")
     axis.set_title(panel.title, fontsize=8)
     axis.set_ylabel(panel.unit, fontsize=8)
     axis.set_xticks(list(positions), panel.groups, fontsize=7, rotation=30 if len(panel.groups) > 4 else 0)
