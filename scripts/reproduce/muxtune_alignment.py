@@ -43,13 +43,21 @@ def figure_20(planner: Planner, report: Report) -> None:
                 "tokens/s",
                 list(plans),
                 [
-                    Series("SL-PEFT, overall", [both[0].computed for both in plans.values()]),
+                    Series(
+                        "SL-PEFT, overall",
+                        [both[0].computed for both in plans.values()],
+                        [both[0].computed_bound for both in plans.values()],
+                    ),
                     Series(
                         "SL-PEFT-E",
                         [both[0].effective for both in plans.values()],
                         [both[0].effective_bound for both in plans.values()],
                     ),
-                    Series("MuxTune, overall", [both[1].computed for both in plans.values()]),
+                    Series(
+                        "MuxTune, overall",
+                        [both[1].computed for both in plans.values()],
+                        [both[1].computed_bound for both in plans.values()],
+                    ),
                     Series(
                         "MuxTune-E",
                         [both[1].effective for both in plans.values()],

@@ -1,5 +1,6 @@
 """MuxTune figure 17: memory of the fullest GPU as tasks are added, every task resident."""
 
+from muxtune_batching import memory_items
 from muxtune_settings import GPT_2_7B, LLAMA_7B, MUXTUNE, NEMO_RESIDENT, SL_PEFT, Setup, WL_A, WL_B, table2_workload
 from planning import Dataset, Plan, Planner, ratio
 from report import Panel, Report, Series
@@ -31,7 +32,7 @@ def claim_curves(report: Report, name: str, found: dict[str, dict[int, Plan]]) -
     fits, over_nemo, over_sl, over_nemo_all, over_sl_all = PAPER[name]
     nemo, padded, ours = found[NEMO_RESIDENT], found[SL_PEFT], found[MUXTUNE]
     most = max(tasks for tasks, plan in nemo.items() if plan.peak_gigabytes)
-    report.claim("17", f"{name}: NeMo's tasks that fit", fits, most, nemo[most].command)
+    report.claim("17", f"{name}: NeMo's tasks that fit, taking turns", fits, most, nemo[most].command)
     for text, tasks, paper, above in (
         (f"NeMo over MuxTune, {fits} tasks", fits, over_nemo, nemo[fits].peak_gigabytes or extrapolated(nemo, fits)),
         (f"SL-PEFT over MuxTune, {fits} tasks", fits, over_sl, padded[fits].peak_gigabytes),
@@ -43,6 +44,8 @@ def claim_curves(report: Report, name: str, found: dict[str, dict[int, Plan]]) -
 
 
 def figure_17(planner: Planner, report: Report) -> None:
+    """Thin lines: what the fullest GPU holds all the time, whatever the order of the work."""
+    memory_items(planner, report)
     rows, panels = [], []
     for name, setup, datasets in (("WL-A", GPT_2_7B, WL_A), ("WL-B", LLAMA_7B, WL_B)):
         found = curves(planner, name, setup, datasets)
@@ -54,9 +57,17 @@ def figure_17(planner: Planner, report: Report) -> None:
                 f"{setup.backbone}, {name}, tp {setup.tp}, pp {setup.pp}",
                 "GB on the fullest GPU",
                 [count if count % 4 == 0 else "" for count in counts],
-                [Series(policy, [plan.peak_gigabytes for plan in plans.values()]) for policy, plans in found.items()],
+                [
+                    Series(
+                        policy,
+                        [plan.peak_gigabytes for plan in plans.values()],
+                        [plan.held_gigabytes for plan in plans.values()],
+                    )
+                    for policy, plans in found.items()
+                ],
                 lines=True,
             )
         )
     report.plans("figure17", ["workload", "tasks"], rows)
-    report.picture("figure17", "17", "MuxTune figure 17: memory (a line ends where memory does)", panels)
+    title = "MuxTune figure 17: memory (a line ends where memory does; thin: held all the time)"
+    report.picture("figure17", "17", title, panels)

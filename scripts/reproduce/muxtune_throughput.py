@@ -157,11 +157,13 @@ def figure_21a(planner: Planner, report: Report) -> None:
                 [plans[count].effective_bound for count in gpus],
             )
         )
-        four = plans[LLAMA_7B.gpus].effective
+        instances = {count: max(1, count // LLAMA_7B.gpus) for count in gpus}
+        largest = {count: plans[min(count, LLAMA_7B.gpus)] for count in gpus}
         series.append(
             Series(
                 f"{policy}-up-then-out",
-                [plans[count].effective if count <= LLAMA_7B.gpus else four * count / LLAMA_7B.gpus for count in gpus],
+                [largest[count].effective * instances[count] for count in gpus],
+                [largest[count].effective_bound * instances[count] for count in gpus],
             )
         )
     report.picture(

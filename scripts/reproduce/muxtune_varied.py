@@ -21,6 +21,7 @@ from muxtune_settings import (
     table2_workload,
     workload,
 )
+from muxtune_varied_chunks import vary_chunks, vary_chunks_of_mixes
 from muxtune_varied_loads import vary_batch, vary_microbatches, vary_mix
 from planning import Dataset, Plan, Planner, ratio
 from report import Report
@@ -220,22 +221,6 @@ def vary_schedule(planner: Planner) -> list:
     return rows
 
 
-def vary_chunks(planner: Planner) -> list:
-    """The chunk size that the paper's rule gives, and the one that is fastest."""
-    rows = []
-    for name, datasets in (("WL-A", WL_A), ("WL-B", WL_B)):
-        for setup in (LLAMA_7B, OPT_30B):
-            paper, searched = planner.compare(
-                table2_workload(planner, name, setup.backbone, datasets, 8),
-                setup.cluster(planner),
-                [MUXTUNE, f"{MUXTUNE}:chunk=searched"],
-                **setup.flags,
-            )
-            quantity = f"{setup.backbone}, {name}, 8 tasks: throughput over that of the paper's chunk size"
-            rows.append(["13", quantity, "chunk size", "searched", *over(searched, paper)])
-    return rows
-
-
 def vary(planner: Planner, report: Report) -> None:
     rows = []
     for study in (
@@ -250,6 +235,7 @@ def vary(planner: Planner, report: Report) -> None:
         vary_htasks,
         vary_schedule,
         vary_chunks,
+        vary_chunks_of_mixes,
     ):
         rows += study(planner)
     report.table("varied", ["figure", "quantity", "varied", "value", "ours", "command"], rows)
