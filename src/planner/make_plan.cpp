@@ -18,7 +18,7 @@ constexpr std::size_t kExamined = 3;
 /// One of so many parts of the memory is left free where an arrangement missed by little.
 constexpr Bytes kSmallShare = 32;
 /// How often a policy is asked for an arrangement that fits.
-constexpr int kAttempts = 3;
+constexpr int kAttempts = 6;
 /// The best sketches that are arranged: up to so many tasks' worth.
 constexpr std::size_t kLeastArranged = 6, kMostArranged = 24, kTasksArranged = 128;
 /// What a glance finds so much slower than the fastest that fits is not looked at in full.
