@@ -170,8 +170,9 @@ class MuxTuneSearch {
     }
   }
 
-  /// Eq. 5, corrected: one microbatch of the run on every stage beside all that is always held. More tasks never take
-  /// less, so that it is asked for the longest run of each first task alone, which never ends before the last one's.
+  /// Eq. 5, corrected: one microbatch of the run on every stage beside all that is always held (without orchestration
+  /// as many as 1F1B has under way, for it knows no memory). More tasks never take less, so that it is asked for the
+  /// longest run of each first task alone, which never ends before the last one's.
   void find_longest_runs() {
     const auto count = static_cast<std::int32_t>(tasks_.size());
     std::int32_t last = -1;
@@ -192,8 +193,10 @@ class MuxTuneSearch {
         merge(std::span(loads_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1)));
     const std::vector<Bytes> budget = stash_budget(input_, base_.storage, {&run, 1});
     for (std::size_t s = 0; s < shapes_.size(); ++s) {
-      if (s > 0 && shapes_[s] == shapes_[s - 1]) continue;  // with a budget alike, too
-      if (costmodel::stash_bytes(input_.workload.backbone, shapes_[s], run, base_.storage) > budget[s]) return false;
+      if (options_.orchestration && s > 0 && shapes_[s] == shapes_[s - 1]) continue;  // with a budget alike, too
+      const std::int64_t under_way = std::min(input_.microbatches, static_cast<std::int64_t>(shapes_.size() - s));
+      const Bytes stash = costmodel::stash_bytes(input_.workload.backbone, shapes_[s], run, base_.storage);
+      if ((options_.orchestration ? 1 : under_way) * stash > budget[s]) return false;
     }
     return true;
   }
