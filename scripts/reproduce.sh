@@ -26,7 +26,9 @@ if [[ -z "$folder" ]]; then
 fi
 results="$root/results/$1"
 case "$1" in
-  muxtune) "$studies/template_study" >"$results/template.txt" ;;
-  mlora) "$studies/lora_pipeline_study" >"$results/gpipe.txt" ;;
+  muxtune) study=template_study table=template.txt ;;
+  mlora) study=lora_pipeline_study table=gpipe.txt ;;
 esac
+"$studies/$study" >"$folder/$table"
+mv "$folder/$table" "$results/$table"
 "$python" -B "$root/scripts/reproduce/$1.py" "$folder" "$results"

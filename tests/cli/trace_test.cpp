@@ -1,0 +1,59 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/testing.h"
+#include "support.h"
+
+namespace braid::cli {
+namespace {
+
+using testing::run_braid;
+
+std::string path(const TestFolder& folder, const std::string& name) {
+  return (folder / name).string();
+}
+
+TEST(TraceCommand, GeneratesSlicesScalesAndTellsTheLoad) {
+  const TestFolder folder;
+  const std::string week = path(folder, "week.csv"), part = path(folder, "part.csv"), busy = path(folder, "busy.csv");
+  ASSERT_EQ(run_braid("trace generate --jobs 500 --gpus 1:3,4:1 --virtual-clusters 2 --seed 7 --out " + week).status,
+            0);
+  ASSERT_EQ(run_braid("trace slice " + week + " --vc vc1 --most-gpus 1 --out " + part).status, 0);
+  ASSERT_EQ(run_braid("trace scale " + part + " --load 0.8 --gpus 16 --out " + busy).status, 0);
+  const Outcome told = run_braid("trace stats " + busy + " --gpus 16 --json");
+  ASSERT_EQ(told.status, 0);
+  const auto json = nlohmann::json::parse(told.text);
+  EXPECT_NEAR(json["offered_load"].get<double>(), 0.8, 1e-3);
+  EXPECT_EQ(json["virtual_clusters"].size(), 1U);
+  EXPECT_EQ(json["jobs_by_gpus"].size(), 1U);
+  // The same seed writes the same bytes, to a file or to stdout.
+  EXPECT_EQ(run_braid("trace generate --jobs 500 --gpus 1:3,4:1 --virtual-clusters 2 --seed 7").text,
+            testing::read_text(folder / "week.csv"));
+  EXPECT_EQ(run_braid("trace resample " + week + " --jobs 90 --seed 3").text,
+            run_braid("trace resample " + week + " --jobs 90 --seed 3").text);
+}
+
+TEST(TraceCommand, BadInputIsSaidAndLosesNothing) {
+  const TestFolder folder;
+  const std::string file = folder.write("t.csv", "submit_s,duration_s\n0,1\n1,-2\n").string();
+  const auto refuses = [&](const std::string& words, const std::string& what) {
+    const Outcome outcome = run_braid("trace " + words);
+    EXPECT_EQ(outcome.status, 2) << words;
+    EXPECT_TRUE(contains(outcome.text, what)) << words << ": " << outcome.text;
+  };
+  refuses("stats " + file, "t.csv:3: duration_s -2 is negative");
+  EXPECT_EQ(run_braid("trace stats " + file + " --lenient").status, 0);
+  refuses("stats " + path(folder, "none.csv"), "cannot be read");
+  refuses("stats " + file + " --lenient --gpus 0", "--gpus 0 is not usable");
+  refuses("slice " + file + " --lenient --from 2017-01-01", "the trace has no dates");
+  refuses("slice " + file + " --lenient --vc a", "names no virtual clusters");
+  refuses("scale " + file + " --lenient --load 1 --times 2", "are both given");
+  refuses("generate --duration normal", "give lognormal or pareto");
+  refuses("generate --gpus 1:x", "give counts with weights");
+  refuses("generate --jobs 0", "give a number >= 1");
+  refuses("polish " + file, "actions: stats, slice, scale, resample, generate");
+  refuses("generate --out " + file, "exists");
+  EXPECT_EQ(testing::read_text(folder / "t.csv"), "submit_s,duration_s\n0,1\n1,-2\n");
+}
+
+}  // namespace
+}  // namespace braid::cli
