@@ -49,12 +49,17 @@ class PassTable {
       MicrobatchLoad run;
       run.tasks = {loads_[first].tasks.front()};
       run.kernels = loads_[first].kernels;
+      bool asked = false;
       for (std::size_t last = first; last < count; ++last) {
         run.tokens += loads_[last].tokens;
         run.scored += loads_[last].scored;
         run.tasks.front().tokens = run.tokens;
         for (const auto& [slot, call] : tasks_[last]) add(call, together[slot]);
-        if (is_asked_ && !is_asked_(static_cast<std::int32_t>(first), static_cast<std::int32_t>(last))) continue;
+        if (!is_asked(first, last)) {
+          if (asked) break;
+          continue;
+        }
+        asked = true;
         seconds[first * count + last] = total(token_pass(run), together);
       }
     }
@@ -64,6 +69,10 @@ class PassTable {
  private:
   /// Adapters are told apart by the frozen product that they stand beside; their own shapes may differ between tasks.
   using Slot = std::tuple<bool, Pass, std::int64_t, std::int64_t>;
+
+  bool is_asked(std::size_t first, std::size_t last) const {
+    return !is_asked_ || is_asked_(static_cast<std::int32_t>(first), static_cast<std::int32_t>(last));
+  }
 
   std::map<Slot, SharedCall> shared_calls(const MicrobatchLoad& load) const {
     std::map<Slot, SharedCall> calls;

@@ -19,7 +19,7 @@ class HTaskCosts {
   using IsAsked = std::function<bool(std::int32_t first, std::int32_t last)>;
 
   /// `loads`: one microbatch of each task, in the order of the runs; each of one task. Runs that are not asked for
-  /// (empty: all are) cost 0.
+  /// (empty: all are) cost 0; of one first task those asked for end at neighbours.
   HTaskCosts(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone,
              const costmodel::StageShape& stage, std::span<const costmodel::MicrobatchLoad> loads,
              const IsAsked& is_asked = {});

@@ -32,7 +32,7 @@ struct StudySetting {
 };
 
 /// A task's rows in one microbatch.
-struct StudyTask {
+struct FusionTask {
   double rows = 0;
   double length = 0;
 };
@@ -40,7 +40,7 @@ struct StudyTask {
 /// What hTasks of one task set cost; a set of tasks is a bit mask.
 struct StudyInstance {
   StudySetting setting;
-  std::vector<StudyTask> tasks;  ///< sorted
+  std::vector<FusionTask> tasks;  ///< sorted
 
   double tokens(std::uint32_t set) const {
     double rows = 0, sum = 0, longest = 0;
@@ -87,11 +87,11 @@ inline StudyInstance study_instance(const StudySetting& setting, std::uint64_t n
     const double length = setting.mixed_lengths ? std::exp2(6 + static_cast<double>(random.next_below(4))) : 256;
     instance.tasks.push_back({1 + static_cast<double>(random.next_below(8)), length});
   }
-  const auto key = [&](const StudyTask& task) {
+  const auto key = [&](const FusionTask& task) {
     return std::pair(setting.by_length ? task.length : 0, task.rows * task.length);
   };
   std::stable_sort(instance.tasks.begin(), instance.tasks.end(),
-                   [&](const StudyTask& left, const StudyTask& right) { return key(left) < key(right); });
+                   [&](const FusionTask& left, const FusionTask& right) { return key(left) < key(right); });
   return instance;
 }
 
