@@ -15,6 +15,8 @@ struct ReplicaShape {
   std::vector<LayerRange> layers;
   std::int32_t model_chunks = 1;  ///< that each stage holds (Narayanan et al. 2021, interleaved schedule)
 
+  bool operator==(const ReplicaShape&) const = default;
+
   std::int32_t stages() const { return static_cast<std::int32_t>(layers.size()) / model_chunks; }
   const LayerRange& chunk(std::int32_t stage, std::int32_t model_chunk) const {
     return layers[static_cast<std::size_t>(model_chunk * stages() + stage)];

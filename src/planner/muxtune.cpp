@@ -52,6 +52,7 @@ class MuxTuneSearch {
     costs_.emplace(input, base_, shapes_, tasks_, loads_);
     find_longest_runs();
     sync_time_ = sync_time();
+    step_time_ = step_time();
   }
 
   std::optional<Arrangement> run() {
@@ -381,7 +382,16 @@ class MuxTuneSearch {
     }
     const std::vector<Nanoseconds> messages(shapes_.size() - 1, message_time(jobs.size()));
     const Nanoseconds makespan = pipeline_makespan(jobs, static_cast<int>(shapes_.size()), {}, messages, {});
-    return std::max(makespan, sync_time_) + sync_time_ / input_.task_count();
+    return end_of_steps(makespan, static_cast<Nanoseconds>(fused.htasks.size()));
+  }
+
+  /// Gradients are summed and applied task by task when their hTask has ended: for all but the last one beside other
+  /// passes, save that a pipeline of one stage has no bubbles for the optimizer.
+  Nanoseconds end_of_steps(Nanoseconds makespan, Nanoseconds htasks) const {
+    const Nanoseconds earlier_sync = sync_time_ - sync_time_ / htasks, earlier_step = step_time_ - step_time_ / htasks;
+    const Nanoseconds passes = makespan + (shapes_.size() == 1 ? earlier_step : 0);
+    const Nanoseconds last = std::max(sync_time_, step_time_) / htasks;
+    return std::max(passes, earlier_sync) + last + std::min(sync_time_, step_time_) / input_.task_count();
   }
 
   /// A mean clock's message between the first two stages.
@@ -409,6 +419,17 @@ class MuxTuneSearch {
       const Bytes bytes = static_cast<Bytes>(sizeof(float)) * shapes_.front().layers *
                           task.adapter.layer_parameters(input_.workload.backbone);
       total += collective_time(costmodel::Operator::all_reduce, holders, bytes);
+    }
+    return total;
+  }
+
+  /// What the first stage takes for all tasks' optimizer steps.
+  Nanoseconds step_time() const {
+    Nanoseconds total = 0;
+    for (const workload::Task& task : input_.workload.tasks) {
+      const std::int64_t parameters = shapes_.front().layers * task.adapter.layer_parameters(input_.workload.backbone);
+      total += nanoseconds(
+          input_.cost().estimate({costmodel::Operator::adamw, Pass::forward, {}, parameters, 0, 0, 1}).seconds);
     }
     return total;
   }
@@ -472,7 +493,7 @@ class MuxTuneSearch {
   std::optional<RunCosts> costs_;
   std::vector<std::int32_t> ranks_;  // of the first stage
   std::map<std::tuple<std::ptrdiff_t, std::int64_t, std::int64_t, Pass>, double> collectives_;
-  Nanoseconds sync_time_ = 0;
+  Nanoseconds sync_time_ = 0, step_time_ = 0;
   std::int64_t tried_ = 0;  // groupings
   std::vector<LaidOut> laid_out_;
 };

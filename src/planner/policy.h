@@ -55,6 +55,8 @@ class Policy {
   /// For `--help`: one line.
   virtual std::string_view summary() const = 0;
   virtual std::vector<PolicyOption> options() const = 0;
+  /// Whether its tasks run together on one backbone, so that a cluster may have them share an instance.
+  virtual bool shares_backbone() const { return false; }
   virtual Parallelism parallelism(const OptionValues& options) const = 0;
   /// hTasks, buckets, template, padding, turns and copies; nothing where the policy sees that it cannot fit memory.
   virtual std::optional<Arrangement> arrange(const PolicyInput& input) const = 0;

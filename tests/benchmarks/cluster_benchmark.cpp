@@ -25,7 +25,9 @@ void replay_trace(benchmark::State& state, const char* scheduler) {
   std::int64_t finished = 0;
   for (auto _ : state) {
     const auto chosen = sim::make_scheduler(scheduler, jobs);
-    const sim::ClusterRun run = sim::simulate_cluster(jobs, {state.range(1), 1, true, sim::Placement::packed}, *chosen);
+    sim::TaskSets sets = sim::exclusive_sets();
+    const sim::ClusterRun run =
+        sim::simulate_cluster(jobs, {state.range(1), 1, true, sim::Placement::packed}, *chosen, sets);
     for (const sim::JobOutcome& outcome : run.outcomes) finished += outcome.finished();
   }
   state.counters["jobs_per_second"] = benchmark::Counter(static_cast<double>(finished), benchmark::Counter::kIsRate);

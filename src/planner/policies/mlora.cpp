@@ -197,6 +197,7 @@ class MLora final : public Policy {
                                      {"overlap", {"on", "off"}}});
     return options;
   }
+  bool shares_backbone() const override { return true; }
   Parallelism parallelism(const OptionValues& /*options*/) const override { return {.pipeline = true}; }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override { return LoraArrangement(input).run(); }

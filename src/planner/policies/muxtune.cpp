@@ -24,6 +24,7 @@ class MuxTune final : public Policy {
             transport_option()};
   }
   /// Streams of replicas would end global batches in unlike orders.
+  bool shares_backbone() const override { return true; }
   Parallelism parallelism(const OptionValues& options) const override {
     return {.tensor = true, .pipeline = true, .data = value_of(options, "drain") == "on"};
   }

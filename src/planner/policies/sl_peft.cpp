@@ -11,6 +11,7 @@ class SlPeft final : public Policy {
   }
   std::vector<PolicyOption> options() const override { return common_options(Padding::longest); }
 
+  bool shares_backbone() const override { return true; }
   Parallelism parallelism(const OptionValues& /*options*/) const override {
     return {.tensor = true, .pipeline = true, .data = true};
   }

@@ -8,15 +8,18 @@ namespace braid::sim {
 
 /// Place in the trace.
 using JobIndex = std::int32_t;
+/// Of a fine-tuning task: jobs of one kind are alike but for how long they run.
+using KindIndex = std::int32_t;
 
 /// A job as schedulers know it. All of its GPUs are given together.
 struct ClusterJob {
   double submit_seconds = 0;
-  double service_seconds = 0;  ///< that it must run for
-  std::int32_t gpus = 1;
+  double service_seconds = 0;         ///< that it must run for, alone on an instance
+  std::int32_t gpus = 1;              ///< of the instance that it runs on
   std::int32_t virtual_cluster = -1;  ///< -1: none
   std::int32_t priority = 0;          ///< larger first
   double deadline_seconds = std::numeric_limits<double>::infinity();
+  KindIndex kind = 0;
 };
 
 /// What became of it.
@@ -25,8 +28,11 @@ struct JobOutcome {
 
   double start_seconds = kNever;  ///< first start
   double finish_seconds = kNever;
-  double run_seconds = 0;  ///< in service
+  double run_seconds = 0;      ///< in service, alone or not
+  double steps = 0;            ///< done
+  std::int32_t instance = -1;  ///< the last that it ran on; numbered as they are started
   std::int32_t preemptions = 0;
+  bool shared = false;  ///< had company at some time
   bool rejected = false;
 
   bool finished() const { return finish_seconds != kNever; }

@@ -19,6 +19,7 @@ const std::vector<SchedulerKind>& scheduler_kinds() {
       {"srsf", "least remaining service x GPUs first, preemptive (Tiresias)", &make_srsf},
       {"priority", "highest priority first, preemptive, fcfs within one", &make_priority},
       {"edf", "earliest deadline first, preemptive", &make_edf},
+      {"mux", "highest priority first, whoever fits, where throughput rises the most", &make_mux},
   };
   return kKinds;
 }

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/cluster/job.h"
+#include "sim/cluster/instance_choice.h"
 
 namespace braid::sim {
 
@@ -16,20 +16,26 @@ class Cluster {
 
   virtual double now() const = 0;
   virtual const std::vector<ClusterJob>& jobs() const = 0;
+  /// Held by no running job.
   virtual std::int64_t free_gpus() const = 0;
-  /// Whether so many GPUs can be given together now.
-  virtual bool fits(std::int64_t gpus) const = 0;
+  /// Whether a waiting job can start now, on GPUs of its own or on those of others.
+  virtual bool fits(JobIndex job) = 0;
 
   /// Running jobs, in no order.
   virtual const std::vector<JobIndex>& running() const = 0;
-  /// Seconds of service that a job has had; must still have.
+  /// Seconds of service that a job has had; must still have: as it would take alone.
   virtual double attained_seconds(JobIndex job) const = 0;
   virtual double remaining_seconds(JobIndex job) const = 0;
-  /// When a running job ends if nothing stops it.
+  /// When a running job ends if nothing changes on its instance.
   virtual double finish_seconds(JobIndex job) const = 0;
 
-  /// Gives a waiting job its GPUs, which must fit.
+  /// Whether it can start now on GPUs that nobody else uses.
+  virtual bool fits_alone(JobIndex job) const = 0;
+
+  /// Gives a waiting job its GPUs, or a place on those of others; it must fit.
   virtual void start(JobIndex job) = 0;
+  /// Gives it an instance that nobody else may join; it must fit alone.
+  virtual void start_alone(JobIndex job) = 0;
   /// Takes a running job's GPUs away; it keeps what it has done and waits again.
   virtual void preempt(JobIndex job) = 0;
   /// Asks for another decision at `seconds`, though nothing happens then.
@@ -43,6 +49,8 @@ class Scheduler {
   virtual ~Scheduler() = default;
 
   virtual std::string_view name() const = 0;
+  /// Which instance a job joins that is started.
+  virtual Joining joining() const { return Joining::fastest; }
   /// A job was submitted. Those that it preempts it remembers itself.
   virtual void submitted(const Cluster& cluster, JobIndex job) = 0;
   /// A running job ended.

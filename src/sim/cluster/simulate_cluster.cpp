@@ -5,70 +5,114 @@
 #include <queue>
 
 #include "base/error.h"
+#include "base/random.h"
 
 namespace braid::sim {
 namespace {
 
 /// Relative error that adding up stretches of service may leave.
-constexpr double kRounding = 1e-9;
+constexpr double kRounding = 1e-9, kManyRoundings = 1e-6;
+
+using InstanceIndex = std::int32_t;
+
+/// Tasks on GPUs. All of them take their steps together, so that one clock of steps does for all: a task that joins
+/// when it shows 10.5 and must do 100 more ends when it shows 110.5.
+struct Instance {
+  struct Member {
+    JobIndex job = 0;
+    double joined_steps = 0, end_steps = 0;  // of the clock
+  };
+
+  GpuSet gpus;
+  std::int64_t gpu_count = 0;
+  bool open = false;  // to others
+  SetIndex set = TaskSets::kEmpty;
+  std::vector<Member> members;
+  double steps = 0, at_seconds = 0;  // the clock shows `steps` at `at_seconds`, when it goes on where it stands still
+  std::int32_t number = 0;           // of instances started
+  std::uint32_t version = 0;         // of events of it
+
+  double first_end_steps() const {
+    double first = std::numeric_limits<double>::infinity();
+    for (const Member& member : members) first = std::min(first, member.end_steps);
+    return first;
+  }
+};
 
 class ClusterSimulation final : public Cluster {
  public:
-  ClusterSimulation(const std::vector<ClusterJob>& jobs, GpuPool pool, Scheduler& scheduler)
-      : jobs_(jobs), pool_(std::move(pool)), scheduler_(scheduler), states_(jobs.size()) {
+  ClusterSimulation(const std::vector<ClusterJob>& jobs, GpuPool pool, Scheduler& scheduler, TaskSets& sets,
+                    const InstanceRules& rules)
+      : jobs_(jobs),
+        pool_(std::move(pool)),
+        scheduler_(scheduler),
+        sets_(sets),
+        rules_(rules),
+        choice_(sets, scheduler.joining()),
+        states_(jobs.size()),
+        audit_(rules.audit_seed),
+        meter_(jobs.empty() ? 0 : jobs.front().submit_seconds, rules.usage_bin_seconds) {
     run_.outcomes.resize(jobs.size());
+    for (const ClusterJob& job : jobs) least_gpus_ = std::min<std::int64_t>(least_gpus_, job.gpus);
   }
 
   ClusterRun run() {
     if (jobs_.empty()) return std::move(run_);
     run_.first_submit_seconds = now_ = jobs_.front().submit_seconds;
+    const double horizon = now_ + rules_.horizon_seconds;
     while (next_submission_ < jobs_.size() || !events_.empty()) {
+      if (next_moment() > horizon) {
+        stop_at(horizon);
+        break;
+      }
       advance_to(next_moment());
       take_events();
       take_submissions();
       scheduler_.decide(*this);
+      give_up_idle();
     }
-    check_all_served();
+    check_served();
+    run_.tokens = tokens_done_;
+    run_.usage = meter_.finish();
     return std::move(run_);
   }
 
   double now() const override { return now_; }
   const std::vector<ClusterJob>& jobs() const override { return jobs_; }
-  std::int64_t free_gpus() const override { return pool_.free(); }
-  bool fits(std::int64_t gpus) const override { return pool_.fits(gpus); }
+  std::int64_t free_gpus() const override { return pool_.free() + idle_gpus_; }
+  bool fits(JobIndex job) override { return fits_alone(job) || (shares() && joins(job)); }
+  bool fits_alone(JobIndex job) const override { return pool_.fits(jobs_[index(job)].gpus); }
   const std::vector<JobIndex>& running() const override { return running_; }
 
   double attained_seconds(JobIndex job) const override {
     const State& state = states_[index(job)];
-    return state.served + (state.place < 0 ? 0 : now_ - state.since);
+    double steps = state.steps;
+    if (state.instance >= 0) steps += clock_of(instances_[index(state.instance)]) - state.joined_steps;
+    return steps * state.alone_seconds;
   }
   double remaining_seconds(JobIndex job) const override {
     return jobs_[index(job)].service_seconds - attained_seconds(job);
   }
-  double finish_seconds(JobIndex job) const override { return states_[index(job)].end; }
+  double finish_seconds(JobIndex job) const override {
+    const Instance& instance = instances_[index(states_[index(job)].instance)];
+    for (const Instance::Member& member : instance.members) {
+      if (member.job == job)
+        return instance.at_seconds + (member.end_steps - instance.steps) * sets_.step_seconds(instance.set);
+    }
+    return JobOutcome::kNever;
+  }
 
   void start(JobIndex job) override {
-    State& state = states_[index(job)];
-    BRAID_CHECK(state.waits, "job {} is started and does not wait", job);
-    const std::int32_t gpus = jobs_[index(job)].gpus;
-    state.gpus = pool_.take(gpus);
-    state.waits = false;
-    state.since = now_;
-    state.end = now_ + std::max(0.0, jobs_[index(job)].service_seconds - state.served);
-    state.place = static_cast<std::int32_t>(running_.size());
-    running_.push_back(job);
-    held_ += gpus;
-    --waiting_;
-    events_.push({state.end, job, ++state.run});
-    JobOutcome& outcome = run_.outcomes[index(job)];
-    outcome.start_seconds = std::min(outcome.start_seconds, now_);
+    InstanceIndex place = InstanceChoice::kNew;
+    if (shares()) place = choice_.best(jobs_[index(job)].kind, fits_alone(job));
+    start_on(place == InstanceChoice::kNew ? new_instance(jobs_[index(job)].gpus, shares()) : place, job);
   }
+  void start_alone(JobIndex job) override { start_on(new_instance(jobs_[index(job)].gpus, false), job); }
 
   void preempt(JobIndex job) override {
     State& state = states_[index(job)];
-    BRAID_CHECK(state.place >= 0, "job {} is preempted and does not run", job);
-    state.served += now_ - state.since;
-    stop(job);
+    BRAID_CHECK(state.instance >= 0, "job {} is preempted and does not run", job);
+    leave(job);
     state.waits = true;
     ++waiting_;
     ++run_.outcomes[index(job)].preemptions;
@@ -80,25 +124,30 @@ class ClusterSimulation final : public Cluster {
   }
 
  private:
-  static constexpr JobIndex kNobody = -1;
+  static constexpr InstanceIndex kNobody = -1;
 
   struct State {
-    double served = 0;          // in stretches that have ended
-    double since = 0, end = 0;  // of the stretch under way
-    GpuSet gpus;
+    double steps = 0;          // done in stretches that have ended
+    double joined_steps = 0;   // of the instance's clock
+    double since = 0;          // when the stretch under way began
+    double alone_seconds = 1;  // of a step
+    InstanceIndex instance = kNobody;
     std::int32_t place = -1;  // in running_
-    std::uint32_t run = 0;    // stretches begun
     bool waits = false;
   };
   struct Event {
     double time = 0;
-    JobIndex job = kNobody;
-    std::uint32_t run = 0;
+    InstanceIndex instance = kNobody;
+    std::uint32_t version = 0;
     /// The queue has the largest on top.
-    bool operator<(const Event& other) const { return time != other.time ? time > other.time : job > other.job; }
+    bool operator<(const Event& other) const {
+      return time != other.time ? time > other.time : instance > other.instance;
+    }
   };
 
-  static std::size_t index(JobIndex job) { return static_cast<std::size_t>(job); }
+  static std::size_t index(std::int32_t place) { return static_cast<std::size_t>(place); }
+  bool shares() const { return sets_.shares(); }
+  bool joins(JobIndex job) { return choice_.best(jobs_[index(job)].kind, false) != InstanceChoice::kNobody; }
 
   double next_moment() const {
     if (next_submission_ == jobs_.size()) return events_.top().time;
@@ -108,79 +157,260 @@ class ClusterSimulation final : public Cluster {
 
   void advance_to(double time) {
     BRAID_CHECK(time >= now_, "an event at {} lies before {}", time, now_);
-    run_.allocated_gpu_seconds += static_cast<double>(held_) * (time - now_);
-    if (waiting_ > 0) run_.waiting_free_gpu_seconds += static_cast<double>(pool_.free()) * (time - now_);
+    if (time == now_) return;
+    const double span = time - now_, tokens_before = tokens_at(now_);
+    const std::int64_t allocated = pool_.size() - pool_.free();
+    run_.allocated_gpu_seconds += static_cast<double>(allocated) * span;
+    if (waiting_ > 0) run_.waiting_free_gpu_seconds += static_cast<double>(pool_.free()) * span;
+    const double tokens = tokens_at(time) - tokens_before;
+    meter_.add(time, static_cast<double>(allocated), static_cast<double>(running_.size()),
+               static_cast<double>(waiting_), tokens);
+    if (pool_.free() < least_gpus_) {
+      if (!was_full_) saturated_from_tokens_ = tokens_before, run_.saturated.from_seconds = now_;
+      was_full_ = true;
+      run_.saturated.to_seconds = time;
+      run_.saturated.tokens = tokens_before + tokens - saturated_from_tokens_;
+    }
     now_ = time;
   }
 
   void take_events() {
     for (; !events_.empty() && events_.top().time == now_; events_.pop()) {
       const Event event = events_.top();
-      if (event.job == kNobody) continue;
-      State& state = states_[index(event.job)];
-      if (state.place < 0 || state.run != event.run) continue;  // preempted meanwhile
-      state.served += now_ - state.since;
-      stop(event.job);
-      JobOutcome& outcome = run_.outcomes[index(event.job)];
-      outcome.finish_seconds = run_.end_seconds = now_;
-      outcome.run_seconds = state.served;
-      scheduler_.ended(*this, event.job);
+      if (event.instance == kNobody) continue;
+      Instance& instance = instances_[index(event.instance)];
+      if (instance.version != event.version) continue;  // tasks came or went meanwhile
+      const double end_steps = instance.first_end_steps();
+      ended_.clear();
+      for (const Instance::Member& member : instance.members) {
+        if (member.end_steps == end_steps) ended_.push_back(member.job);
+      }
+      std::sort(ended_.begin(), ended_.end());
+      // At an end the clock shows that end, and not what rounding makes of it.
+      anchor(instance, end_steps);
+      for (const JobIndex job : ended_) {
+        leave(job);
+        JobOutcome& outcome = run_.outcomes[index(job)];
+        outcome.finish_seconds = run_.end_seconds = now_;
+        scheduler_.ended(*this, job);
+      }
     }
+  }
+
+  void stop_at(double horizon) {
+    advance_to(horizon);
+    while (!running_.empty()) leave(running_.back());
+    run_.end_seconds = horizon;
   }
 
   void take_submissions() {
     for (; next_submission_ < jobs_.size() && jobs_[next_submission_].submit_seconds == now_; ++next_submission_) {
       const auto job = static_cast<JobIndex>(next_submission_);
-      if (!pool_.could_fit(jobs_[next_submission_].gpus)) {
+      const ClusterJob& submitted = jobs_[next_submission_];
+      const SetIndex alone = sets_.alone(submitted.kind);
+      if (!pool_.could_fit(submitted.gpus) || alone == TaskSets::kNone) {
         run_.outcomes[next_submission_].rejected = true;
         continue;
       }
+      states_[next_submission_].alone_seconds = sets_.step_seconds(alone);
       states_[next_submission_].waits = true;
       ++waiting_;
       scheduler_.submitted(*this, job);
     }
   }
 
-  void stop(JobIndex job) {
+  void start_on(InstanceIndex place, JobIndex job) {
     State& state = states_[index(job)];
-    pool_.give(state.gpus);
-    held_ -= jobs_[index(job)].gpus;
-    state.gpus.clear();
+    BRAID_CHECK(state.waits, "job {} is started and does not wait", job);
+    Instance& instance = instances_[index(place)];
+    if (instance.open && instance.members.empty()) idle_gpus_ -= instance.gpu_count;
+    state.waits = false;
+    state.instance = place;
+    state.since = now_;
+    const ClusterJob& asked = jobs_[index(job)];
+    change_set(place, sets_.with(instance.set, asked.kind), [&] {
+      state.joined_steps = instance.steps;
+      const double left = std::max(0.0, asked.service_seconds / state.alone_seconds - state.steps);
+      instance.members.push_back({job, instance.steps, instance.steps + left});
+    });
+    state.place = static_cast<std::int32_t>(running_.size());
+    running_.push_back(job);
+    --waiting_;
+    JobOutcome& outcome = run_.outcomes[index(job)];
+    outcome.start_seconds = std::min(outcome.start_seconds, now_);
+    outcome.instance = instance.number;
+    if (instance.members.size() > 1) {
+      for (const Instance::Member& member : instance.members) run_.outcomes[index(member.job)].shared = true;
+    }
+  }
+
+  InstanceIndex new_instance(std::int64_t gpus, bool open) {
+    auto place = static_cast<InstanceIndex>(instances_.size());
+    if (vacant_.empty()) {
+      instances_.emplace_back();
+    } else {
+      place = vacant_.back();
+      vacant_.pop_back();
+    }
+    Instance& instance = instances_[index(place)];
+    instance.gpus = pool_.take(gpus);
+    instance.gpu_count = gpus;
+    instance.open = open;
+    instance.steps = 0;
+    instance.at_seconds = now_ + rules_.load_seconds;
+    instance.number = static_cast<std::int32_t>(run_.instances++);
+    if (open) {
+      choice_.add(place, instance.set);
+      idle_gpus_ += gpus;
+    }
+    return place;
+  }
+
+  void give_up(InstanceIndex place) {
+    Instance& instance = instances_[index(place)];
+    pool_.give(instance.gpus);
+    instance.gpus.clear();
+    vacant_.push_back(place);
+  }
+
+  /// Those that nobody joined since their last task left.
+  void give_up_idle() {
+    for (const InstanceIndex place : emptied_) {
+      Instance& instance = instances_[index(place)];
+      if (instance.gpus.empty() || !instance.members.empty()) continue;
+      choice_.remove(place, instance.set);
+      idle_gpus_ -= instance.gpu_count;
+      give_up(place);
+    }
+    emptied_.clear();
+  }
+
+  void leave(JobIndex job) {
+    State& state = states_[index(job)];
+    const InstanceIndex place = state.instance;
+    Instance& instance = instances_[index(place)];
+    change_set(place, sets_.without(instance.set, jobs_[index(job)].kind), [&] {
+      const auto member = std::find_if(instance.members.begin(), instance.members.end(),
+                                       [&](const Instance::Member& each) { return each.job == job; });
+      state.steps += instance.steps - member->joined_steps;
+      instance.members.erase(member);
+    });
+    JobOutcome& outcome = run_.outcomes[index(job)];
+    outcome.run_seconds += now_ - state.since;
+    outcome.steps = state.steps;
     const JobIndex last = running_.back();
-    running_[static_cast<std::size_t>(state.place)] = last;
+    running_[index(state.place)] = last;
     states_[index(last)].place = state.place;
     running_.pop_back();
     state.place = -1;
+    state.instance = kNobody;
+    if (!instance.members.empty()) return;
+    if (instance.open) {
+      idle_gpus_ += instance.gpu_count;
+      emptied_.push_back(place);
+    } else {
+      give_up(place);
+    }
   }
 
-  void check_all_served() const {
+  /// What an instance's clock shows now.
+  double clock_of(const Instance& instance) const {
+    if (instance.members.empty() || now_ <= instance.at_seconds) return instance.steps;
+    const double passed = (now_ - instance.at_seconds) / sets_.step_seconds(instance.set);
+    return std::min(instance.steps + passed, instance.first_end_steps());
+  }
+
+  void anchor(Instance& instance, double steps) {
+    count_tokens(instance, -1);
+    tokens_done_ += (steps - instance.steps) * sets_.tokens_per_second(instance.set) * sets_.step_seconds(instance.set);
+    instance.steps = steps;
+    instance.at_seconds = std::max(instance.at_seconds, now_);
+    count_tokens(instance, 1);
+  }
+
+  /// `change` adds or removes a member when the clock shows the present.
+  template <typename Change>
+  void change_set(InstanceIndex place, SetIndex next, const Change& change) {
+    Instance& instance = instances_[index(place)];
+    BRAID_CHECK(next != TaskSets::kNone, "an instance is given a task that it cannot take");
+    anchor(instance, clock_of(instance));
+    count_tokens(instance, -1);
+    const bool had_others = !instance.members.empty();
+    change();
+    if (had_others && !instance.members.empty()) {
+      ++run_.replans;
+      const bool moves = sets_.layout(instance.set) != sets_.layout(next);
+      const double pause = rules_.replan_seconds + (moves ? rules_.load_seconds : 0);
+      instance.at_seconds = std::max(instance.at_seconds, now_ + pause);
+    }
+    if (instance.open) {
+      choice_.remove(place, instance.set);
+      choice_.add(place, next);
+    }
+    instance.set = next;
+    if (next != TaskSets::kEmpty && audit_.next_uniform() < rules_.audited_share) run_.audited.push_back(next);
+    ++instance.version;
+    count_tokens(instance, 1);
+    if (instance.members.empty()) return;
+    const double left = std::max(0.0, instance.first_end_steps() - instance.steps);
+    events_.push({instance.at_seconds + left * sets_.step_seconds(next), place, instance.version});
+  }
+
+  /// Billed until now or a moment at which nothing has changed yet. Instances that stand still count as if they would
+  /// catch up, less until they go on.
+  double tokens_at(double seconds) const { return tokens_done_ + tokens_rate_ * seconds - tokens_rate_from_; }
+  void count_tokens(const Instance& instance, int sign) {
+    const double rate = sign * sets_.tokens_per_second(instance.set);
+    tokens_rate_ += rate;
+    tokens_rate_from_ += rate * instance.at_seconds;
+  }
+
+  void check_served() const {
+    double tokens = 0;
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       const JobOutcome& outcome = run_.outcomes[j];
+      tokens += outcome.steps * sets_.step_tokens(jobs_[j].kind);
       if (outcome.rejected) continue;
-      BRAID_CHECK(outcome.finished(), "the scheduler '{}' left job {} waiting", scheduler_.name(), j);
-      const double owed = jobs_[j].service_seconds;
-      BRAID_CHECK(std::abs(outcome.run_seconds - owed) <= kRounding * (owed + std::abs(outcome.finish_seconds)),
-                  "job {} was served for {} s of {}", j, outcome.run_seconds, owed);
+      const bool over = run_.end_seconds < run_.first_submit_seconds + rules_.horizon_seconds;
+      BRAID_CHECK(outcome.finished() || !over, "the scheduler '{}' left job {} waiting", scheduler_.name(), j);
       BRAID_CHECK(outcome.start_seconds >= jobs_[j].submit_seconds, "job {} started before its submission", j);
+      if (!outcome.finished()) continue;
+      const double owed = jobs_[j].service_seconds, done = outcome.steps * states_[j].alone_seconds;
+      BRAID_CHECK(std::abs(done - owed) <= kRounding * (owed + std::abs(outcome.finish_seconds)),
+                  "job {} was served for {} s of {}", j, done, owed);
     }
+    BRAID_CHECK(std::abs(tokens_done_ - tokens) <= kManyRoundings * (1 + tokens), "{} tokens done of {} owed",
+                tokens_done_, tokens);
   }
 
   const std::vector<ClusterJob>& jobs_;
   GpuPool pool_;
   Scheduler& scheduler_;
+  TaskSets& sets_;
+  const InstanceRules& rules_;
+  InstanceChoice choice_;
   std::vector<State> states_;
+  std::vector<Instance> instances_;
+  std::vector<InstanceIndex> vacant_, emptied_;
   std::priority_queue<Event> events_;
-  std::vector<JobIndex> running_;
+  std::vector<JobIndex> running_, ended_;
   std::size_t next_submission_ = 0;
-  std::int64_t held_ = 0, waiting_ = 0;
+  std::int64_t waiting_ = 0, idle_gpus_ = 0, least_gpus_ = std::numeric_limits<std::int64_t>::max();
   double now_ = 0;
+  double tokens_done_ = 0;  // when clocks were last set
+  double tokens_rate_ = 0, tokens_rate_from_ = 0;
+  bool was_full_ = false;
+  double saturated_from_tokens_ = 0;
+  RandomStream audit_;
+  UsageMeter meter_;
   ClusterRun run_;
 };
 
 }  // namespace
 
-ClusterRun simulate_cluster(const std::vector<ClusterJob>& jobs, GpuPool pool, Scheduler& scheduler) {
-  return ClusterSimulation(jobs, std::move(pool), scheduler).run();
+ClusterRun simulate_cluster(const std::vector<ClusterJob>& jobs, GpuPool pool, Scheduler& scheduler, TaskSets& sets,
+                            const InstanceRules& rules) {
+  return ClusterSimulation(jobs, std::move(pool), scheduler, sets, rules).run();
 }
 
 }  // namespace braid::sim

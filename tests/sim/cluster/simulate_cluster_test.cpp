@@ -19,7 +19,8 @@ GpuPool flat_pool(std::int64_t gpus) {
 
 ClusterRun run(const std::vector<ClusterJob>& jobs, std::int64_t gpus, const std::string& name) {
   const std::unique_ptr<Scheduler> scheduler = make_scheduler(name, jobs);
-  return simulate_cluster(jobs, flat_pool(gpus), *scheduler);
+  TaskSets sets = exclusive_sets();
+  return simulate_cluster(jobs, flat_pool(gpus), *scheduler, sets);
 }
 
 ClusterJob job(double submit, double service, std::int32_t gpus = 1) {
@@ -294,7 +295,7 @@ TEST(SimulateCluster, FcfsWaitsAsPollaczekAndKhinchinSay) {
 
 TEST(SimulateCluster, UnknownSchedulersAreListed) {
   EXPECT_TRUE(contains(error_of([] { make_scheduler("lottery", {}); }), "give one of fcfs, fcfs-any, easy"));
-  EXPECT_TRUE(simulate_cluster({}, flat_pool(2), *make_scheduler("fcfs", {})).outcomes.empty());
+  EXPECT_TRUE(run({}, 2, "fcfs").outcomes.empty());
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace braid::sim {
 namespace {
 
 /// Never preempts: of the waiting jobs that fit the one with the least key starts, ties by row, until none fits. Only
-/// the first of each number of GPUs need be looked at.
+/// the first of each number of GPUs and kind is looked at.
 class ByKey final : public Scheduler {
  public:
   using Key = std::function<double(const ClusterJob&)>;
@@ -18,14 +18,14 @@ class ByKey final : public Scheduler {
   std::string_view name() const override { return name_; }
   void submitted(const Cluster& cluster, JobIndex job) override {
     const ClusterJob& submitted = cluster.jobs()[static_cast<std::size_t>(job)];
-    queues_[submitted.gpus].emplace(key_(submitted), job);
+    queues_[{submitted.gpus, submitted.kind}].emplace(key_(submitted), job);
   }
   void decide(Cluster& cluster) override {
     while (true) {
       Queue* first = nullptr;
-      for (auto& [gpus, queue] : queues_) {
-        if (gpus > cluster.free_gpus()) break;
-        if (!queue.empty() && (!first || *queue.begin() < *first->begin()) && cluster.fits(gpus)) first = &queue;
+      for (auto& [like, queue] : queues_) {
+        if (!queue.empty() && (!first || *queue.begin() < *first->begin()) && cluster.fits(queue.begin()->second))
+          first = &queue;
       }
       if (!first) return;
       cluster.start(first->begin()->second);
@@ -38,7 +38,7 @@ class ByKey final : public Scheduler {
 
   std::string_view name_;
   Key key_;
-  std::map<std::int32_t, Queue> queues_;  // by GPUs
+  std::map<std::pair<std::int32_t, KindIndex>, Queue> queues_;  // by GPUs and kind
 };
 
 }  // namespace

@@ -62,8 +62,7 @@ class Easy final : public Scheduler {
   void ended(const Cluster& cluster, JobIndex job) override { running_.erase({cluster.now(), job}); }
 
   void decide(Cluster& cluster) override {
-    while (!queue_.empty() && cluster.fits(cluster.jobs()[index(*queue_.begin())].gpus))
-      start(cluster, *queue_.begin());
+    while (!queue_.empty() && cluster.fits(*queue_.begin())) start(cluster, *queue_.begin());
     if (queue_.empty() || cluster.free_gpus() == 0) return;
     const Reservation reserved = reservation(cluster, cluster.jobs()[index(*queue_.begin())].gpus);
     std::int64_t spare = reserved.spare;
@@ -103,7 +102,7 @@ class Easy final : public Scheduler {
     return {time, free - gpus};
   }
 
-  JobIndex first_that_may_pass(const Cluster& cluster, double time, std::int64_t spare) const {
+  JobIndex first_that_may_pass(Cluster& cluster, double time, std::int64_t spare) const {
     JobIndex first = kNobody;
     for (const Size& size : sizes_) {
       if (size.gpus > cluster.free_gpus()) break;
@@ -111,7 +110,7 @@ class Easy final : public Scheduler {
       const std::size_t place = size.waiting.find(most);
       if (!size.waiting.has(place)) continue;
       // The first in the queue itself does not fit.
-      if (size.members[place] < first && size.members[place] != *queue_.begin() && cluster.fits(size.gpus))
+      if (size.members[place] < first && size.members[place] != *queue_.begin() && cluster.fits(size.members[place]))
         first = size.members[place];
     }
     return first;

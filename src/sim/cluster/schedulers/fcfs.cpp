@@ -10,9 +10,7 @@ class Fcfs final : public Scheduler {
   std::string_view name() const override { return "fcfs"; }
   void submitted(const Cluster& /*cluster*/, JobIndex job) override { queue_.push_back(job); }
   void decide(Cluster& cluster) override {
-    for (; !queue_.empty() && cluster.fits(cluster.jobs()[static_cast<std::size_t>(queue_.front())].gpus);
-         queue_.pop_front())
-      cluster.start(queue_.front());
+    for (; !queue_.empty() && cluster.fits(queue_.front()); queue_.pop_front()) cluster.start(queue_.front());
   }
 
  private:

@@ -22,22 +22,21 @@ class Preemptive final : public Scheduler {
   void submitted(const Cluster& cluster, JobIndex job) override { wait(cluster, ranked(cluster, job)); }
 
   void decide(Cluster& cluster) override {
-    // Where a job cannot run, none that ranks behind it and is as large can.
-    std::int64_t least_refused = std::numeric_limits<std::int64_t>::max();
+    refused_.clear();
     while (true) {
+      const Like* likeness = nullptr;
       Queue* first = nullptr;
-      std::int64_t gpus = 0;
-      for (auto& [size, queue] : queues_) {
-        if (size >= least_refused) break;
-        if (!queue.empty() && (!first || *queue.begin() < *first->begin())) first = &queue, gpus = size;
+      for (auto& [like, queue] : queues_) {
+        if (queue.empty() || (first && !(*queue.begin() < *first->begin())) || is_refused(like)) continue;
+        first = &queue, likeness = &like;
       }
       if (!first) return;
       const Ranked job = *first->begin();
-      if (cluster.fits(gpus) || make_room(cluster, job, gpus)) {
+      if (cluster.fits(job.second) || make_room(cluster, job, likeness->first)) {
         cluster.start(job.second);
         first->erase(job);
       } else {
-        least_refused = gpus;
+        refused_.push_back(*likeness);
       }
     }
   }
@@ -45,9 +44,17 @@ class Preemptive final : public Scheduler {
  private:
   using Ranked = std::pair<double, JobIndex>;
   using Queue = std::set<Ranked>;
+  using Like = std::pair<std::int64_t, KindIndex>;  // GPUs, kind
 
   void wait(const Cluster& cluster, const Ranked& job) {
-    queues_[cluster.jobs()[static_cast<std::size_t>(job.second)].gpus].insert(job);
+    const ClusterJob& waiting = cluster.jobs()[static_cast<std::size_t>(job.second)];
+    queues_[{waiting.gpus, waiting.kind}].insert(job);
+  }
+
+  /// Where a job cannot run, none that ranks behind it can that is larger, or as large and of its kind.
+  bool is_refused(const Like& like) const {
+    return std::any_of(refused_.begin(), refused_.end(),
+                       [&](const Like& refused) { return like.first > refused.first || like == refused; });
   }
 
   Ranked ranked(const Cluster& cluster, JobIndex job) const {
@@ -68,11 +75,11 @@ class Preemptive final : public Scheduler {
     std::sort(behind.begin(), behind.end(), std::greater<>());
     std::vector<Ranked> stopped;
     for (const Ranked& victim : behind) {
-      if (cluster.fits(gpus)) break;
+      if (cluster.fits(job.second)) break;
       cluster.preempt(victim.second);
       stopped.push_back(victim);
     }
-    const bool fits = cluster.fits(gpus);
+    const bool fits = cluster.fits(job.second);
     for (const Ranked& victim : stopped) {
       if (fits) {
         wait(cluster, victim);
@@ -85,7 +92,8 @@ class Preemptive final : public Scheduler {
 
   std::string_view name_;
   Key key_;
-  std::map<std::int64_t, Queue> queues_;  // by GPUs
+  std::map<Like, Queue> queues_;
+  std::vector<Like> refused_;  // in the decision under way
 };
 
 }  // namespace

@@ -1,0 +1,171 @@
+#include "planner/step_estimator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace braid::planner {
+namespace {
+
+using Counts = std::vector<std::int32_t>;
+
+/// Sets of 2, 4, ... and as many tasks as there may be, of kinds from first to last, whose plans say where other sets
+/// are laid.
+std::vector<Counts> telling_sets(std::size_t kinds, std::int32_t most_tasks) {
+  std::vector<Counts> sets;
+  for (std::int32_t tasks = 2; tasks / 2 < most_tasks; tasks *= 2) {
+    const auto count = static_cast<std::size_t>(std::min(tasks, most_tasks));
+    Counts& counts = sets.emplace_back(kinds, 0);
+    for (std::size_t t = 0; t < count; ++t) ++counts[t * kinds / count];
+  }
+  return sets;
+}
+
+}  // namespace
+
+StepEstimator::StepEstimator(const PlanningInput& input, const PolicyChoice& choice, std::int32_t most_tasks)
+    : input_(input),
+      choice_(choice),
+      latency_(input.cost, input.workload.backbone),
+      capacity_(input.cost.profile().memory_bytes) {
+  const std::size_t kinds = input.workload.tasks.size();
+  std::string why;
+  const auto plan = [&](const Counts& counts) -> std::optional<Plan> {
+    const Tasks tasks = tasks_of(counts, false);
+    try {
+      return make_plan({tasks.workload, input.cluster, tasks.samples, input.cost, input.judge, input.overrides},
+                       choice);
+    } catch (const Error& error) {
+      why = error.what();
+      return std::nullopt;
+    }
+  };
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    Counts counts(kinds, 0);
+    counts[kind] = 1;
+    alone_.push_back(plan(counts));
+    if (alone_.back()) learn_from(*alone_.back());
+  }
+  if (candidates_.empty()) throw error("{}", why);
+  for (const Counts& counts : telling_sets(kinds, most_tasks)) {
+    if (const std::optional<Plan> planned = plan(counts)) learn_from(*planned);
+  }
+}
+
+void StepEstimator::learn_from(const Plan& plan) {
+  Candidate learned{plan.fixed.deployment, plan.fixed.microbatches, 0};
+  for (const Candidate& known : candidates_) {
+    learned.layout = known.deployment == learned.deployment ? known.layout : std::max(learned.layout, known.layout + 1);
+    if (known.deployment == learned.deployment) break;
+  }
+  if (std::find(candidates_.begin(), candidates_.end(), learned) == candidates_.end()) candidates_.push_back(learned);
+}
+
+std::int32_t StepEstimator::layout_of(const Plan& plan) const {
+  const auto like = [&](const Candidate& known) { return known.deployment == plan.fixed.deployment; };
+  return std::find_if(candidates_.begin(), candidates_.end(), like)->layout;
+}
+
+StepEstimator::Tasks StepEstimator::tasks_of(std::span<const std::int32_t> counts, bool drawn) const {
+  const workload::Workload& kinds = input_.workload;
+  workload::Workload workload;
+  workload.file = kinds.file;
+  workload.backbone_reference = kinds.backbone_reference;
+  workload.backbone_folder = kinds.backbone_folder;
+  workload.backbone = kinds.backbone;
+  std::vector<std::vector<workload::SampleSize>> sizes;
+  for (std::size_t kind = 0; kind < counts.size(); ++kind) {
+    for (std::int32_t copy = 0; copy < counts[kind]; ++copy) {
+      workload::Task& task = workload.tasks.emplace_back(kinds.tasks[kind]);
+      task.name = fmt::format("{}-{}", task.name, copy);
+      task.seed = static_cast<std::uint64_t>(copy);
+      if (drawn) {
+        sizes.push_back(workload::sample_sizes(task));
+        continue;
+      }
+      const auto& total = input_.samples.total(static_cast<int>(kind));
+      const std::int64_t samples = input_.samples.samples(static_cast<int>(kind));
+      const auto mean = [&](std::int64_t sum) {
+        return std::max<std::int64_t>(1, std::llround(static_cast<double>(sum) / static_cast<double>(samples)));
+      };
+      sizes.emplace_back(static_cast<std::size_t>(task.global_batch_size),
+                         workload::SampleSize{mean(total.tokens), mean(total.supervised)});
+    }
+  }
+  workload::SampleIndex index(workload.tasks, std::move(sizes));
+  return {std::move(workload), std::move(index)};
+}
+
+PolicyInput StepEstimator::policy_input(const Tasks& tasks, const Candidate& candidate) {
+  return {tasks.workload,       tasks.samples,          latency_,       capacity_,
+          candidate.deployment, candidate.microbatches, choice_.options};
+}
+
+std::optional<FixedPlan> StepEstimator::arrange(const PolicyInput& input) const {
+  std::optional<Arrangement> arrangement = choice_.policy->arrange(input);
+  if (!arrangement) return std::nullopt;
+  FixedPlan& fixed = arrangement->fixed;
+  fixed.storage = input.cost().profile().storage();
+  fixed.deployment = input.deployment;
+  fixed.microbatches = input.microbatches;
+  return fixed;
+}
+
+bool StepEstimator::fits(const Prediction& prediction) const {
+  const std::vector<Bytes>& peaks = prediction.peak_memory_bytes;
+  return capacity_ <= 0 || *std::max_element(peaks.begin(), peaks.end()) <= capacity_;
+}
+
+StepEstimator::Found StepEstimator::find(const Tasks& tasks) {
+  std::int64_t most = 1;
+  for (const workload::Task& task : tasks.workload.tasks) most = std::max(most, task.global_batch_size);
+  Found found;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.microbatches > most) continue;
+    PolicyInput asked = policy_input(tasks, candidate);
+    asked.sketch_limit = found.step_seconds;
+    std::optional<double> seconds = choice_.policy->sketch(asked);
+    if (!seconds) {
+      const std::optional<FixedPlan> fixed = arrange(asked);
+      if (!fixed) continue;
+      const Prediction glance =
+          predict(*fixed, {tasks.workload, tasks.samples}, latency_, input_.judge, Outlook::glance);
+      if (!fits(glance)) continue;
+      seconds = glance.step_seconds;
+      // A glance at a stream sees too much of its beginning and end.
+      if (fixed->steps_per_window > 1) {
+        const WindowInput window{tasks.workload, tasks.samples};
+        seconds = predict(*fixed, window, latency_, input_.judge).step_seconds;
+      }
+    }
+    if (*seconds < found.step_seconds) found = {&candidate, *seconds};
+  }
+  return found;
+}
+
+std::optional<StepEstimate> StepEstimator::estimate(std::span<const std::int32_t> counts) {
+  const std::int32_t tasks = std::accumulate(counts.begin(), counts.end(), 0);
+  BRAID_CHECK(counts.size() == kinds() && tasks > 0, "an estimate of {} tasks of {} kinds", tasks, counts.size());
+  if (tasks == 1) {
+    const std::optional<Plan>& plan =
+        alone_[static_cast<std::size_t>(std::find(counts.begin(), counts.end(), 1) - counts.begin())];
+    if (!plan) return std::nullopt;
+    return StepEstimate{plan->predicted.step_seconds, layout_of(*plan)};
+  }
+  const Found found = find(tasks_of(counts, false));
+  if (!found.candidate) return std::nullopt;
+  return StepEstimate{found.step_seconds, found.candidate->layout};
+}
+
+double StepEstimator::replayed(std::span<const std::int32_t> counts) {
+  const Found found = find(tasks_of(counts, false));
+  BRAID_CHECK(found.candidate, "a set is replayed that has no estimate");
+  const Tasks drawn = tasks_of(counts, true);
+  const std::optional<FixedPlan> fixed = arrange(policy_input(drawn, *found.candidate));
+  BRAID_CHECK(fixed, "a set that was estimated is not arranged");
+  return predict(*fixed, {drawn.workload, drawn.samples}, latency_, input_.judge).step_seconds;
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "planner/make_plan.h"
+
+namespace braid::planner {
+
+/// What a step of some tasks takes.
+struct StepEstimate {
+  double step_seconds = 0;
+  std::int32_t layout = 0;  ///< estimates of one layout have their layers on the same ranks
+};
+
+/// Tells what steps of sets of tasks take on one cluster under one policy, with the policy's own fusion, template and
+/// costs and most of the search left out: for simulations that ask for thousands of sets.
+///
+/// Each kind of task by itself, and a few sets of several, are planned; the deployments and numbers of microbatches
+/// that those plans chose are all that other sets are tried on. There a policy's sketch (MuxTune's: Eq. 3 and the
+/// template) is believed; a policy without a sketch is arranged and one step of it replayed. All samples of a task have
+/// its mean length. `replayed` tells how far off that is.
+///
+/// Not for concurrent use; what the input refers to must outlive it.
+class StepEstimator {
+ public:
+  /// The kinds are the tasks of the input's workload, which has lengths in place of data; up to `most_tasks` tasks run
+  /// together. Throws Error when no kind fits memory by itself.
+  StepEstimator(const PlanningInput& input, const PolicyChoice& choice, std::int32_t most_tasks);
+
+  /// Of so many tasks of each kind, at least one in all; nothing where they do not fit memory.
+  std::optional<StepEstimate> estimate(std::span<const std::int32_t> counts);
+
+  /// What a full prediction says of the same deployment: arranged, several steps with samples as they are drawn. For
+  /// sets that have an estimate.
+  double replayed(std::span<const std::int32_t> counts);
+
+  /// The plan of one task of a kind; nothing where it does not fit memory.
+  const std::optional<Plan>& alone(std::size_t kind) const { return alone_[kind]; }
+  std::size_t kinds() const { return alone_.size(); }
+
+ private:
+  /// A deployment with a number of microbatches.
+  struct Candidate {
+    std::vector<ReplicaShape> deployment;
+    std::int64_t microbatches = 1;
+    std::int32_t layout = 0;
+    bool operator==(const Candidate&) const = default;
+  };
+  struct Tasks {
+    workload::Workload workload;
+    workload::SampleIndex samples;
+  };
+  struct Found {
+    const Candidate* candidate = nullptr;
+    double step_seconds = std::numeric_limits<double>::infinity();
+  };
+
+  Tasks tasks_of(std::span<const std::int32_t> counts, bool drawn) const;
+  void learn_from(const Plan& plan);
+  std::int32_t layout_of(const Plan& plan) const;
+  Found find(const Tasks& tasks);
+  PolicyInput policy_input(const Tasks& tasks, const Candidate& candidate);
+  std::optional<FixedPlan> arrange(const PolicyInput& input) const;
+  bool fits(const Prediction& prediction) const;
+
+  PlanningInput input_;
+  PolicyChoice choice_;
+  ClockLatency latency_;
+  Bytes capacity_;
+  std::vector<std::optional<Plan>> alone_;  // per kind
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace braid::planner

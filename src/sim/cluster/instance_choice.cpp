@@ -1,0 +1,68 @@
+#include "sim/cluster/instance_choice.h"
+
+namespace braid::sim {
+
+InstanceChoice::InstanceChoice(TaskSets& sets, Joining joining)
+    : sets_(sets), joining_(joining), kinds_(static_cast<std::size_t>(sets.kinds())) {}
+
+void InstanceChoice::add(std::int32_t instance, SetIndex set) {
+  const auto place = static_cast<std::size_t>(set);
+  if (instances_.size() <= place) instances_.resize(place + 1);
+  if (places_.size() <= static_cast<std::size_t>(instance)) places_.resize(static_cast<std::size_t>(instance) + 1);
+  if (instances_[place].empty()) {
+    for (OfKind& kind : kinds_) {
+      if (kind.rank.size() <= place) kind.rank.resize(place + 1, Rank::absent);
+      if (kind.rank[place] != Rank::absent) continue;
+      kind.rank[place] = Rank::pending;
+      kind.pending.push_back(set);
+    }
+  }
+  places_[static_cast<std::size_t>(instance)] = instances_[place].size();
+  instances_[place].push_back(instance);
+}
+
+void InstanceChoice::remove(std::int32_t instance, SetIndex set) {
+  std::vector<std::int32_t>& alike = instances_[static_cast<std::size_t>(set)];
+  const std::size_t place = places_[static_cast<std::size_t>(instance)];
+  alike[place] = alike.back();
+  places_[static_cast<std::size_t>(alike[place])] = place;
+  alike.pop_back();
+}
+
+std::int32_t InstanceChoice::best(KindIndex kind, bool may_start) {
+  // Nowhere is a task faster than alone: nothing else need be estimated.
+  if (may_start && joining_ == Joining::fastest && sets_.alone(kind) != TaskSets::kNone) {
+    const bool is_idle = !instances_.empty() && is_there(TaskSets::kEmpty);
+    return is_idle ? instances_[TaskSets::kEmpty].back() : kNew;
+  }
+  OfKind& mine = kinds_[static_cast<std::size_t>(kind)];
+  for (const SetIndex set : mine.pending) {
+    Rank& rank = mine.rank[static_cast<std::size_t>(set)];
+    if (!is_there(set)) {
+      rank = Rank::absent;
+      continue;
+    }
+    const SetIndex joined = sets_.with(set, kind);
+    rank = joined == TaskSets::kNone ? Rank::refused : Rank::ranked;
+    if (rank == Rank::ranked) mine.ranked.emplace(score(set, joined), set);
+  }
+  mine.pending.clear();
+  while (!mine.ranked.empty() && !is_there(mine.ranked.begin()->second)) {
+    mine.rank[static_cast<std::size_t>(mine.ranked.begin()->second)] = Rank::absent;
+    mine.ranked.erase(mine.ranked.begin());
+  }
+  if (may_start) {
+    const SetIndex alone = sets_.alone(kind);
+    const bool fits = alone != TaskSets::kNone;
+    if (fits && (mine.ranked.empty() || score(TaskSets::kEmpty, alone) < mine.ranked.begin()->first)) return kNew;
+  }
+  return mine.ranked.empty() ? kNobody : instances_[static_cast<std::size_t>(mine.ranked.begin()->second)].back();
+}
+
+double InstanceChoice::score(SetIndex set, SetIndex joined) const {
+  if (joining_ == Joining::fastest) return sets_.step_seconds(joined);
+  const double before = set == TaskSets::kEmpty ? 0 : sets_.tokens_per_second(set);
+  return before - sets_.tokens_per_second(joined);
+}
+
+}  // namespace braid::sim

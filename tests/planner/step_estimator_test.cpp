@@ -1,0 +1,97 @@
+#include "planner/step_estimator.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "planner/studies.h"
+#include "support.h"
+
+namespace braid::planner {
+namespace {
+
+using testing::make_study;
+using testing::Study;
+using testing::StudyTask;
+
+std::vector<StudyTask> any_kinds() {
+  std::vector<StudyTask> kinds;
+  for (const std::int64_t length : {64, 128, 256}) {
+    for (const std::int64_t batch : {8, 16}) kinds.push_back({length, batch, 8, 16, false});
+  }
+  return kinds;
+}
+
+/// Its samples as its tasks' lengths say.
+Study any_study() {
+  Study study = make_study(any_kinds(), 1, 4, 32);
+  std::vector<std::vector<workload::SampleSize>> sizes;
+  for (const workload::Task& task : study.workload.tasks) sizes.push_back(workload::sample_sizes(task));
+  study.samples = {study.workload.tasks, std::move(sizes)};
+  return study;
+}
+
+std::vector<std::int32_t> any_set(RandomStream& random, std::size_t kinds, std::uint64_t tasks) {
+  std::vector<std::int32_t> counts(kinds, 0);
+  for (; tasks > 0; --tasks) ++counts[random.next_below(kinds)];
+  return counts;
+}
+
+/// Fusion, template and costs without a replay are about what the replay says.
+TEST(StepEstimator, IsAboutWhatAReplaySays) {
+  const Study study = any_study();
+  for (const char* policy : {"muxtune", "sl-peft", "mlora"}) {
+    StepEstimator estimator(study.input(), parse_policy(policy), 6);
+    RandomStream random(11);
+    double worst = 0;
+    int estimated = 0;
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      const auto counts = any_set(random, estimator.kinds(), 1 + i % 6);
+      const std::optional<StepEstimate> estimate = estimator.estimate(counts);
+      if (!estimate) continue;
+      ++estimated;
+      worst = std::max(worst, std::abs(estimate->step_seconds / estimator.replayed(counts) - 1));
+    }
+    EXPECT_EQ(estimated, 20) << policy;
+    EXPECT_LT(worst, 0.025) << policy;
+    RecordProperty(fmt::format("{}_worst_percent", policy), fmt::format("{:.2f}", 100 * worst));
+  }
+}
+
+TEST(StepEstimator, OneTaskTakesWhatItsPlanSays) {
+  const Study study = any_study();
+  StepEstimator estimator(study.input(), parse_policy("nemo"), 1);
+  for (std::size_t kind = 0; kind < estimator.kinds(); ++kind) {
+    std::vector<std::int32_t> counts(estimator.kinds(), 0);
+    counts[kind] = 1;
+    EXPECT_EQ(estimator.estimate(counts)->step_seconds, estimator.alone(kind)->predicted.step_seconds);
+  }
+}
+
+/// A set's tasks never take longer together than one after another, nor more tasks less time.
+TEST(StepEstimator, SharingPaysAndMoreTasksTakeLonger) {
+  const Study study = any_study();
+  StepEstimator estimator(study.input(), parse_policy("muxtune"), 6);
+  RandomStream random(12);
+  for (int i = 0; i < 20; ++i) {
+    auto counts = any_set(random, estimator.kinds(), 5);
+    double apart = 0;
+    for (std::size_t kind = 0; kind < counts.size(); ++kind)
+      apart += counts[kind] * estimator.alone(kind)->predicted.step_seconds;
+    const double together = estimator.estimate(counts)->step_seconds;
+    EXPECT_LT(together, apart);
+    ++counts[random.next_below(counts.size())];
+    EXPECT_GT(estimator.estimate(counts)->step_seconds, together);
+  }
+}
+
+TEST(StepEstimator, SaysWhatDoesNotFit) {
+  Study study = make_study(any_kinds(), 1, 1, 32);
+  study.workload.backbone = costmodel::builtin_backbone("llama2-70b");
+  EXPECT_TRUE(contains(error_of([&] { StepEstimator(study.input(), parse_policy("muxtune"), 4); }),
+                       "does not fit memory under muxtune"));
+}
+
+}  // namespace
+}  // namespace braid::planner
