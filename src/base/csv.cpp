@@ -79,4 +79,11 @@ std::int64_t CsvReader::integer(std::size_t column, std::string_view what) const
   return value;
 }
 
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char letter : text) quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+  return quoted + '"';
+}
+
 }  // namespace braid

@@ -42,4 +42,7 @@ class CsvReader {
   std::int64_t blank_lines_ = 0;
 };
 
+/// As a field of a row: quoted where it must be.
+std::string csv_field(std::string_view text);
+
 }  // namespace braid

@@ -14,6 +14,7 @@ struct Command {
 
 int run_init(const std::vector<std::string>& words);
 int run_profile(const std::vector<std::string>& words);
+int run_cluster(const std::vector<std::string>& words);
 int run_compare(const std::vector<std::string>& words);
 int run_plan(const std::vector<std::string>& words);
 int run_simulate(const std::vector<std::string>& words);

@@ -1,6 +1,7 @@
 #include "planner/htask_costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -33,8 +34,8 @@ struct TokenPass {
 class PassTable {
  public:
   PassTable(const CostModel& cost, const costmodel::BackboneShape& backbone, const costmodel::StageShape& stage,
-            std::span<const MicrobatchLoad> loads, Pass pass, const HTaskCosts::IsAsked& is_asked)
-      : cost_(cost), backbone_(backbone), stage_(stage), loads_(loads), pass_(pass), is_asked_(is_asked) {}
+            std::span<const MicrobatchLoad> loads, Pass pass, const HTaskCosts::Fullness& fullness)
+      : cost_(cost), backbone_(backbone), stage_(stage), loads_(loads), pass_(pass), fullness_(fullness) {}
 
   std::vector<double> run() {
     const std::size_t count = loads_.size();
@@ -53,14 +54,14 @@ class PassTable {
       for (std::size_t last = first; last < count; ++last) {
         run.tokens += loads_[last].tokens;
         run.scored += loads_[last].scored;
-        run.tasks.front().tokens = run.tokens;
         for (const auto& [slot, call] : tasks_[last]) add(call, together[slot]);
-        if (!is_asked(first, last)) {
+        const double fullness = fullness_of(first, last);
+        if (fullness <= 0) {
           if (asked) break;
           continue;
         }
         asked = true;
-        seconds[first * count + last] = total(token_pass(run), together);
+        seconds[first * count + last] = total(token_pass(filled(run, fullness)), together);
       }
     }
     return seconds;
@@ -70,8 +71,17 @@ class PassTable {
   /// Adapters are told apart by the frozen product that they stand beside; their own shapes may differ between tasks.
   using Slot = std::tuple<bool, Pass, std::int64_t, std::int64_t>;
 
-  bool is_asked(std::size_t first, std::size_t last) const {
-    return !is_asked_ || is_asked_(static_cast<std::int32_t>(first), static_cast<std::int32_t>(last));
+  double fullness_of(std::size_t first, std::size_t last) const {
+    return fullness_ ? fullness_(static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)) : 1;
+  }
+
+  static MicrobatchLoad filled(MicrobatchLoad run, double fullness) {
+    if (fullness != 1) {
+      run.tokens = std::llround(fullness * static_cast<double>(run.tokens));
+      run.scored = std::llround(fullness * static_cast<double>(run.scored));
+    }
+    run.tasks.front().tokens = run.tokens;
+    return run;
   }
 
   std::map<Slot, SharedCall> shared_calls(const MicrobatchLoad& load) const {
@@ -163,7 +173,7 @@ class PassTable {
   const costmodel::StageShape& stage_;
   std::span<const MicrobatchLoad> loads_;
   Pass pass_;
-  const HTaskCosts::IsAsked& is_asked_;
+  const HTaskCosts::Fullness& fullness_;
   std::vector<Slot> slots_;
   std::vector<std::vector<std::pair<std::size_t, SharedCall>>> tasks_;  // slots by their place in `slots_`
   std::map<std::int64_t, TokenPass> by_tokens_, by_scored_;
@@ -173,10 +183,10 @@ class PassTable {
 
 HTaskCosts::HTaskCosts(const CostModel& cost, const costmodel::BackboneShape& backbone,
                        const costmodel::StageShape& stage, std::span<const MicrobatchLoad> loads,
-                       const IsAsked& is_asked)
+                       const Fullness& fullness)
     : count_(static_cast<std::int32_t>(loads.size())) {
-  seconds_[0] = PassTable(cost, backbone, stage, loads, Pass::forward, is_asked).run();
-  seconds_[1] = PassTable(cost, backbone, stage, loads, Pass::backward, is_asked).run();
+  seconds_[0] = PassTable(cost, backbone, stage, loads, Pass::forward, fullness).run();
+  seconds_[1] = PassTable(cost, backbone, stage, loads, Pass::backward, fullness).run();
 }
 
 }  // namespace braid::planner

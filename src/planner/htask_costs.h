@@ -16,13 +16,14 @@ namespace braid::planner {
 /// have counts once for each of them. Collectives are left out, as in Eq. 3: they are overlapped, or judged later.
 class HTaskCosts {
  public:
-  using IsAsked = std::function<bool(std::int32_t first, std::int32_t last)>;
+  /// Tokens of a run's microbatch over the sum of its tasks' loads; 0: the run is not asked for.
+  using Fullness = std::function<double(std::int32_t first, std::int32_t last)>;
 
-  /// `loads`: one microbatch of each task, in the order of the runs; each of one task. Runs that are not asked for
-  /// (empty: all are) cost 0; of one first task those asked for end at neighbours.
+  /// `loads`: one microbatch of each task, in the order of the runs; each of one task. Without a fullness it is 1 of
+  /// every run. Runs that are not asked for cost 0; of one first task those asked for end at neighbours.
   HTaskCosts(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone,
              const costmodel::StageShape& stage, std::span<const costmodel::MicrobatchLoad> loads,
-             const IsAsked& is_asked = {});
+             const Fullness& fullness = {});
 
   std::int32_t tasks() const { return count_; }
   /// Tasks first..last, both included.

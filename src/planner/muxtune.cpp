@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "costmodel/collective_model.h"
 #include "planner/alignment.h"
 #include "planner/run_costs.h"
 #include "planner/task_grouping.h"
@@ -45,6 +46,7 @@ class MuxTuneSearch {
     // Only a GPU has launches to share.
     base_.adapter_kernels =
         profile.device.empty() ? costmodel::AdapterKernels::separate : costmodel::AdapterKernels::side_by_side;
+    if (!profile.device.empty()) slowdown_ = costmodel::overlap_slowdown(costmodel::device_of(profile.device));
     ranks_.resize(static_cast<std::size_t>(input.deployment.front().tp));
     std::iota(ranks_.begin(), ranks_.end(), 0);
     set_alignment();
@@ -56,8 +58,9 @@ class MuxTuneSearch {
   }
 
   std::optional<Arrangement> run() {
-    const std::vector<Layout> layouts =
-        best_layouts(std::clamp(kTasksLaidOut / tasks_.size(), kLeastLaidOut, kMostLaidOut));
+    std::size_t laid_out = std::clamp(kTasksLaidOut / tasks_.size(), kLeastLaidOut, kMostLaidOut);
+    if (input_.most_laid_out > 0) laid_out = std::min(laid_out, input_.most_laid_out);
+    const std::vector<Layout> layouts = best_layouts(laid_out);
     const std::vector<std::int64_t> sizes = chunk_sizes();
     std::optional<FixedPlan> best;
     Nanoseconds least = 0;
@@ -158,7 +161,20 @@ class MuxTuneSearch {
     return sizes;
   }
 
-  MicrobatchLoad load_of(TaskIndex task) const { return task_load(input_, task, base_.padding, base_.adapter_kernels); }
+  /// One part of a task's global batch: packs of all tasks are dealt out together, so that in the mean it has what an
+  /// even split gives, whole rows or not.
+  MicrobatchLoad load_of(TaskIndex index) const {
+    MicrobatchLoad load = task_load(input_, index, base_.padding, base_.adapter_kernels);
+    if (options_.alignment == MuxTuneOptions::Alignment::zero_padding) return load;
+    const auto rows = static_cast<std::int64_t>(load.sequences.size());
+    const std::int64_t samples = input_.workload.tasks[static_cast<std::size_t>(index)].global_batch_size;
+    const std::int64_t parts = input_.microbatches * static_cast<std::int64_t>(input_.deployment.size());
+    const auto mean = [&](std::int64_t of_rows) { return (of_rows / rows * samples + parts - 1) / parts; };
+    load.tokens = mean(load.tokens);
+    load.scored = mean(load.scored);
+    load.tasks.front().tokens = load.tokens;
+    return load;
+  }
 
   /// Ascending by tokens (§3.3); ties in the workload's order.
   void sort_tasks() {
@@ -332,24 +348,44 @@ class MuxTuneSearch {
     return clocks;
   }
 
-  /// A mean clock of several hTasks, their collectives beside one another's computation: what one stream needs, and on
-  /// the other the first or last subgraph of the least, of which a layer has two.
+  /// A mean clock of a bucket: hTasks that have run out of microbatches leave the others to themselves.
   double clock_seconds(std::size_t stage, std::span<const TaskRun> runs, Pass pass) {
-    const auto clocks = static_cast<double>(clocks_of(runs));
+    if (runs.size() == 1) return together(stage, runs, pass);
+    std::vector<TaskRun> left(runs.begin(), runs.end());
+    std::stable_sort(left.begin(), left.end(), [&](const TaskRun& a, const TaskRun& b) {
+      return costs_->microbatches(a) > costs_->microbatches(b);
+    });
+    double total = 0;
+    const std::int64_t clocks = costs_->microbatches(left.front());
+    for (std::int64_t done = 0; done < clocks;) {
+      const std::int64_t until = costs_->microbatches(left.back());
+      total += static_cast<double>(until - done) * together(stage, left, pass);
+      done = until;
+      while (!left.empty() && costs_->microbatches(left.back()) == until) left.pop_back();
+    }
+    return total / static_cast<double>(clocks);
+  }
+
+  /// One microbatch of each: collectives run beside the others' computation (which they slow down), as much of each as
+  /// the others have, but for the first or last subgraph of the least, of which a layer has two.
+  double together(std::size_t stage, std::span<const TaskRun> runs, Pass pass) {
     double compute = 0, communication = 0;
     double least_compute = std::numeric_limits<double>::max(), least_communication = least_compute;
+    double most_both = 0;  // of one hTask
     for (const TaskRun& run : runs) {
-      const double share = static_cast<double>(costs_->microbatches(run)) / clocks;
       const double mine =
-          share * (pass == Pass::forward ? costs_->forward_seconds(stage, run) : costs_->backward_seconds(stage, run));
-      const double sent = share * collective_seconds(stage, run, pass);
+          pass == Pass::forward ? costs_->forward_seconds(stage, run) : costs_->backward_seconds(stage, run);
+      const double sent = collective_seconds(stage, run, pass);
       compute += mine, communication += sent;
       least_compute = std::min(least_compute, mine);
       least_communication = std::min(least_communication, sent);
+      most_both = std::max(most_both, mine + sent);
     }
     if (runs.size() == 1) return compute + communication;
     const double subgraphs = 2 * static_cast<double>(std::max<std::int64_t>(shapes_[stage].layers, 1));
-    return std::max(compute + least_communication / subgraphs, communication + least_compute / subgraphs);
+    const double exposed = std::max(most_both - compute, least_communication / subgraphs);
+    const double slowed = (1 - 1 / slowdown_) * std::max(0.0, communication - exposed);
+    return std::max(compute + slowed + exposed, communication + least_compute / subgraphs);
   }
 
   double collective_seconds(std::size_t stage, const TaskRun& run, Pass pass) {
@@ -382,15 +418,16 @@ class MuxTuneSearch {
     }
     const std::vector<Nanoseconds> messages(shapes_.size() - 1, message_time(jobs.size()));
     const Nanoseconds makespan = pipeline_makespan(jobs, static_cast<int>(shapes_.size()), {}, messages, {});
-    return end_of_steps(makespan, static_cast<Nanoseconds>(fused.htasks.size()));
+    return end_of_steps(makespan, static_cast<Nanoseconds>(buckets.size()));
   }
 
-  /// Gradients are summed and applied task by task when their hTask has ended: for all but the last one beside other
+  /// Gradients are summed and applied task by task when their bucket has ended: for all but the last one beside other
   /// passes, save that a pipeline of one stage has no bubbles for the optimizer.
-  Nanoseconds end_of_steps(Nanoseconds makespan, Nanoseconds htasks) const {
-    const Nanoseconds earlier_sync = sync_time_ - sync_time_ / htasks, earlier_step = step_time_ - step_time_ / htasks;
+  Nanoseconds end_of_steps(Nanoseconds makespan, Nanoseconds buckets) const {
+    const Nanoseconds earlier_sync = sync_time_ - sync_time_ / buckets,
+                      earlier_step = step_time_ - step_time_ / buckets;
     const Nanoseconds passes = makespan + (shapes_.size() == 1 ? earlier_step : 0);
-    const Nanoseconds last = std::max(sync_time_, step_time_) / htasks;
+    const Nanoseconds last = std::max(sync_time_, step_time_) / buckets;
     return std::max(passes, earlier_sync) + last + std::min(sync_time_, step_time_) / input_.task_count();
   }
 
@@ -493,6 +530,7 @@ class MuxTuneSearch {
   std::optional<RunCosts> costs_;
   std::vector<std::int32_t> ranks_;  // of the first stage
   std::map<std::tuple<std::ptrdiff_t, std::int64_t, std::int64_t, Pass>, double> collectives_;
+  double slowdown_ = 1;  // of computation beside a collective
   Nanoseconds sync_time_ = 0, step_time_ = 0;
   std::int64_t tried_ = 0;  // groupings
   std::vector<LaidOut> laid_out_;

@@ -33,6 +33,8 @@ struct PolicyInput {
   const OptionValues& options;  ///< all, resolved
   /// Sketches that take longer are of no use.
   double sketch_limit = std::numeric_limits<double>::infinity();
+  /// A policy that lays several plans out to choose from them lays out no more than so many; 0: as many as are worth it.
+  std::size_t most_laid_out = 0;
 
   std::int32_t task_count() const { return static_cast<std::int32_t>(workload.tasks.size()); }
   const costmodel::CostModel& cost() const { return latency.cost(); }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "planner/alignment.h"
 
@@ -40,6 +42,7 @@ RunCosts::RunCosts(const PolicyInput& input, const FixedPlan& fixed, std::span<c
                    std::span<const TaskIndex> tasks, std::span<const MicrobatchLoad> loads)
     : count_(tasks.size()), parts_(input.microbatches) {
   find_cuts(input, fixed, tasks, loads);
+  find_fullness(input, fixed, tasks, loads);
   std::vector<costmodel::StageShape> unlike;
   for (const costmodel::StageShape& shape : stages) {
     const auto known = std::find(unlike.begin(), unlike.end(), shape);
@@ -52,7 +55,8 @@ RunCosts::RunCosts(const PolicyInput& input, const FixedPlan& fixed, std::span<c
       for (const MicrobatchLoad& part : loads) pieces.push_back(cut_load(part, cuts_[c], fixed.chunk_size));
       costs_.emplace_back(input.cost(), input.workload.backbone, shape, pieces,
                           [&](std::int32_t first, std::int32_t last) {
-                            return cut_places_[place({first, last})] == c;
+                            const std::size_t run = place({first, last});
+                            return cut_places_[run] == c ? fullness_[run] : 0;
                           });
     }
   }
@@ -61,6 +65,7 @@ RunCosts::RunCosts(const PolicyInput& input, const FixedPlan& fixed, std::span<c
 void RunCosts::find_cuts(const PolicyInput& input, const FixedPlan& fixed, std::span<const TaskIndex> tasks,
                          std::span<const MicrobatchLoad> loads) {
   cut_places_.assign(count_ * count_, 0);
+  const auto replicas = static_cast<std::int64_t>(input.deployment.size());
   for (std::size_t first = 0; first < count_; ++first) {
     std::int64_t tokens = 0, longest = 0;
     for (std::size_t last = first; last < count_; ++last) {
@@ -74,10 +79,38 @@ void RunCosts::find_cuts(const PolicyInput& input, const FixedPlan& fixed, std::
       } else if (fixed.pack_length > 0) {
         cut = std::min(1.0, static_cast<double>(tokens) / static_cast<double>(fixed.pack_length));
       }
-      cut = std::max(nearest_power(cut), 1 / static_cast<double>(parts_));
+      cut = std::max(nearest_power(cut), 1 / static_cast<double>(parts_ * replicas));
       const auto known = std::find(cuts_.begin(), cuts_.end(), cut);
       cut_places_[first * count_ + last] = static_cast<std::uint8_t>(known - cuts_.begin());
       if (known == cuts_.end()) cuts_.push_back(cut);
+    }
+  }
+}
+
+void RunCosts::find_fullness(const PolicyInput& input, const FixedPlan& fixed, std::span<const TaskIndex> tasks,
+                             std::span<const MicrobatchLoad> loads) {
+  fullness_.assign(count_ * count_, 1);
+  const auto replicas = static_cast<std::int64_t>(input.deployment.size());
+  if (replicas == 1 || (fixed.chunk_size == 0 && fixed.pack_length == 0)) return;
+  for (std::size_t first = 0; first < count_; ++first) {
+    std::map<std::int64_t, std::int64_t, std::greater<>> tokens_by_pack;  // of all replicas, largest packs first
+    std::int64_t part = 0, longest = 0;
+    for (std::size_t last = first; last < count_; ++last) {
+      const workload::Task& task = input.workload.tasks[static_cast<std::size_t>(tasks[last])];
+      const std::int64_t tokens = loads[last].tokens * parts_ * replicas;
+      longest = std::max(longest, task.max_length);
+      part += loads[last].tokens;
+      const std::int64_t pack = fixed.pack_length > 0 ? fixed.pack_length : longest;
+      tokens_by_pack[std::min(pack, tokens)] += tokens;
+      // Packs are dealt largest first: those of a size stand on as even a floor as larger ones left.
+      std::int64_t fullest = 0, dealt = 0;
+      for (const auto& [size, of_size] : tokens_by_pack) {
+        dealt += of_size;
+        fullest = std::max(fullest, (dealt + replicas * size - 1) / (replicas * size) * size);
+      }
+      const TaskRun run{static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)};
+      const double mean = static_cast<double>(microbatches(run) * part) / cut(run);
+      fullness_[place(run)] = std::max(1.0, static_cast<double>(fullest) / mean);
     }
   }
 }

@@ -14,8 +14,8 @@ namespace braid::planner {
 /// laid out: in microbatches as large as alignment will make them.
 ///
 /// With chunks each of the C parts of an hTask falls into as many microbatches as its packs have chunks; packs (and
-/// chunks) that are larger than a part make fewer than C microbatches. The ratio is the run's `cut`, to the nearest
-/// power of two.
+/// chunks) that are larger than a part make fewer than C microbatches, and leave replicas without one. The ratio is the
+/// run's `cut`, to the nearest power of two.
 class RunCosts {
  public:
   /// `loads`: one part of each of `tasks`, in the order of the runs. `fixed` has the alignment.
@@ -42,6 +42,9 @@ class RunCosts {
   const HTaskCosts& costs(std::size_t stage, const TaskRun& run) const {
     return costs_[stage_places_[stage] * cuts_.size() + cut_places_[place(run)]];
   }
+  /// Packs are whole, so that the replica which has the most of them does more than the mean: by how much, of each run.
+  void find_fullness(const PolicyInput& input, const FixedPlan& fixed, std::span<const TaskIndex> tasks,
+                     std::span<const costmodel::MicrobatchLoad> loads);
   void find_cuts(const PolicyInput& input, const FixedPlan& fixed, std::span<const TaskIndex> tasks,
                  std::span<const costmodel::MicrobatchLoad> loads);
 
@@ -49,6 +52,7 @@ class RunCosts {
   std::int64_t parts_;
   std::vector<double> cuts_;               // those that runs have
   std::vector<std::uint8_t> cut_places_;   // per run, into cuts_
+  std::vector<double> fullness_;           // per run
   std::vector<std::size_t> stage_places_;  // per stage, of its shape among unlike ones
   std::vector<HTaskCosts> costs_;          // per unlike shape and cut
 };

@@ -11,6 +11,9 @@ namespace {
 
 using Counts = std::vector<std::int32_t>;
 
+/// Of MuxTune's layouts the best few by Eq. 3.
+constexpr std::size_t kLaidOut = 4;
+
 /// Sets of 2, 4, ... and as many tasks as there may be, of kinds from first to last, whose plans say where other sets
 /// are laid.
 std::vector<Counts> telling_sets(std::size_t kinds, std::int32_t most_tasks) {
@@ -118,31 +121,43 @@ bool StepEstimator::fits(const Prediction& prediction) const {
   return capacity_ <= 0 || *std::max_element(peaks.begin(), peaks.end()) <= capacity_;
 }
 
-StepEstimator::Found StepEstimator::find(const Tasks& tasks) {
+std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks) {
   std::int64_t most = 1;
   for (const workload::Task& task : tasks.workload.tasks) most = std::max(most, task.global_batch_size);
-  Found found;
-  for (const Candidate& candidate : candidates_) {
-    if (candidate.microbatches > most) continue;
-    PolicyInput asked = policy_input(tasks, candidate);
-    asked.sketch_limit = found.step_seconds;
-    std::optional<double> seconds = choice_.policy->sketch(asked);
-    if (!seconds) {
-      const std::optional<FixedPlan> fixed = arrange(asked);
-      if (!fixed) continue;
-      const Prediction glance =
-          predict(*fixed, {tasks.workload, tasks.samples}, latency_, input_.judge, Outlook::glance);
-      if (!fits(glance)) continue;
-      seconds = glance.step_seconds;
-      // A glance at a stream sees too much of its beginning and end.
-      if (fixed->steps_per_window > 1) {
-        const WindowInput window{tasks.workload, tasks.samples};
-        seconds = predict(*fixed, window, latency_, input_.judge).step_seconds;
-      }
-    }
-    if (*seconds < found.step_seconds) found = {&candidate, *seconds};
+  std::optional<Laid> best;
+  for (const auto& [sketched, candidate] : sketches(tasks, most)) {
+    // Sketches are about right: the first that fits memory is taken. Without any all are tried.
+    if (best && sketched > 0) break;
+    std::optional<FixedPlan> fixed = arrange(policy_input(tasks, *candidate));
+    if (!fixed) continue;
+    const WindowInput window{tasks.workload, tasks.samples};
+    const Prediction glance = predict(*fixed, window, latency_, input_.judge, Outlook::glance);
+    if (!fits(glance)) continue;
+    const double seconds = fixed->steps_per_window > 1 ? streamed(*fixed, window, glance) : glance.step_seconds;
+    if (!best || seconds < best->step_seconds) best = Laid{std::move(*fixed), seconds, candidate->layout};
   }
-  return found;
+  return best;
+}
+
+double StepEstimator::streamed(const FixedPlan& fixed, const WindowInput& window, const Prediction& glance) {
+  FixedPlan single = fixed;
+  single.steps_per_window = 1;
+  const double one = predict(single, window, latency_, input_.judge, Outlook::glance).step_seconds;
+  const double two = 2 * glance.step_seconds;
+  const auto steps = static_cast<double>(fixed.steps_per_window);
+  return (two + (steps - 2) * (two - one)) / steps;
+}
+
+std::vector<std::pair<double, const StepEstimator::Candidate*>> StepEstimator::sketches(const Tasks& tasks,
+                                                                                        std::int64_t most_samples) {
+  std::vector<std::pair<double, const Candidate*>> sketched;
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.microbatches > most_samples) continue;
+    const double seconds = choice_.policy->sketch(policy_input(tasks, candidate)).value_or(0);
+    if (!std::isinf(seconds)) sketched.emplace_back(seconds, &candidate);
+  }
+  std::stable_sort(sketched.begin(), sketched.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return sketched;
 }
 
 std::optional<StepEstimate> StepEstimator::estimate(std::span<const std::int32_t> counts) {
@@ -154,18 +169,16 @@ std::optional<StepEstimate> StepEstimator::estimate(std::span<const std::int32_t
     if (!plan) return std::nullopt;
     return StepEstimate{plan->predicted.step_seconds, layout_of(*plan)};
   }
-  const Found found = find(tasks_of(counts, false));
-  if (!found.candidate) return std::nullopt;
-  return StepEstimate{found.step_seconds, found.candidate->layout};
+  const std::optional<Laid> laid = lay(tasks_of(counts, false));
+  if (!laid) return std::nullopt;
+  return StepEstimate{laid->step_seconds, laid->layout};
 }
 
 double StepEstimator::replayed(std::span<const std::int32_t> counts) {
-  const Found found = find(tasks_of(counts, false));
-  BRAID_CHECK(found.candidate, "a set is replayed that has no estimate");
+  const std::optional<Laid> laid = lay(tasks_of(counts, false));
+  BRAID_CHECK(laid, "a set is replayed that has no estimate");
   const Tasks drawn = tasks_of(counts, true);
-  const std::optional<FixedPlan> fixed = arrange(policy_input(drawn, *found.candidate));
-  BRAID_CHECK(fixed, "a set that was estimated is not arranged");
-  return predict(*fixed, {drawn.workload, drawn.samples}, latency_, input_.judge).step_seconds;
+  return predict(laid->fixed, {drawn.workload, drawn.samples}, latency_, input_.judge).step_seconds;
 }
 
 }  // namespace braid::planner

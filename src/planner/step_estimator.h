@@ -13,13 +13,13 @@ struct StepEstimate {
   std::int32_t layout = 0;  ///< estimates of one layout have their layers on the same ranks
 };
 
-/// Tells what steps of sets of tasks take on one cluster under one policy, with the policy's own fusion, template and
-/// costs and most of the search left out: for simulations that ask for thousands of sets.
+/// Tells what steps of sets of tasks take on one cluster under one policy, with most of the search left out: for
+/// simulations that ask for thousands of sets.
 ///
 /// Each kind of task by itself, and a few sets of several, are planned; the deployments and numbers of microbatches
-/// that those plans chose are all that other sets are tried on. There a policy's sketch (MuxTune's: Eq. 3 and the
-/// template) is believed; a policy without a sketch is arranged and one step of it replayed. All samples of a task have
-/// its mean length. `replayed` tells how far off that is.
+/// that those plans chose are all that other sets are tried on. A policy's sketch (MuxTune's: Eq. 3 and the template)
+/// says which of them; there the set is arranged, few layouts laid out, and one step of it told. All samples of a task
+/// have its mean length. `replayed` tells how far off that is.
 ///
 /// Not for concurrent use; what the input refers to must outlive it.
 class StepEstimator {
@@ -31,8 +31,8 @@ class StepEstimator {
   /// Of so many tasks of each kind, at least one in all; nothing where they do not fit memory.
   std::optional<StepEstimate> estimate(std::span<const std::int32_t> counts);
 
-  /// What a full prediction says of the same deployment: arranged, several steps with samples as they are drawn. For
-  /// sets that have an estimate.
+  /// What a full prediction says of the same plan: several steps, samples as they are drawn. For sets that have an
+  /// estimate.
   double replayed(std::span<const std::int32_t> counts);
 
   /// The plan of one task of a kind; nothing where it does not fit memory.
@@ -51,15 +51,20 @@ class StepEstimator {
     workload::Workload workload;
     workload::SampleIndex samples;
   };
-  struct Found {
-    const Candidate* candidate = nullptr;
-    double step_seconds = std::numeric_limits<double>::infinity();
+  struct Laid {
+    FixedPlan fixed;
+    double step_seconds = 0;
+    std::int32_t layout = 0;
   };
 
   Tasks tasks_of(std::span<const std::int32_t> counts, bool drawn) const;
   void learn_from(const Plan& plan);
   std::int32_t layout_of(const Plan& plan) const;
-  Found find(const Tasks& tasks);
+  std::optional<Laid> lay(const Tasks& tasks);
+  /// A step of a window of many, of which the glance saw two: further ones take what the second added to the first.
+  double streamed(const FixedPlan& fixed, const WindowInput& window, const Prediction& glance);
+  /// Candidates that may fit, ascending by what the policy sketches of a step; 0 where it does not sketch.
+  std::vector<std::pair<double, const Candidate*>> sketches(const Tasks& tasks, std::int64_t most_samples);
   PolicyInput policy_input(const Tasks& tasks, const Candidate& candidate);
   std::optional<FixedPlan> arrange(const PolicyInput& input) const;
   bool fits(const Prediction& prediction) const;

@@ -7,16 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "base/csv.h"
+
 namespace braid::traces {
 namespace {
-
-/// Quoted where it must be.
-std::string field(std::string_view text) {
-  if (text.find_first_of(",\"") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char letter : text) quoted += letter == '"' ? std::string("\"\"") : std::string(1, letter);
-  return quoted + '"';
-}
 
 template <typename Has>
 bool any(const Trace& trace, const Has& has) {
@@ -40,11 +34,12 @@ void write_trace(const Trace& trace, std::ostream& out) {
   fmt::format_to(put, "job_id,submit_s,duration_s,gpus{}{}{}{}\n", clusters ? ",vc" : "", priorities ? ",priority" : "",
                  deadlines ? ",deadline_s" : "", budgets ? ",budget_gpu_hours" : "");
   for (const Job& job : trace.jobs) {
-    fmt::format_to(put, "{},{:.3f},{:.3f},{}", field(job.id), job.submit_seconds, job.duration_seconds, job.gpus);
+    fmt::format_to(put, "{},{:.3f},{:.3f},{}", csv_field(job.id), job.submit_seconds, job.duration_seconds, job.gpus);
     if (clusters)
-      fmt::format_to(
-          put, ",{}",
-          job.virtual_cluster < 0 ? "" : field(trace.virtual_clusters[static_cast<std::size_t>(job.virtual_cluster)]));
+      fmt::format_to(put, ",{}",
+                     job.virtual_cluster < 0
+                         ? ""
+                         : csv_field(trace.virtual_clusters[static_cast<std::size_t>(job.virtual_cluster)]));
     if (priorities) fmt::format_to(put, ",{}", job.priority);
     if (deadlines) fmt::format_to(put, ",{}", limit(job.deadline_seconds));
     if (budgets) fmt::format_to(put, ",{}", limit(job.budget));

@@ -1,0 +1,197 @@
+#include "sim/cluster/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <boost/math/distributions/students_t.hpp>
+
+namespace braid::sim {
+namespace {
+
+constexpr double kHour = 3600, kJoulesOfKilowattHour = 3.6e6;
+
+/// Of numbers that are sorted; the nearest at or below.
+double share_below(const std::vector<double>& sorted, double share) {
+  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
+}
+
+class Metrics {
+ public:
+  Metrics(const std::vector<ClusterJob>& jobs, const ClusterRun& run, const MetricContext& context)
+      : jobs_(jobs), run_(run), context_(context), span_(run.end_seconds - run.first_submit_seconds) {}
+
+  std::vector<Metric> all() {
+    counts();
+    throughput();
+    times();
+    use();
+    fairness();
+    return std::move(metrics_);
+  }
+
+ private:
+  void add(const char* name, double value) { metrics_.push_back({name, value}); }
+
+  void counts() {
+    double finished = 0, rejected = 0, preemptions = 0;
+    for (const JobOutcome& outcome : run_.outcomes) {
+      finished += outcome.finished();
+      rejected += outcome.rejected;
+      preemptions += outcome.preemptions;
+    }
+    add("jobs", static_cast<double>(jobs_.size()));
+    add("finished", finished);
+    add("rejected", rejected);
+    add("preemptions", preemptions);
+    add("instances", static_cast<double>(run_.instances));
+    add("replans", static_cast<double>(run_.replans));
+    add("makespan_seconds", span_);
+  }
+
+  void throughput() {
+    if (context_.step_tokens.empty() || span_ <= 0) return;
+    double samples = 0;
+    for (std::size_t j = 0; j < jobs_.size(); ++j)
+      samples += run_.outcomes[j].steps * of_kind(context_.step_samples, j);
+    add("tokens_per_second", run_.tokens / span_);
+    add("samples_per_second", samples / span_);
+    if (run_.saturated.to_seconds > run_.saturated.from_seconds) {
+      add("saturated_tokens_per_second", run_.saturated.tokens_per_second());
+      add("saturated_seconds", run_.saturated.to_seconds - run_.saturated.from_seconds);
+    }
+  }
+
+  void times() {
+    std::vector<double> completion, queueing;
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      const JobOutcome& outcome = run_.outcomes[j];
+      if (!outcome.finished()) continue;
+      completion.push_back(outcome.finish_seconds - jobs_[j].submit_seconds);
+      queueing.push_back(completion.back() - outcome.run_seconds);
+    }
+    describe("completion", std::move(completion));
+    describe("queueing", std::move(queueing));
+  }
+
+  void describe(const std::string& what, std::vector<double> values) {
+    if (values.empty()) return;
+    std::sort(values.begin(), values.end());
+    const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+    metrics_.push_back({what + "_mean_seconds", sum / static_cast<double>(values.size())});
+    metrics_.push_back({what + "_median_seconds", share_below(values, 0.5)});
+    metrics_.push_back({what + "_p90_seconds", share_below(values, 0.9)});
+    metrics_.push_back({what + "_p99_seconds", share_below(values, 0.99)});
+  }
+
+  void use() {
+    const double offered = static_cast<double>(context_.gpus) * span_;
+    if (offered <= 0) return;
+    add("gpu_allocation", run_.allocated_gpu_seconds / offered);
+    add("free_while_waiting", run_.waiting_free_gpu_seconds / offered);
+    double busy = 0, flops = 0;
+    for (std::size_t j = 0; j < jobs_.size() && !context_.kinds.empty(); ++j) {
+      const std::optional<KindCost>& kind = context_.kinds[static_cast<std::size_t>(jobs_[j].kind)];
+      if (!kind) continue;
+      busy += run_.outcomes[j].steps * kind->busy_gpu_seconds;
+      flops += run_.outcomes[j].steps * kind->flops;
+    }
+    if (flops > 0 && context_.peak_flops > 0) add("gpu_utilization", flops / (offered * context_.peak_flops));
+    const double hours = run_.allocated_gpu_seconds / kHour;
+    add("gpu_hours", hours);
+    if (context_.gpu_hour_price) add("cost", hours * *context_.gpu_hour_price);
+    if (context_.power && busy > 0) {
+      const double joules = costmodel::energy_joules(*context_.power, static_cast<double>(context_.gpus), span_,
+                                                     std::min(busy, run_.allocated_gpu_seconds));
+      add("energy_kwh", joules / kJoulesOfKilowattHour);
+    }
+  }
+
+  void fairness() {
+    /// Changes of the number of jobs that are there, and its integral until each.
+    std::vector<std::pair<double, int>> changes;
+    double met = 0, due = 0;
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      const JobOutcome& outcome = run_.outcomes[j];
+      if (outcome.rejected) continue;
+      changes.emplace_back(jobs_[j].submit_seconds, 1);
+      if (outcome.finished()) changes.emplace_back(outcome.finish_seconds, -1);
+      if (!std::isinf(jobs_[j].deadline_seconds)) {
+        ++due;
+        met += outcome.finish_seconds <= jobs_[j].deadline_seconds;
+      }
+    }
+    std::sort(changes.begin(), changes.end());
+    std::vector<double> integral(changes.size(), 0);
+    double there = 0;
+    for (std::size_t c = 0; c < changes.size(); ++c) {
+      if (c > 0) integral[c] = integral[c - 1] + there * (changes[c].first - changes[c - 1].first);
+      there += changes[c].second;
+    }
+    const auto until = [&](double time) {
+      const auto change = std::lower_bound(changes.begin(), changes.end(), std::pair(time, -2));
+      return integral[static_cast<std::size_t>(change - changes.begin())];
+    };
+    double sum = 0, most = 0, counted = 0;
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      const JobOutcome& outcome = run_.outcomes[j];
+      const double taken = outcome.finish_seconds - jobs_[j].submit_seconds;
+      if (!outcome.finished() || taken <= 0 || jobs_[j].service_seconds <= 0) continue;
+      const double mean_there = (until(outcome.finish_seconds) - until(jobs_[j].submit_seconds)) / taken;
+      const double share = static_cast<double>(context_.gpus) / (std::max(1.0, mean_there) * jobs_[j].gpus);
+      const double unfairness = taken / (jobs_[j].service_seconds / std::min(1.0, share));
+      sum += unfairness, most = std::max(most, unfairness), ++counted;
+    }
+    if (counted > 0) {
+      add("finish_time_fairness_mean", sum / counted);
+      add("finish_time_fairness_max", most);
+    }
+    if (due > 0) add("deadlines_met", met / due);
+  }
+
+  double of_kind(const std::vector<double>& values, std::size_t job) const {
+    return values[static_cast<std::size_t>(jobs_[job].kind)];
+  }
+
+  const std::vector<ClusterJob>& jobs_;
+  const ClusterRun& run_;
+  const MetricContext& context_;
+  double span_;
+  std::vector<Metric> metrics_;
+};
+
+}  // namespace
+
+std::vector<Metric> metrics_of(const std::vector<ClusterJob>& jobs, const ClusterRun& run,
+                               const MetricContext& context) {
+  return Metrics(jobs, run, context).all();
+}
+
+std::vector<SeedMean> over_seeds(const std::vector<std::vector<Metric>>& runs) {
+  std::vector<SeedMean> means;
+  const auto count = static_cast<double>(runs.size());
+  for (const Metric& metric : runs.front()) {
+    double sum = 0, squares = 0;
+    std::size_t having = 0;
+    for (const std::vector<Metric>& run : runs) {
+      const auto found =
+          std::find_if(run.begin(), run.end(), [&](const Metric& other) { return other.name == metric.name; });
+      if (found == run.end()) continue;
+      ++having;
+      sum += found->value;
+    }
+    if (having < runs.size()) continue;
+    SeedMean& mean = means.emplace_back(SeedMean{metric.name, sum / count, {}});
+    if (runs.size() < 2) continue;
+    for (const std::vector<Metric>& run : runs) {
+      const auto found =
+          std::find_if(run.begin(), run.end(), [&](const Metric& other) { return other.name == metric.name; });
+      squares += (found->value - mean.mean) * (found->value - mean.mean);
+    }
+    const boost::math::students_t distribution(count - 1);
+    mean.half_width = quantile(distribution, 0.975) * std::sqrt(squares / (count - 1) / count);
+  }
+  return means;
+}
+
+}  // namespace braid::sim

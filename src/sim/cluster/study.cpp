@@ -1,0 +1,260 @@
+#include "sim/cluster/study.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/statistics.h"
+#include "costmodel/memory.h"
+#include "traces/trace_statistics.h"
+#include "traces/transform.h"
+
+namespace braid::sim {
+namespace {
+
+double positive(const std::string& name, const std::string& text) {
+  double number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc() || end != text.data() + text.size() || !(number > 0) || std::isinf(number))
+    throw error("--sweep {}: '{}' is not usable; give numbers above 0", name, text);
+  return number;
+}
+
+std::int64_t whole(const std::string& name, const std::string& text) {
+  const double number = positive(name, text);
+  if (number != std::floor(number)) throw error("--sweep {}: '{}' is not usable; give whole numbers", name, text);
+  return static_cast<std::int64_t>(number);
+}
+
+struct Sweepable {
+  const char* name;
+  void (*set)(StudySettings& settings, const std::string& name, const std::string& text);
+};
+constexpr Sweepable kSweepable[] = {
+    {"gpus", [](StudySettings& s, const std::string& n, const std::string& t) { set_gpus(s.cluster, whole(n, t)); }},
+    {"load", [](StudySettings& s, const std::string& n, const std::string& t) { s.load = positive(n, t); }},
+    {"instance-gpus",
+     [](StudySettings& s, const std::string& n, const std::string& t) { s.instance_gpus = whole(n, t); }},
+    {"most-tasks", [](StudySettings& s, const std::string& n, const std::string& t) { s.most_tasks = whole(n, t); }},
+    {"most-slowdown",
+     [](StudySettings& s, const std::string& n, const std::string& t) { s.most_slowdown = positive(n, t); }},
+};
+
+std::int64_t instance_gpus(const StudySettings& settings) {
+  return settings.instance_gpus > 0 ? settings.instance_gpus : settings.cluster.gpus_per_node;
+}
+
+/// So many GPUs of a cluster: of one node, or whole nodes.
+workload::Cluster part_of(const workload::Cluster& cluster, std::int64_t gpus) {
+  workload::Cluster part = cluster;
+  part.nodes = (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+  if (part.nodes == 1) part.gpus_per_node = gpus;
+  return part;
+}
+
+void check(const StudySettings& settings) {
+  const std::int64_t gpus = instance_gpus(settings), node = settings.cluster.gpus_per_node;
+  if (gpus > settings.cluster.gpus())
+    throw error("an instance of {} GPUs is larger than the cluster, which has {}", gpus, settings.cluster.gpus());
+  if (gpus > node && gpus % node != 0)
+    throw error("an instance of {} GPUs is no whole number of nodes, which have {} each", gpus, node);
+  if (settings.most_tasks < 1) throw error("--most-tasks {}: give 1 or more", settings.most_tasks);
+}
+
+double load_seconds(const costmodel::BackboneShape& backbone, const costmodel::Storage& storage,
+                    double bytes_per_second) {
+  costmodel::StageShape whole;
+  whole.layers = backbone.layers;
+  whole.has_embedding = whole.has_head = true;
+  return static_cast<double>(costmodel::backbone_bytes(backbone, whole, storage)) / bytes_per_second;
+}
+
+EstimateErrors errors_of(const ClusterRun& run, const TaskSets& sets, InstanceModel& model) {
+  std::vector<double> errors;
+  for (const SetIndex set : run.audited) errors.push_back(std::abs(model.error(sets.counts(set))));
+  EstimateErrors found;
+  found.audited = static_cast<std::int64_t>(errors.size());
+  if (errors.empty()) return found;
+  found.median = quantile(errors, 0.5);
+  found.p99 = quantile(errors, 0.99);
+  found.most = *std::max_element(errors.begin(), errors.end());
+  return found;
+}
+
+}  // namespace
+
+void set_gpus(workload::Cluster& cluster, std::int64_t gpus) {
+  if (gpus < 1) throw error("a cluster of {} GPUs is not usable; give 1 or more", gpus);
+  if (gpus < cluster.gpus_per_node) {
+    cluster.nodes = 1;
+    cluster.gpus_per_node = gpus;
+  } else if (gpus % cluster.gpus_per_node != 0) {
+    throw error("{} GPUs are no whole number of nodes, which have {} each", gpus, cluster.gpus_per_node);
+  } else {
+    cluster.nodes = gpus / cluster.gpus_per_node;
+  }
+}
+
+std::vector<std::string> sweepable() {
+  std::vector<std::string> names;
+  for (const Sweepable& each : kSweepable) names.emplace_back(each.name);
+  return names;
+}
+
+std::vector<RunSettings> runs_of(const StudySettings& settings, const StudyGrid& grid) {
+  struct Point {
+    StudySettings settings;
+    std::vector<std::pair<std::string, std::string>> swept;
+  };
+  std::vector<Point> points = {{settings, {}}};
+  for (const auto& [name, values] : grid.sweeps) {
+    const auto known =
+        std::find_if(std::begin(kSweepable), std::end(kSweepable), [&](const auto& each) { return each.name == name; });
+    if (known == std::end(kSweepable))
+      throw error("--sweep {} is not known; give one of {}", name, fmt::join(sweepable(), ", "));
+    std::vector<Point> next;
+    for (const Point& point : points) {
+      for (const std::string& value : values) {
+        Point& swept = next.emplace_back(point);
+        known->set(swept.settings, name, value);
+        swept.swept.emplace_back(name, value);
+      }
+    }
+    points = std::move(next);
+  }
+  for (const std::string& name : grid.schedulers) make_scheduler(name, {});
+  std::vector<std::string> policies = grid.policies;
+  if (settings.as_recorded) policies = {"as-recorded"};
+  std::vector<RunSettings> runs;
+  for (const Point& point : points) {
+    check(point.settings);
+    for (const std::string& scheduler : grid.schedulers) {
+      for (const std::string& policy : policies) {
+        if (!settings.as_recorded) planner::parse_policy(policy);
+        for (const Placement placement : grid.placements) {
+          for (std::int64_t s = 0; s < grid.seeds; ++s)
+            runs.push_back({scheduler, policy, placement, grid.first_seed + static_cast<std::uint64_t>(s), point.swept,
+                            point.settings});
+        }
+      }
+    }
+  }
+  return runs;
+}
+
+Study::Study(traces::Trace trace, costmodel::Profile profile)
+    : trace_(std::move(trace)), profile_(std::move(profile)) {}
+
+RunResult Study::run(const RunSettings& wanted) {
+  const StudySettings& settings = wanted.settings;
+  const std::int64_t job_gpus = settings.job_gpus > 0 ? settings.job_gpus : instance_gpus(settings);
+  const bool recorded = settings.as_recorded || settings.recorded_job_gpus;
+  const auto counted = static_cast<std::int32_t>(recorded ? 0 : job_gpus);
+  const std::int64_t gpus = settings.cluster.gpus();
+  if (settings.load <= 0) {
+    RunResult result = settings.as_recorded ? run_recorded(wanted, trace_) : run_tasks(wanted, trace_);
+    result.offered_load = traces::offered_load(trace_, gpus, counted);
+    return result;
+  }
+  const traces::Trace scaled = traces::scale_to_load(trace_, settings.load, gpus, counted);
+  RunResult result = settings.as_recorded ? run_recorded(wanted, scaled) : run_tasks(wanted, scaled);
+  result.offered_load = traces::offered_load(scaled, gpus, counted);
+  return result;
+}
+
+RunResult Study::run_recorded(const RunSettings& wanted, const traces::Trace& trace) {
+  const std::int64_t gpus = wanted.settings.cluster.gpus();
+  RunResult result;
+  result.jobs = recorded_jobs(trace);
+  TaskSets sets = exclusive_sets();
+  const auto scheduler = make_scheduler(wanted.scheduler, result.jobs);
+  InstanceRules rules;
+  rules.horizon_seconds = wanted.settings.horizon_seconds;
+  result.run = simulate_cluster(result.jobs, {gpus, 1, true, wanted.placement}, *scheduler, sets, rules);
+  MetricContext context;
+  context.gpus = gpus;
+  context.gpu_hour_price = wanted.settings.gpu_hour_price;
+  result.metrics = metrics_of(result.jobs, result.run, context);
+  result.step_tokens = {0};
+  return result;
+}
+
+RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace) {
+  const StudySettings& settings = wanted.settings;
+  InstanceModel& instances = model(settings, wanted.policy);
+  const std::int64_t job_gpus = settings.job_gpus > 0 ? settings.job_gpus : instance_gpus(settings);
+  const auto kinds = draw_kinds(trace, static_cast<std::int32_t>(instances.kinds().tasks.size()), wanted.seed);
+  std::map<std::int32_t, const InstanceModel*> references;  // by GPUs
+  const auto reference_rate = [&](KindIndex kind, std::int32_t gpus) {
+    const InstanceModel*& known = references[gpus];
+    if (!known) known = &reference(settings, gpus);
+    const std::optional<KindCost>& cost = known->alone()[static_cast<std::size_t>(kind)];
+    return cost ? 1 / cost->step_seconds : 0;
+  };
+  const auto steps =
+      owed_steps(trace, kinds, reference_rate, static_cast<std::int32_t>(settings.recorded_job_gpus ? 0 : job_gpus));
+  RunResult result;
+  result.jobs = task_jobs(trace, kinds, steps, instances);
+  TaskSets sets = instances.task_sets(settings.most_slowdown);
+  const auto scheduler = make_scheduler(wanted.scheduler, result.jobs);
+  InstanceRules rules;
+  rules.load_seconds = load_seconds(instances.kinds().backbone, profile_.storage(), settings.load_bytes_per_second);
+  rules.replan_seconds = settings.replan_seconds;
+  rules.horizon_seconds = settings.horizon_seconds;
+  rules.audited_share = settings.audited_share;
+  rules.audit_seed = wanted.seed;
+  const workload::Cluster& cluster = settings.cluster;
+  result.run = simulate_cluster(result.jobs, {cluster.nodes, cluster.gpus_per_node, false, wanted.placement},
+                                *scheduler, sets, rules);
+  MetricContext context;
+  context.gpus = cluster.gpus();
+  context.kinds = instances.alone();
+  context.step_tokens = result.step_tokens = step_tokens(instances.kinds());
+  context.step_samples = step_samples(instances.kinds());
+  context.peak_flops = profile_.peak_flops;
+  if (!profile_.device.empty()) context.power = costmodel::power_of(costmodel::device_of(profile_.device));
+  context.gpu_hour_price = settings.gpu_hour_price;
+  result.metrics = metrics_of(result.jobs, result.run, context);
+  if (settings.audited_share > 0) result.errors = errors_of(result.run, sets, instances);
+  return result;
+}
+
+InstanceModel& Study::model(const StudySettings& settings, const std::string& policy) {
+  const Configurations& from = settings.configurations;
+  const std::string key =
+      fmt::format("{} {} {} {} {} {} {}", policy, instance_gpus(settings), settings.most_tasks, from.backbone,
+                  fmt::join(from.datasets, ","), fmt::join(from.batch_sizes, ","), fmt::join(from.ranks, ","));
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<InstanceModel>& known = models_[key];
+  if (!known)
+    known = std::make_unique<InstanceModel>(configured_tasks(from), part_of(settings.cluster, instance_gpus(settings)),
+                                            profile_, planner::parse_policy(policy),
+                                            static_cast<std::int32_t>(settings.most_tasks));
+  return *known;
+}
+
+InstanceModel& Study::reference(const StudySettings& settings, std::int64_t gpus) {
+  const Configurations& from = settings.configurations;
+  const std::string key = fmt::format("reference {} {} {} {} {}", gpus, from.backbone, fmt::join(from.datasets, ","),
+                                      fmt::join(from.batch_sizes, ","), fmt::join(from.ranks, ","));
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<InstanceModel>& known = models_[key];
+  if (!known) {
+    const planner::PolicyChoice nemo = planner::parse_policy("nemo");
+    const auto make = [&](const planner::Overrides& overrides) {
+      known = std::make_unique<InstanceModel>(configured_tasks(from), part_of(settings.cluster, gpus), profile_, nemo,
+                                              1, overrides);
+    };
+    try {
+      make({.tp = 1, .pp = 1, .microbatches = {}});
+    } catch (const Error&) {
+      make({});  // the backbone fits no GPU by itself
+    }
+  }
+  return *known;
+}
+
+}  // namespace braid::sim

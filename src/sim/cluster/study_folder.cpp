@@ -1,0 +1,81 @@
+#include "sim/cluster/study_folder.h"
+
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace braid::sim {
+namespace {
+
+constexpr const char* kRuns = "runs";
+
+}  // namespace
+
+std::string fingerprint(const StudySettings& settings, const StudyGrid& grid, const traces::Trace& trace,
+                        const costmodel::Profile& profile) {
+  std::string all = summary_of_study(settings, grid, trace, {}) + costmodel::to_json(profile);
+  for (const RunSettings& run : runs_of(settings, grid)) {
+    all += fmt::format("{} {} {} {}", run.scheduler, run.policy, name(run.placement), run.seed);
+    for (const auto& [swept, value] : run.swept) all += fmt::format(" {}={}", swept, value);
+    all += '\n';
+  }
+  std::vector<double> numbers;
+  for (const traces::Job& job : trace.jobs) {
+    numbers.insert(numbers.end(), {job.submit_seconds, job.duration_seconds, static_cast<double>(job.gpus),
+                                   static_cast<double>(job.priority), job.deadline_seconds, job.budget});
+    all += job.id + '\n';
+  }
+  all.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double));
+  return hash_bytes(all);
+}
+
+StudyFolder::StudyFolder(std::filesystem::path folder, const std::string& fingerprint, bool resume)
+    : folder_(std::move(folder)) {
+  const std::filesystem::path mark = folder_ / kRuns / "study";
+  if (std::filesystem::exists(mark)) {
+    if (!resume)
+      throw error("{}: holds an unfinished study; give --resume to go on with it, or --overwrite", folder_.string());
+    if (read_file(mark) != fingerprint)
+      throw error("{}: holds an unfinished study of other settings or another trace; give those, or --overwrite",
+                  folder_.string());
+    return;
+  }
+  write_file(mark, fingerprint);
+}
+
+bool StudyFolder::has(std::size_t run) const {
+  return std::filesystem::exists(part(run, "summary.json"));
+}
+
+void StudyFolder::put(std::size_t run, const RunSettings& settings, const RunResult& result,
+                      const traces::Trace& trace) const {
+  write_file(part(run, "jobs.csv"), jobs_rows(settings, result, trace));
+  write_file(part(run, "utilization.csv"), utilization_rows(settings, result));
+  // The last of the three: where it is, the others are whole.
+  write_file(part(run, "summary.json"), summary_of(settings, result, trace));
+}
+
+void StudyFolder::finish(std::size_t runs, const StudySettings& settings, const StudyGrid& grid,
+                         const traces::Trace& trace) const {
+  const auto join = [&](const char* what, const std::string& header) {
+    write_file(folder_ / what, [&](std::ostream& out) {
+      out << header;
+      for (std::size_t run = 0; run < runs; ++run) out << read_file(part(run, what));
+    });
+  };
+  join("jobs.csv", jobs_header(grid));
+  join("utilization.csv", utilization_header(grid));
+  std::vector<std::string> summaries;
+  for (std::size_t run = 0; run < runs; ++run) summaries.push_back(read_file(part(run, "summary.json")));
+  write_file(folder_ / "summary.json", summary_of_study(settings, grid, trace, summaries));
+  std::filesystem::remove_all(folder_ / kRuns);
+}
+
+std::filesystem::path StudyFolder::part(std::size_t run, const char* what) const {
+  return folder_ / kRuns / fmt::format("{:05}.{}", run, what);
+}
+
+}  // namespace braid::sim
