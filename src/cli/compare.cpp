@@ -19,17 +19,6 @@ std::string all_policies() {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-/// As the command line names it, with the options that are not the default.
-std::string spelled(const planner::PolicyChoice& choice) {
-  std::string text(choice.policy->name());
-  const std::vector<planner::PolicyOption> options = choice.policy->options();
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    const auto& [name, value] = choice.options[i];
-    if (value != options[i].values.front()) text += fmt::format(":{}={}", name, value);
-  }
-  return text;
-}
-
 Bytes peak_of(const planner::Plan& plan) {
   return *std::max_element(plan.predicted.peak_memory_bytes.begin(), plan.predicted.peak_memory_bytes.end());
 }

@@ -162,17 +162,21 @@ Bytes resident_weights(const MemoryContext& context, const costmodel::StageShape
 
 }  // namespace
 
+StageMemory held_throughout(const costmodel::StageShape& shape, const MemoryContext& context) {
+  StageMemory memory;
+  memory.backbone = context.backbone_copies * resident_weights(context, shape) + context.storage.context;
+  for (const costmodel::AdapterShape& adapter : context.adapters)
+    memory.adapters += costmodel::adapter_bytes(context.backbone, adapter, shape.layers);
+  return memory;
+}
+
 std::vector<StageMemory> walk_memory(const Program& program, const MemoryContext& context) {
   std::vector<StageMemory> memories(program.stages.size());
   for (std::size_t s = 0; s < memories.size(); ++s) {
-    const costmodel::StageShape shape = shape_of(program.stages[s]);
-    memories[s].backbone = context.backbone_copies * resident_weights(context, shape) + context.storage.context;
+    memories[s] = held_throughout(shape_of(program.stages[s]), context);
     const bool shards = program.stages[s].ranks.size() > 1,
                replicates = program.stages[s].replica > 0 || program.stages.back().replica > 0;
     memories[s].communicators = (shards + replicates) * costmodel::kCommunicatorBytes;
-    for (const costmodel::AdapterShape& adapter : context.adapters) {
-      memories[s].adapters += costmodel::adapter_bytes(context.backbone, adapter, shape.layers);
-    }
   }
   const std::vector<std::int64_t> waiting = most_waiting_messages(program);
   const ProgramLoads loads(program, context.adapters);

@@ -51,8 +51,9 @@ class MuxTuneSearch {
     std::iota(ranks_.begin(), ranks_.end(), 0);
     set_alignment();
     sort_tasks();
-    costs_.emplace(input, base_, shapes_, tasks_, loads_);
     find_longest_runs();
+    if (!fits_alone()) return;
+    costs_.emplace(input, base_, shapes_, tasks_, loads_);
     sync_time_ = sync_time();
     step_time_ = step_time();
   }
@@ -66,6 +67,7 @@ class MuxTuneSearch {
     Nanoseconds least = 0;
     for (const Layout& layout : layouts) {
       for (const std::int64_t size : sizes) {
+        if (best && input_.hurries) break;
         FixedPlan fixed = base_;
         fixed.htasks = layout.htasks;
         fixed.buckets = layout.buckets;
@@ -204,6 +206,14 @@ class MuxTuneSearch {
 
   bool fits(std::int32_t first, std::int32_t last) const { return last <= longest_[static_cast<std::size_t>(first)]; }
 
+  /// Every task.
+  bool fits_alone() const {
+    for (std::size_t task = 0; task < longest_.size(); ++task) {
+      if (longest_[task] < static_cast<std::int32_t>(task)) return false;
+    }
+    return true;
+  }
+
   bool run_fits(std::int32_t first, std::int32_t last) const {
     if (input_.capacity <= 0) return true;
     const MicrobatchLoad run =
@@ -220,12 +230,10 @@ class MuxTuneSearch {
 
   std::vector<FusedTasks> partitions() {
     const auto count = static_cast<std::int32_t>(tasks_.size());
+    if (!fits_alone()) return {};
     if (options_.fusion == MuxTuneOptions::Fusion::off) {
       FusedTasks apart;
-      for (std::int32_t task = 0; task < count; ++task) {
-        if (!fits(task, task)) return {};
-        apart.htasks.push_back({task, task});
-      }
+      for (std::int32_t task = 0; task < count; ++task) apart.htasks.push_back({task, task});
       return {apart};
     }
     FusionProblem problem;

@@ -35,6 +35,8 @@ struct PolicyInput {
   double sketch_limit = std::numeric_limits<double>::infinity();
   /// A policy that lays several plans out to choose from them lays out no more than so many; 0: as many as are worth it.
   std::size_t most_laid_out = 0;
+  /// The first arrangement that seems to fit will do.
+  bool hurries = false;
 
   std::int32_t task_count() const { return static_cast<std::int32_t>(workload.tasks.size()); }
   const costmodel::CostModel& cost() const { return latency.cost(); }
@@ -78,6 +80,8 @@ struct PolicyChoice {
 /// Throws Error that lists what is known.
 PolicyChoice parse_policy(std::string_view text);
 std::vector<PolicyChoice> parse_policies(std::string_view text);
+/// As the command line names it, with the options that are not the default.
+std::string spelled(const PolicyChoice& choice);
 
 const std::string& value_of(const OptionValues& options, std::string_view name);
 

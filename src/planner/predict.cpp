@@ -22,6 +22,17 @@ std::vector<std::int64_t> windows_to_predict(const FixedPlan& fixed, std::int64_
   return windows;
 }
 
+/// Of a plan whose windows have many steps, the first two.
+FixedPlan glanced(FixedPlan fixed) {
+  fixed.steps_per_window = std::min<std::int64_t>(fixed.steps_per_window, 2);
+  return fixed;
+}
+
+WindowInput without_end(WindowInput input) {
+  input.endless = true;
+  return input;
+}
+
 /// Of each turn the first.
 bool holds_first_step(std::int64_t window) {
   return window % kQueuedTurn == 0;
@@ -41,6 +52,17 @@ void raise_memory(const Program& program, const MemoryContext& memory, Predictio
       raise(prediction.held_memory_bytes, rank, memories[s].fixed());
     }
   }
+}
+
+/// The one with the largest microbatch.
+std::int64_t fullest_window(const FixedPlan& fixed, const WindowInput& input, std::span<const std::int64_t> windows) {
+  if (windows.size() == 1) return windows.front();
+  std::int64_t fullest = 0, most = -1;
+  for (const std::int64_t window : windows) {
+    const std::int64_t largest = largest_microbatch(fixed, input, window);
+    if (largest > most) most = largest, fullest = window;
+  }
+  return fullest;
 }
 
 /// What a window is predicted to do.
@@ -108,12 +130,6 @@ class Outlooks {
   std::map<Likeness, WindowOutlook> known_;
 };
 
-std::int64_t largest_microbatch(const Program& program) {
-  std::int64_t largest = 0;
-  for (const Microbatch& microbatch : program.microbatches) largest = std::max(largest, microbatch.computed_tokens());
-  return largest;
-}
-
 struct Totals {
   WindowOutlook sum;
   TokenCounts tokens;  // of windows that take the same, rows may hold more or less data
@@ -158,31 +174,32 @@ std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& ti
   return busy;
 }
 
-Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
-                   Outlook outlook) {
-  FixedPlan fixed = plan;
-  if (outlook == Outlook::glance) fixed.steps_per_window = std::min<std::int64_t>(plan.steps_per_window, 2);
-  WindowInput endless = input;
-  endless.endless = true;
+void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook outlook, Prediction& prediction) {
+  const MemoryContext memory = memory_context(plan, input.workload);
+  if (outlook == Outlook::full) {
+    for (const std::int64_t window : telling_windows(plan, input))
+      raise_memory(window_program(plan, input, window), memory, prediction);
+    return;
+  }
+  const FixedPlan fixed = glanced(plan);
+  const WindowInput endless = without_end(input);
+  const std::int64_t fullest = fullest_window(fixed, endless, windows_to_predict(fixed, 1));
+  raise_memory(window_program(fixed, endless, fullest), memory, prediction);
+}
+
+void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
+                   Outlook outlook, Prediction& prediction) {
+  const FixedPlan fixed = outlook == Outlook::glance ? glanced(plan) : plan;
+  const WindowInput endless = without_end(input);
   const std::int64_t steps = outlook == Outlook::full ? kPredictedSteps : 1;
   Outlooks outlooks(fixed, endless, latency, judge);
-  const MemoryContext memory = memory_context(fixed, input.workload);
-  Prediction prediction;
   Totals totals;
-  Program largest;
   for (const std::int64_t window : windows_to_predict(fixed, steps)) {
-    Program program = window_program(fixed, endless, window);
+    const Program program = window_program(fixed, endless, window);
     const WindowOutlook& seen = outlooks.of(program);
     // Each of these policies drains its pipeline every window, so that windows simply add up.
     totals.add(seen, count_tokens(program, input.workload));
     if (holds_first_step(window)) totals.first_span += seen.first_steps;
-    if (outlook == Outlook::glance && largest_microbatch(program) > largest_microbatch(largest))
-      largest = std::move(program);
-  }
-  if (outlook == Outlook::glance) raise_memory(largest, memory, prediction);
-  if (outlook == Outlook::full) {
-    for (const std::int64_t window : telling_windows(fixed, input))
-      raise_memory(window_program(fixed, input, window), memory, prediction);
   }
   const costmodel::Profile& profile = latency.cost().profile();
   const double span = seconds(totals.sum.span);
@@ -216,6 +233,13 @@ Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency
     const AlignmentTokens tokens = first_step_tokens(fixed, endless);
     prediction.chunk_padding_share = static_cast<double>(tokens.chunk_padding) / static_cast<double>(tokens.computed());
   }
+}
+
+Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
+                   Outlook outlook) {
+  Prediction prediction;
+  predict_memory(plan, input, outlook, prediction);
+  predict_rates(plan, input, latency, judge, outlook, prediction);
   return prediction;
 }
 

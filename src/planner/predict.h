@@ -15,7 +15,14 @@ enum class Outlook {
   full     ///< kPredictedSteps of every task; memory of the windows that need the most of a whole run
 };
 
-/// What a fixed plan is predicted to do in mid-stream, told by replaying its windows; windows alike are replayed once.
+/// What each rank holds, into `prediction`. Replays nothing.
+void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook outlook, Prediction& prediction);
+
+/// All else, told by replaying the plan's windows; windows alike are replayed once.
+void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
+                   Outlook outlook, Prediction& prediction);
+
+/// What a fixed plan is predicted to do in mid-stream.
 Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook = Outlook::full);
 

@@ -71,30 +71,42 @@ class JobMaker {
         shapes_(stage_shapes(fixed.deployment.front())),
         ranks_(stage_ranks(fixed.deployment.front())) {}
 
-  /// A clock's chunks take the mean of what they take, as the template knows groups of like microbatches.
-  PipelineJob job(const Clock& clock) {
+  /// A clock's chunks take the mean of what they take, as the template knows groups of like microbatches. This is what
+  /// they hold, per stage.
+  PipelineJob held(const Clock& clock) const {
     PipelineJob job;
     job.bucket = clock.bucket;
     job.chunks = static_cast<std::int32_t>(clock.chunks.size());
     for (std::size_t s = 0; s < shapes_.size(); ++s) {
-      if (s > 0 && alike(s - 1, s)) {
-        job.forward.push_back(job.forward.back());
-        job.backward.push_back(job.backward.back());
+      if (s > 0 && shapes_[s] == shapes_[s - 1]) {
         job.stash.push_back(job.stash.back());
         continue;
       }
-      double forward = 0, backward = 0;
       Bytes stash = 0;
       for (const std::vector<MicrobatchLoad>& loads : clock.chunks) {
-        forward += latency_.estimate(shapes_[s], ranks_[s], loads, Pass::forward).total.seconds;
-        backward += latency_.estimate(shapes_[s], ranks_[s], loads, Pass::backward).total.seconds;
         for (const MicrobatchLoad& load : loads) stash += costmodel::stash_bytes(backbone_, shapes_[s], load, storage_);
       }
-      job.forward.push_back(nanoseconds(forward / job.chunks));
-      job.backward.push_back(nanoseconds(backward / job.chunks));
       job.stash.push_back((stash + job.chunks - 1) / job.chunks);
     }
     return job;
+  }
+
+  /// The job's times, which are dearer to come by.
+  void time(const Clock& clock, PipelineJob& job) {
+    for (std::size_t s = 0; s < shapes_.size(); ++s) {
+      if (s > 0 && alike(s - 1, s)) {
+        job.forward.push_back(job.forward.back());
+        job.backward.push_back(job.backward.back());
+        continue;
+      }
+      double forward = 0, backward = 0;
+      for (const std::vector<MicrobatchLoad>& loads : clock.chunks) {
+        forward += latency_.estimate(shapes_[s], ranks_[s], loads, Pass::forward).total.seconds;
+        backward += latency_.estimate(shapes_[s], ranks_[s], loads, Pass::backward).total.seconds;
+      }
+      job.forward.push_back(nanoseconds(forward / job.chunks));
+      job.backward.push_back(nanoseconds(backward / job.chunks));
+    }
   }
 
   /// What the largest clock's messages take between two stages.
@@ -210,7 +222,7 @@ std::optional<Nanoseconds> order_structured(const PolicyInput& input, BucketSear
   std::vector<MicrobatchLoad> loads;
   JobMaker maker(input, fixed);
   for (const Clock& clock : clocks) {
-    jobs.push_back(maker.job(clock));
+    jobs.push_back(maker.held(clock));
     for (const std::vector<MicrobatchLoad>& chunk : clock.chunks) {
       for (const MicrobatchLoad& load : chunk) add_unlike(load, loads);
     }
@@ -222,6 +234,7 @@ std::optional<Nanoseconds> order_structured(const PolicyInput& input, BucketSear
       if (budget[s] > 0 && job.chunks * job.stash[s] > budget[s]) return std::nullopt;
     }
   }
+  for (std::size_t i = 0; i < jobs.size(); ++i) maker.time(clocks[i], jobs[i]);
   const TemplateRules rules;
   PipelineSimulator simulator(jobs, fixed.deployment.front().stages(), budget, maker.messages(clocks));
   const std::vector<std::int32_t> buckets = search == BucketSearch::searched

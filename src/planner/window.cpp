@@ -74,6 +74,18 @@ Program window_program(const FixedPlan& fixed, const WindowInput& input, std::in
   return lower(schedule);
 }
 
+std::int64_t largest_microbatch(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
+  std::int64_t largest = 0;
+  for (const HTaskRound& round : rounds_of(fixed, input, window)) {
+    for (const std::vector<ChunkGroup>& groups : round.groups) {
+      for (const ChunkGroup& group : groups) {
+        for (const Microbatch& microbatch : group) largest = std::max(largest, microbatch.computed_tokens());
+      }
+    }
+  }
+  return largest;
+}
+
 namespace {
 
 /// What makes a window's memory: the larger, the fuller.
@@ -107,13 +119,7 @@ WindowSize size_of(const FixedPlan& fixed, const WindowInput& input, std::int64_
     if (last != mine.rend()) size.last = std::max(size.last, *last);
   }
   if (fixed.padding != Padding::none) return size;
-  for (const HTaskRound& round : rounds_of(fixed, input, window)) {
-    for (const std::vector<ChunkGroup>& groups : round.groups) {
-      for (const ChunkGroup& group : groups) {
-        for (const Microbatch& microbatch : group) size.largest = std::max(size.largest, microbatch.computed_tokens());
-      }
-    }
-  }
+  size.largest = largest_microbatch(fixed, input, window);
   return size;
 }
 

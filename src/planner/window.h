@@ -9,6 +9,9 @@ namespace braid::planner {
 /// The Program of a window: a pure function of its arguments. Ids continue from window to window.
 Program window_program(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 
+/// Computed tokens of the window's largest microbatch.
+std::int64_t largest_microbatch(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
+
 /// Windows that stand for all where a plan is checked: each turn's first and those with its largest
 /// microbatch, the most rows with a loss in one and the most tokens, of at most kScannedWindows evenly over its run.
 /// Ascending. Not for endless input.
