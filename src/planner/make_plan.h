@@ -1,19 +1,8 @@
 #pragma once
 
-#include "planner/policy.h"
-#include "planner/predict.h"
+#include "planner/planning_input.h"
 
 namespace braid::planner {
-
-/// All that planning reads.
-struct PlanningInput {
-  const workload::Workload& workload;
-  const workload::Cluster& cluster;
-  const workload::SampleIndex& samples;
-  const costmodel::CostModel& cost;
-  Judge judge;
-  Overrides overrides;
-};
 
 /// Plans one policy by a grid search: every deployment that its system has on this cluster, with every power of two of
 /// microbatches, arranged by the policy and glanced at; of the fastest few that fit memory the one whose full
@@ -21,7 +10,7 @@ struct PlanningInput {
 /// the search stays within what `braid train` can run there; what the overrides ask for is planned all the same.
 ///
 /// Throws Error when there are more stages than layers, more ranks than the cluster has, or when nothing fits memory;
-/// the message names the task, the rank, the bytes it misses by and the cheapest change that would make it fit.
+/// the message names the task, the rank, the bytes it misses by and the cheapest change that makes it fit (remedy.h).
 Plan make_plan(const PlanningInput& input, const PolicyChoice& choice);
 
 /// Throws the Errors about stages, layers and ranks that make_plan would, before anything is measured.

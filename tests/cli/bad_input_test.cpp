@@ -1,3 +1,5 @@
+#include <regex>
+
 #include "cli/workspace.h"
 
 namespace braid::cli {
@@ -77,13 +79,34 @@ TEST_F(BadInput, TextForABackboneWithoutATokenizerNamesTheRemedy) {
   expect_bad_input("plan " + planning(), "scripts/pretokenize.py");
 }
 
-TEST_F(BadInput, ATaskThatDoesNotFitMemoryIsNamedWithTheBytesItMisses) {
-  std::string text = testing::read_text(folder / "profile.json");
-  const std::size_t start = text.find("\"memory_bytes\": ") + 16;
-  text.replace(start, text.find(",", start) - start, "300000");
-  write_text(folder / "profile.json", text);
-  expect_bad_input("plan " + planning() + " --out " + path("plan.json"),
-                   "task 'task2' does not fit memory under megatron-pp: rank 0 misses ", "plan.json");
+TEST_F(BadInput, ATaskThatDoesNotFitMemoryIsNamedWithTheBytesItMissesAndWhatFits) {
+  const std::string plan = "plan " + planning() + " --ranks 1 --out ";
+  const std::string misses = "task 'task2' does not fit memory under megatron-pp: rank 0 misses ";
+  set_memory(300000);
+  expect_bad_input(plan + path("none.json"),
+                   misses +
+                       "801696 bytes of 300000; no option or policy fits, no max_length from 2 up, no "
+                       "global_batch_size and no task alone",
+                   "none.json");
+
+  set_memory(1000000);
+  expect_bad_input(plan + path("policy.json"),
+                   misses + "101696 bytes of 1000000; plan with --policy megatron-pp:pad_to=none", "policy.json");
+  EXPECT_EQ(testing::run_braid(plan + path("policy.json") + " --policy megatron-pp:pad_to=none").status, 0);
+
+  set_memory(900000);
+  expect_bad_input(plan + path("length.json"),
+                   misses +
+                       "201696 bytes of 900000; lower max_length to 14 where it is more, with on_too_long: "
+                       "truncate, which gives up 50.8 % of a step's tokens",
+                   "length.json");
+  for (const int length : {15, 14}) {
+    const std::regex max_length("max_length: \\d+");
+    write_text(
+        folder / "workload.yaml",
+        std::regex_replace(workload(), max_length, fmt::format("max_length: {}\n    on_too_long: truncate", length)));
+    EXPECT_EQ(testing::run_braid(plan + path("length.json")).status, length == 14 ? 0 : 2);
+  }
 }
 
 TEST_F(BadInput, MoreStagesThanLayersAreRefused) {

@@ -62,6 +62,14 @@ class Workspace : public ::testing::Test {
   std::string path(const std::string& name) const { return (folder / name).string(); }
   std::string planning() const { return "--workload " + path("workload.yaml") + " --profile " + path("profile.json"); }
 
+  /// Of every rank that the profile speaks of.
+  void set_memory(Bytes bytes) const {
+    std::string text = read_text(folder / "profile.json");
+    const std::size_t start = text.find("\"memory_bytes\": ") + 16;
+    text.replace(start, text.find(",", start) - start, std::to_string(bytes));
+    write_text(folder / "profile.json", text);
+  }
+
   /// Expects a one-line error that holds `words`, status 2, and no file at `absent`.
   void expect_bad_input(const std::string& command, const std::string& words, const std::string& absent = "out") {
     const Outcome outcome = run_braid(command);
