@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Regenerates the figures of a paper from the planner's predictions: results/PAPER gets a table of each, a picture where
-# matplotlib is installed, and claims.csv. The commands in the tables run in FOLDER, where their inputs are written.
-# BRAID names another program than the build's.
-# usage: scripts/reproduce.sh muxtune|mlora [FOLDER]   (default: a temporary one)
+# Regenerates the figures of a paper from the planner's predictions, or MuxTune's cluster and the study of schedulers from
+# simulations: results/NAME gets a table of each, a picture where matplotlib is installed, and claims.csv. The commands in
+# the tables run in FOLDER, where their inputs are written. BRAID names another program than the build's, BRAID_TRACES the
+# folder of public traces (scripts/fetch_traces.sh), without which `cluster` has the generated one alone.
+# usage: scripts/reproduce.sh muxtune|mlora|cluster [FOLDER]   (default: a temporary one)
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
-if [[ $# -lt 1 || $# -gt 2 || ! "$1" =~ ^(muxtune|mlora)$ ]]; then
-  echo "usage: scripts/reproduce.sh muxtune|mlora [FOLDER]" >&2
+if [[ $# -lt 1 || $# -gt 2 || ! "$1" =~ ^(muxtune|mlora|cluster)$ ]]; then
+  echo "usage: scripts/reproduce.sh muxtune|mlora|cluster [FOLDER]" >&2
   exit 2
 fi
 export BRAID="${BRAID:-$root/build/release/braid}"
@@ -28,7 +29,10 @@ results="$root/results/$1"
 case "$1" in
   muxtune) study=template_study table=template.txt ;;
   mlora) study=lora_pipeline_study table=gpipe.txt ;;
+  cluster) study="" ;;
 esac
-"$studies/$study" >"$folder/$table"
-mv "$folder/$table" "$results/$table"
+if [[ -n "$study" ]]; then
+  "$studies/$study" >"$folder/$table"
+  mv "$folder/$table" "$results/$table"
+fi
 "$python" -B "$root/scripts/reproduce/$1.py" "$folder" "$results"

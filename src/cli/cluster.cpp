@@ -28,6 +28,9 @@ namespace po = boost::program_options;
 /// Estimates may be off by so much at their 99th percentile.
 constexpr double kErrorAllowed = 0.02;
 
+/// Of MuxTune's study (§5.4).
+constexpr std::int64_t kGpus = 128;
+
 /// The words of a list with commas, none of them empty.
 std::vector<std::string> words_of(const std::string& text, const std::string& flag) {
   std::vector<std::string> words;
@@ -72,9 +75,9 @@ workload::Cluster default_cluster() {
 struct Flags {
   CommonFlags common;
   std::string trace, schedulers = "fcfs", placements = "packed", jobs = "fine-tuning", job_gpus, horizon = "drain";
-  std::string datasets = "sst2,qa,rte", batch_sizes = "8,16,32", adapter_ranks = "16";
+  std::string datasets = "sst2,qa,rte", batch_sizes = "2,4,8", adapter_ranks = "16";
   traces::ReadOptions reading;
-  std::int64_t gpus = 0;
+  std::int64_t gpus = -1;  // left out
   std::vector<std::string> sweeps;
   double price = -1, load_gbs = 2;
   bool strict = false, resume = false;
@@ -169,8 +172,8 @@ void resolve(Flags& flags) {
   settings.cluster = flags.common.cluster.empty() ? default_cluster() : workload::read_cluster(flags.common.cluster);
   if (settings.cluster.gpu == "cpu")
     throw error("{}: a cluster of CPUs has no GPUs to share out; name a GPU", flags.common.cluster);
-  if (flags.gpus != 0 || flags.common.cluster.empty())
-    sim::set_gpus(settings.cluster, flags.gpus != 0 ? flags.gpus : 128);
+  if (flags.gpus >= 0 || flags.common.cluster.empty())
+    sim::set_gpus(settings.cluster, flags.gpus >= 0 ? flags.gpus : kGpus);
   grid.schedulers = words_of(flags.schedulers, "scheduler");
   grid.policies = words_of(flags.common.policy, "policy");
   grid.placements.clear();
@@ -203,15 +206,16 @@ void refuse_large_jobs(const traces::Trace& trace, const std::vector<sim::RunSet
 class Runner {
  public:
   Runner(const Flags& flags, sim::Study& study, const std::vector<sim::RunSettings>& runs, exec::Communicator& ranks)
-      : flags_(flags), study_(study), runs_(runs), ranks_(ranks), rows_(runs.size()) {
+      : flags_(flags), study_(study), runs_(runs), ranks_(ranks), summaries_(runs.size()) {
     if (flags.common.out.empty()) return;
-    const auto mark = sim::fingerprint(flags.settings, flags.grid, study.trace(), study.profile());
+    const std::string mark = sim::fingerprint(flags.settings, flags.grid, study.trace(), study.profile());
     if (ranks.rank() == 0) folder_.emplace(flags.common.out, mark, flags.resume);
     ranks.barrier();
     if (ranks.rank() != 0) folder_.emplace(flags.common.out, mark, true);
   }
 
   void run() {
+    if (folder_ && folder_->is_complete()) return;
     Progress progress("cluster", flags_.common.quiet || ranks_.rank() != 0);
     std::vector<std::size_t> mine;
     for (std::size_t r = static_cast<std::size_t>(ranks_.rank()); r < runs_.size();
@@ -222,7 +226,7 @@ class Runner {
       const std::size_t r = mine[static_cast<std::size_t>(m)];
       if (!folder_ || !folder_->has(r)) {
         const sim::RunResult result = study_.run(runs_[r]);
-        rows_[r] = sim::summary_of(runs_[r], result, study_.trace());
+        summaries_[r] = sim::summary_of(runs_[r], result, study_.trace());
         if (folder_) folder_->put(r, runs_[r], result, study_.trace());
       }
 #pragma omp critical(braid_cluster_progress)
@@ -233,22 +237,18 @@ class Runner {
 
   /// On rank 0: summary.json.
   std::string finish() {
-    if (!folder_) return sim::summary_of_study(flags_.settings, flags_.grid, study_.trace(), gathered());
-    folder_->finish(runs_.size(), flags_.settings, flags_.grid, study_.trace());
+    if (!folder_) return sim::summary_of_study(flags_.settings, flags_.grid, study_.trace(), {}, summaries_);
+    if (!folder_->is_complete()) folder_->finish(runs_.size(), flags_.settings, flags_.grid, study_.trace());
     return read_file(std::filesystem::path(flags_.common.out) / "summary.json");
   }
 
  private:
-  std::vector<std::string> gathered() {
-    return rows_;
-  }
-
   const Flags& flags_;
   sim::Study& study_;
   const std::vector<sim::RunSettings>& runs_;
   exec::Communicator& ranks_;
   std::optional<sim::StudyFolder> folder_;
-  std::vector<std::string> rows_;
+  std::vector<std::string> summaries_;  // where there is no folder
 };
 
 }  // namespace

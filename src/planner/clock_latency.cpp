@@ -14,7 +14,7 @@ using costmodel::Pass;
 using costmodel::StageShape;
 
 ClockLatency::ClockLatency(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone)
-    : latency_(cost, backbone) {
+    : latency_(cost, backbone), run_prices_(cost, latency_.backbone()) {
   if (cost.profile().device.empty()) return;
   pricing_ = device_pricing(cost);
   slowdown_ = costmodel::overlap_slowdown(costmodel::device_of(cost.profile().device));

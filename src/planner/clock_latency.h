@@ -7,6 +7,7 @@
 #include "costmodel/stage_latency.h"
 #include "planner/load.h"
 #include "planner/operator_graph.h"
+#include "planner/run_prices.h"
 
 namespace braid::planner {
 
@@ -35,6 +36,8 @@ class ClockLatency {
 
   const costmodel::CostModel& cost() const { return latency_.cost(); }
   const costmodel::BackboneShape& backbone() const { return latency_.backbone(); }
+  /// Of the same cost model and backbone.
+  RunPrices& run_prices() { return run_prices_; }
 
   /// `ranks` are the stage's, for they say which links its collectives take.
   PassTime estimate(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
@@ -69,6 +72,7 @@ class ClockLatency {
   Interleaved scheduled(const Clock& clock, std::int64_t layers);
 
   costmodel::StageLatency latency_;
+  RunPrices run_prices_;
   std::optional<LaunchPricing> pricing_;                                       // of a GPU
   double slowdown_ = 1;                                                        // of computation beside a collective
   std::unordered_multimap<std::size_t, std::pair<Clock, Interleaved>> known_;  // by hash

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
-#include "planner/clock_latency.h"
+#include "planner/run_prices.h"
 
 namespace braid::planner {
 
@@ -21,8 +22,7 @@ class HTaskCosts {
 
   /// `loads`: one microbatch of each task, in the order of the runs; each of one task. Without a fullness it is 1 of
   /// every run. Runs that are not asked for cost 0; of one first task those asked for end at neighbours.
-  HTaskCosts(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone,
-             const costmodel::StageShape& stage, std::span<const costmodel::MicrobatchLoad> loads,
+  HTaskCosts(RunPrices& prices, const costmodel::StageShape& stage, std::span<const costmodel::MicrobatchLoad> loads,
              const Fullness& fullness = {});
 
   std::int32_t tasks() const { return count_; }

@@ -53,11 +53,10 @@ RunCosts::RunCosts(const PolicyInput& input, const FixedPlan& fixed, std::span<c
     for (std::size_t c = 0; c < cuts_.size(); ++c) {
       std::vector<MicrobatchLoad> pieces;
       for (const MicrobatchLoad& part : loads) pieces.push_back(cut_load(part, cuts_[c], fixed.chunk_size));
-      costs_.emplace_back(input.cost(), input.workload.backbone, shape, pieces,
-                          [&](std::int32_t first, std::int32_t last) {
-                            const std::size_t run = place({first, last});
-                            return cut_places_[run] == c ? fullness_[run] : 0;
-                          });
+      costs_.emplace_back(input.latency.run_prices(), shape, pieces, [&](std::int32_t first, std::int32_t last) {
+        const std::size_t run = place({first, last});
+        return cut_places_[run] == c ? fullness_[run] : 0;
+      });
     }
   }
 }

@@ -38,7 +38,8 @@ RC_GTEST_PROP(HTaskCosts, AreWhatTheCostModelSaysOfTheTasksTogether, ()) {
   std::vector<MicrobatchLoad> loads;
   const auto count = *rc::gen::inRange<std::int64_t>(1, 7);
   for (std::int64_t task = 0; task < count; ++task) loads.push_back(any_load(task, kernels));
-  const HTaskCosts costs(cost, backbone, stage, loads);
+  RunPrices prices(cost, backbone);
+  const HTaskCosts costs(prices, stage, loads);
   costmodel::StageLatency latency(cost, backbone);
   for (std::int32_t first = 0; first < costs.tasks(); ++first) {
     for (std::int32_t last = first; last < costs.tasks(); ++last) {

@@ -13,7 +13,7 @@ namespace braid::sim {
 struct Configurations {
   std::string backbone = "llama2-7b";
   std::vector<std::string> datasets = {"sst2", "qa", "rte"};  ///< one alone is MuxTune's uniform case
-  std::vector<std::int64_t> batch_sizes = {8, 16, 32};
+  std::vector<std::int64_t> batch_sizes = {2, 4, 8};          ///< those of MuxTune's random configurations (table 2)
   std::vector<std::int64_t> ranks = {16};
 };
 

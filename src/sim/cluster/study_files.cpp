@@ -162,7 +162,7 @@ std::string summary_of(const RunSettings& settings, const RunResult& result, con
 }
 
 std::string summary_of_study(const StudySettings& settings, const StudyGrid& grid, const traces::Trace& trace,
-                             const std::vector<std::string>& runs) {
+                             const std::string& fingerprint, const std::vector<std::string>& runs) {
   ordered_json parts = ordered_json::array(), groups = ordered_json::array();
   std::vector<std::vector<Metric>> seeds;
   for (const std::string& text : runs) {
@@ -177,12 +177,17 @@ std::string summary_of_study(const StudySettings& settings, const StudyGrid& gri
     seeds.clear();
   }
   return ordered_json{{"format", 1},
+                      {"fingerprint", fingerprint},
                       {"trace", {{"source", trace.source}, {"jobs", trace.jobs.size()}}},
                       {"settings", described(settings)},
                       {"groups", groups},
                       {"runs", parts}}
              .dump(1) +
          "\n";
+}
+
+std::string fingerprint_in(const std::string& summary) {
+  return ordered_json::parse(summary)["fingerprint"].get<std::string>();
 }
 
 }  // namespace braid::sim

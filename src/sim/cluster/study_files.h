@@ -18,8 +18,9 @@ std::string utilization_rows(const RunSettings& settings, const RunResult& resul
 /// A run's part of summary.json.
 std::string summary_of(const RunSettings& settings, const RunResult& result, const traces::Trace& trace);
 
-/// All of it, from its runs' parts: with means over seeds.
+/// All of it, from its runs' parts: with means over seeds. `fingerprint` is study_folder.h's, which it keeps.
 std::string summary_of_study(const StudySettings& settings, const StudyGrid& grid, const traces::Trace& trace,
-                             const std::vector<std::string>& runs);
+                             const std::string& fingerprint, const std::vector<std::string>& runs);
+std::string fingerprint_in(const std::string& summary);
 
 }  // namespace braid::sim

@@ -1,6 +1,6 @@
 #include "sim/cluster/study_folder.h"
 
-#include <fstream>
+#include <ostream>
 
 #include <fmt/format.h>
 
@@ -11,12 +11,14 @@ namespace braid::sim {
 namespace {
 
 constexpr const char* kRuns = "runs";
+constexpr const char* kMark = "study";
+constexpr const char* kSummary = "summary.json";
 
 }  // namespace
 
 std::string fingerprint(const StudySettings& settings, const StudyGrid& grid, const traces::Trace& trace,
                         const costmodel::Profile& profile) {
-  std::string all = summary_of_study(settings, grid, trace, {}) + costmodel::to_json(profile);
+  std::string all = summary_of_study(settings, grid, trace, {}, {}) + costmodel::to_json(profile);
   for (const RunSettings& run : runs_of(settings, grid)) {
     all += fmt::format("{} {} {} {}", run.scheduler, run.policy, name(run.placement), run.seed);
     for (const auto& [swept, value] : run.swept) all += fmt::format(" {}={}", swept, value);
@@ -33,17 +35,19 @@ std::string fingerprint(const StudySettings& settings, const StudyGrid& grid, co
 }
 
 StudyFolder::StudyFolder(std::filesystem::path folder, const std::string& fingerprint, bool resume)
-    : folder_(std::move(folder)) {
-  const std::filesystem::path mark = folder_ / kRuns / "study";
-  if (std::filesystem::exists(mark)) {
-    if (!resume)
-      throw error("{}: holds an unfinished study; give --resume to go on with it, or --overwrite", folder_.string());
-    if (read_file(mark) != fingerprint)
-      throw error("{}: holds an unfinished study of other settings or another trace; give those, or --overwrite",
-                  folder_.string());
-    return;
-  }
-  write_file(mark, fingerprint);
+    : folder_(std::move(folder)), fingerprint_(fingerprint) {
+  const std::filesystem::path mark = folder_ / kRuns / kMark, summary = folder_ / kSummary;
+  const bool begun = std::filesystem::exists(mark), complete = std::filesystem::exists(summary);
+  if (begun && !resume)
+    throw error("{}: holds an unfinished study; give --resume to go on with it, or --overwrite", folder_.string());
+  const std::string held = begun ? read_file(mark) : resume && complete ? fingerprint_in(read_file(summary)) : "";
+  if (!held.empty() && held != fingerprint)
+    throw error("{}: holds a study of other settings or another trace; give those, or --overwrite", folder_.string());
+  if (held.empty()) write_file(mark, fingerprint);
+}
+
+bool StudyFolder::is_complete() const {
+  return !std::filesystem::exists(folder_ / kRuns);
 }
 
 bool StudyFolder::has(std::size_t run) const {
@@ -70,7 +74,7 @@ void StudyFolder::finish(std::size_t runs, const StudySettings& settings, const 
   join("utilization.csv", utilization_header(grid));
   std::vector<std::string> summaries;
   for (std::size_t run = 0; run < runs; ++run) summaries.push_back(read_file(part(run, "summary.json")));
-  write_file(folder_ / "summary.json", summary_of_study(settings, grid, trace, summaries));
+  write_file(folder_ / kSummary, summary_of_study(settings, grid, trace, fingerprint_, summaries));
   std::filesystem::remove_all(folder_ / kRuns);
 }
 

@@ -15,10 +15,12 @@ std::string fingerprint(const StudySettings& settings, const StudyGrid& grid, co
 /// summary.json, the same bytes however often it was stopped.
 class StudyFolder {
  public:
-  /// Makes the folder; one that holds an unfinished study of this fingerprint is gone on with under `resume`. Throws
-  /// Error for one of another study.
+  /// Makes the folder; under `resume` one that holds a study of this fingerprint is gone on with. Throws Error for one
+  /// that holds another study, or without `resume` an unfinished one.
   StudyFolder(std::filesystem::path folder, const std::string& fingerprint, bool resume);
 
+  /// Nothing is left to do.
+  bool is_complete() const;
   bool has(std::size_t run) const;
   /// Safe for use by several threads and processes, for unlike runs.
   void put(std::size_t run, const RunSettings& settings, const RunResult& result, const traces::Trace& trace) const;
@@ -30,6 +32,7 @@ class StudyFolder {
   std::filesystem::path part(std::size_t run, const char* what) const;
 
   std::filesystem::path folder_;
+  std::string fingerprint_;
 };
 
 }  // namespace braid::sim

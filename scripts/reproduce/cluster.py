@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+"""Regenerates MuxTune's cluster study and the wider one: `scripts/reproduce.sh cluster` runs it."""
+
+import sys
+from pathlib import Path
+
+from cluster_figure import figure_21b
+from cluster_schedulers import schedulers
+from cluster_studies import Studies
+from report import Report
+
+
+def main() -> None:
+    studies = Studies(Path(sys.argv[1]))
+    report = Report(Path(sys.argv[2]), "scripts/reproduce.sh cluster")
+    for figure in (figure_21b, schedulers):
+        print(figure.__name__.replace("_", " "), file=sys.stderr)
+        figure(studies, report)
+    report.write_claims()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/testing.h"
+#include "support.h"
+
+namespace braid::cli {
+namespace {
+
+using testing::read_text;
+using testing::run_braid;
+
+/// A trace of 300 jobs that queue on 16 GPUs.
+std::string busy_trace(const TestFolder& folder) {
+  const std::string file = (folder / "jobs.csv").string();
+  EXPECT_EQ(
+      run_braid("trace generate --jobs 300 --rate 2 --mean 40 --deviation 50 --gpus 1:6,2:2,8:1 --seed 5 --out " + file)
+          .status,
+      0);
+  return file;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(ClusterCommand, WritesAllRunsInOrderWithMeansOverSeeds) {
+  const TestFolder folder;
+  const std::string out = (folder / "study").string();
+  const Outcome told = run_braid("cluster --trace " + busy_trace(folder) +
+                                 " --gpus 16 --scheduler fcfs,mux --policy hf-peft,muxtune --seeds 3 --seed 4"
+                                 " --datasets sst2 --sweep most-tasks=2,4 --gpu-hour-price 2 --out " +
+                                 out);
+  ASSERT_EQ(told.status, 0) << told.text;
+  EXPECT_TRUE(contains(told.text, "offered load"));
+  const std::vector<std::string> rows = lines_of(read_text(folder / "study/jobs.csv"));
+  ASSERT_EQ(rows.size(), 1U + 300U * 2 * 2 * 2 * 3);
+  EXPECT_EQ(rows[0],
+            "job_id,submit_s,start_s,finish_s,gpus,shared,queue_s,run_s,tokens,instance,preemptions,scheduler,policy,"
+            "placement,seed,most-tasks");
+  EXPECT_TRUE(contains(rows[1], ",fcfs,hf-peft,packed,4,2"));
+  EXPECT_TRUE(contains(rows.back(), ",mux,muxtune,packed,6,4"));
+  const auto summary = nlohmann::json::parse(read_text(folder / "study/summary.json"));
+  EXPECT_EQ(summary["runs"].size(), 24U);
+  ASSERT_EQ(summary["groups"].size(), 8U);
+  const auto metrics = [&](std::size_t group) { return summary["groups"][group]["metrics"]; };
+  EXPECT_EQ(summary["groups"][1]["policy"], "muxtune");
+  EXPECT_GT(metrics(1)["tokens_per_second"]["mean"], metrics(0)["tokens_per_second"]["mean"]);
+  EXPECT_GT(metrics(0)["completion_mean_seconds"]["ci95"].get<double>(), 0);
+  EXPECT_NEAR(metrics(0)["cost"]["mean"].get<double>(), 2 * metrics(0)["gpu_hours"]["mean"].get<double>(), 1e-6);
+  for (const auto& run : summary["runs"]) {
+    EXPECT_EQ(run["metrics"]["finished"], 300);
+    EXPECT_LE(run["estimates"]["error_p99"].get<double>(), 0.02);
+  }
+  EXPECT_EQ(lines_of(read_text(folder / "study/utilization.csv"))[0],
+            "from_s,gpus,running,waiting,tokens_per_second,scheduler,policy,placement,seed,most-tasks");
+}
+
+/// Work is the same whatever the policy, and what is billed is what was owed.
+TEST(ClusterCommand, PoliciesHaveTheSameWork) {
+  const TestFolder folder;
+  const Outcome told = run_braid("cluster --trace " + busy_trace(folder) +
+                                 " --gpus 8 --policy nemo,sl-peft,muxtune --datasets qa --json");
+  ASSERT_EQ(told.status, 0) << told.text;
+  const auto runs = nlohmann::json::parse(told.text)["runs"];
+  const auto billed = [](const nlohmann::json& run) {
+    return run["metrics"]["tokens_per_second"].get<double>() * run["metrics"]["makespan_seconds"].get<double>();
+  };
+  for (const auto& run : runs) EXPECT_NEAR(billed(run), billed(runs[0]), 1e-6 * billed(runs[0]));
+}
+
+TEST(ClusterCommand, AStudyThatWasKilledGoesOnToTheSameBytes) {
+  const TestFolder folder;
+  const std::string words = "cluster --trace " + busy_trace(folder) +
+                            " --gpus 16 --jobs as-recorded --scheduler fcfs,easy,sjf,srtf --sweep load=0.5,0.8,1.1"
+                            " --sweep gpus=16,32 --placement packed,spread";
+  const auto out = [&](const std::string& name) { return " --out " + (folder / name).string(); };
+  ASSERT_EQ(run_braid(words + " --threads 1" + out("whole")).status, 0);
+  run_shell("timeout -s KILL 0.05 " BRAID_PROGRAM " " + words + out("killed"));
+  const Outcome resumed = run_braid(words + " --threads 2 --resume" + out("killed"));
+  ASSERT_EQ(resumed.status, 0) << resumed.text;
+  for (const char* file : {"jobs.csv", "utilization.csv", "summary.json"})
+    EXPECT_EQ(read_text(folder / "whole" / file), read_text(folder / "killed" / file)) << file;
+  EXPECT_FALSE(std::filesystem::exists(folder / "killed/runs"));
+  // There is nothing left to do; and another study is not mistaken for this one.
+  EXPECT_EQ(run_braid(words + " --resume" + out("killed")).status, 0);
+  EXPECT_TRUE(
+      contains(run_braid(words + " --seeds 2 --resume" + out("killed")).text, "holds a study of other settings"));
+  EXPECT_EQ(run_braid(words + out("killed")).status, 2);
+}
+
+TEST(ClusterCommand, RanksShareTheRunsOut) {
+  const TestFolder folder;
+  const std::string words = "cluster --trace " + busy_trace(folder) +
+                            " --gpus 16 --scheduler fcfs,srtf,mux --datasets sst2 --seeds 2 --policy muxtune,sl-peft";
+  ASSERT_EQ(run_braid(words + " --out " + (folder / "one").string()).status, 0);
+  const Outcome told = run_shell("mpirun --allow-run-as-root --oversubscribe -n 2 " BRAID_PROGRAM " " + words +
+                                 " --threads 1 --out " + (folder / "two").string());
+  ASSERT_EQ(told.status, 0) << told.text;
+  for (const char* file : {"jobs.csv", "utilization.csv", "summary.json"})
+    EXPECT_EQ(read_text(folder / "one" / file), read_text(folder / "two" / file)) << file;
+}
+
+TEST(ClusterCommand, JobsThatFitNowhereAreRejectedAndListed) {
+  const TestFolder folder;
+  const std::string file = folder.write("t.csv", "job_id,submit_s,duration_s,gpus\na,0,9,1\n\"b,c\",1,9,64\n").string();
+  const std::string words = "cluster --trace " + file + " --gpus 8 --jobs as-recorded --out " + (folder / "o").string();
+  ASSERT_EQ(run_braid(words).status, 0);
+  EXPECT_EQ(lines_of(read_text(folder / "o/jobs.csv"))[2], "\"b,c\",1.000,,,64,0,,,,,,fcfs,as-recorded,packed,1");
+  EXPECT_EQ(nlohmann::json::parse(read_text(folder / "o/summary.json"))["runs"][0]["rejected"][0], "b,c");
+  const Outcome strict = run_braid(words + " --strict --overwrite");
+  EXPECT_EQ(strict.status, 2);
+  EXPECT_TRUE(contains(strict.text, "job 'b,c' has 64 GPUs, and the cluster 8")) << strict.text;
+}
+
+TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
+  const TestFolder folder;
+  const std::string file = folder.write("t.csv", "submit_s,duration_s\n0,10\n1,20\n").string();
+  const std::string out = (folder / "out").string();
+  const auto refuses = [&](const std::string& words, const std::string& what) {
+    const Outcome outcome = run_braid("cluster --trace " + file + " --out " + out + " " + words);
+    EXPECT_EQ(outcome.status, 2) << words;
+    EXPECT_TRUE(contains(outcome.text, what)) << words << ": " << outcome.text;
+    EXPECT_FALSE(std::filesystem::exists(out)) << words;
+  };
+  refuses("--scheduler lottery", "scheduler 'lottery' is not known; give one of fcfs");
+  refuses("--policy none", "policy");
+  refuses("--placement loose", "packed");
+  refuses("--gpus 0", "gpus");
+  refuses("--gpus 6", "6 GPUs are no whole number of nodes, which have 4 each");
+  refuses("--instance-gpus 256", "larger than the cluster, which has 128");
+  refuses("--instance-gpus 6", "no whole number of nodes");
+  refuses("--datasets sst2,mnist", "unknown dataset 'mnist'; give one of sst2, qa, rte");
+  refuses("--backbone gpt5", "gpt5");
+  refuses("--batch-sizes 4,x", "give whole numbers above 0");
+  refuses("--seeds 0", "give 1 or more");
+  refuses("--most-tasks 0", "give 1 or more");
+  refuses("--horizon never", "give drain, or seconds above 0");
+  refuses("--sweep speed=1,2", "--sweep speed is not known; give one of gpus, load");
+  refuses("--sweep load=1,fast", "'fast' is not usable");
+  refuses("--sweep gpus", "give NAME=VALUE,VALUE");
+  refuses("--audit 2", "give 0 to 1");
+  refuses("--jobs some", "give fine-tuning or as-recorded");
+  folder.write("empty.csv", "submit_s,duration_s\n");
+  EXPECT_EQ(run_braid("cluster --trace " + (folder / "empty.csv").string()).status, 2);
+  EXPECT_EQ(run_braid("cluster --trace " + file + " --out " + file).status, 2);
+  EXPECT_EQ(run_braid("cluster --trace " + file + " --jobs as-recorded --out /dev/full/x").status, 2);
+}
+
+}  // namespace
+}  // namespace braid::cli
