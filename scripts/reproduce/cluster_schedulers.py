@@ -91,5 +91,5 @@ def _picture(report: Report, trace: Trace, groups: dict) -> None:
             Series(label, [mean(groups[load, name, label], "completion_mean_seconds") / 3600 for name in SCHEDULERS])
             for label in POLICIES
         ]
-        panels.append(Panel(f"load {load}", "mean completion, hours", SCHEDULERS, series, logarithmic=True))
+        panels.append(Panel(f"load {load}", "mean completion, hours", SCHEDULERS, series))
     report.picture(f"schedulers-{trace.name}", "none", f"{trace.name}: 128 A40s, LLaMA7B, mixed tasks", panels)

@@ -128,7 +128,7 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   refuses("--scheduler lottery", "scheduler 'lottery' is not known; give one of fcfs");
   refuses("--policy none", "policy");
   refuses("--placement loose", "packed");
-  refuses("--gpus 0", "gpus");
+  refuses("--gpus 0", "a cluster of 0 GPUs is not usable");
   refuses("--gpus 6", "6 GPUs are no whole number of nodes, which have 4 each");
   refuses("--instance-gpus 256", "larger than the cluster, which has 128");
   refuses("--instance-gpus 6", "no whole number of nodes");

@@ -1,0 +1,95 @@
+#include "sim/cluster/metrics.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "sim/cluster/scheduler.h"
+
+namespace braid::sim {
+namespace {
+
+double value_of(const std::vector<Metric>& metrics, const std::string& name) {
+  for (const Metric& metric : metrics) {
+    if (metric.name == name) return metric.value;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+ClusterJob job(double submit, double service, std::int32_t gpus, double deadline) {
+  ClusterJob made;
+  made.submit_seconds = submit;
+  made.service_seconds = service;
+  made.gpus = gpus;
+  made.deadline_seconds = deadline;
+  return made;
+}
+
+/// Two GPUs; the second job waits for the first, the third for the second.
+TEST(Metrics, AreWhatAPersonCounts) {
+  const std::vector<ClusterJob> jobs = {job(0, 10, 2, 9), job(2, 4, 1, 14), job(3, 6, 2, 30), job(3, 6, 3, 30)};
+  TaskSets sets({50}, {.most_tasks = 1}, [](const std::vector<std::int32_t>&) { return SetRate{2, 0}; });
+  // Alone a step takes 2 s.
+  const auto scheduler = make_scheduler("fcfs", jobs);
+  const ClusterRun run = simulate_cluster(jobs, {2, 1, true, Placement::packed}, *scheduler, sets);
+  MetricContext context;
+  context.gpus = 2;
+  context.kinds = {KindCost{2, 3, 1000}};
+  context.step_tokens = {50};
+  context.step_samples = {5};
+  context.peak_flops = 1000;
+  context.power = costmodel::Power{100, 300};
+  context.gpu_hour_price = 1.5;
+  const std::vector<Metric> metrics = metrics_of(jobs, run, context);
+  const auto metric = [&](const char* name) { return value_of(metrics, name); };
+  EXPECT_EQ(metric("jobs"), 4);
+  EXPECT_EQ(metric("finished"), 3);
+  EXPECT_EQ(metric("rejected"), 1);
+  EXPECT_EQ(metric("makespan_seconds"), 20);
+  // 20 s of service are 10 steps.
+  EXPECT_EQ(metric("tokens_per_second"), 25);
+  EXPECT_EQ(metric("samples_per_second"), 2.5);
+  EXPECT_EQ(metric("completion_mean_seconds"), (10 + 12 + 17) / 3.0);
+  EXPECT_EQ(metric("completion_median_seconds"), 12);
+  EXPECT_EQ(metric("queueing_mean_seconds"), (0 + 8 + 11) / 3.0);
+  EXPECT_EQ(metric("gpu_allocation"), (20 + 4 + 12) / 40.0);
+  EXPECT_EQ(metric("free_while_waiting"), 4 / 40.0);
+  EXPECT_EQ(metric("gpu_utilization"), 10 * 1000 / 40000.0);
+  EXPECT_EQ(metric("gpu_hours"), 36 / 3600.0);
+  EXPECT_EQ(metric("cost"), 1.5 * 36 / 3600.0);
+  // Busy 30 of 40 GPU-seconds.
+  EXPECT_NEAR(metric("energy_kwh"), (40 * 100 + 30 * 200) / 3.6e6, 1e-12);
+  EXPECT_EQ(metric("deadlines_met"), 2 / 3.0);
+  // There were 1, 2, 3, 2, 1 jobs from 0, 2, 3, 10, 14 on. The first saw 2.5 in the mean and needs both GPUs: its share
+  // would have made 10 s 25 s.
+  const double first = 10 / 25.0, second = 12 / (4 * (31 / 12.0) / 2), third = 17 / (6 * 35 / 17.0);
+  EXPECT_NEAR(metric("finish_time_fairness_max"), std::max({first, second, third}), 1e-12);
+  EXPECT_NEAR(metric("finish_time_fairness_mean"), (first + second + third) / 3, 1e-12);
+}
+
+TEST(Metrics, IntervalsAreStudents) {
+  const std::vector<SeedMean> means = over_seeds({{{"a", 1}, {"b", 5}}, {{"a", 2}}, {{"a", 6}, {"b", 5}}});
+  ASSERT_EQ(means.size(), 1U);
+  EXPECT_EQ(means[0].mean, 3);
+  // t of two degrees of freedom is 4.3027; the deviation is sqrt(7).
+  EXPECT_NEAR(*means[0].half_width, 4.30265 * std::sqrt(7.0 / 3), 1e-4);
+  EXPECT_FALSE(over_seeds({{{"a", 1}}})[0].half_width);
+}
+
+TEST(UsageMeter, SpreadsWhatLastsOverItsBins) {
+  UsageMeter meter(100, 10);
+  meter.add(105, 2, 1, 0, 50);
+  meter.add(125, 4, 2, 1, 200);
+  const Usage usage = meter.finish();
+  ASSERT_EQ(usage.bins.size(), 3U);
+  EXPECT_EQ(usage.bins[0].gpus, 3);
+  EXPECT_EQ(usage.bins[1].gpus, 4);
+  EXPECT_EQ(usage.bins[2].gpus, 4);
+  EXPECT_EQ(usage.bins[0].tokens, 100);
+  EXPECT_EQ(usage.bins[1].tokens, 100);
+  EXPECT_EQ(usage.bins[2].tokens, 50);
+  EXPECT_EQ(usage.bins[0].waiting, 0.5);
+}
+
+}  // namespace
+}  // namespace braid::sim
