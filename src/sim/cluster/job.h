@@ -20,6 +20,7 @@ struct ClusterJob {
   std::int32_t priority = 0;          ///< larger first
   double deadline_seconds = std::numeric_limits<double>::infinity();
   KindIndex kind = 0;
+  double reference_seconds = 0;  ///< that it was recorded to run for: what fairness is measured by
 };
 
 /// What became of it.

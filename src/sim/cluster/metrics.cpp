@@ -136,10 +136,10 @@ class Metrics {
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       const JobOutcome& outcome = run_.outcomes[j];
       const double taken = outcome.finish_seconds - jobs_[j].submit_seconds;
-      if (!outcome.finished() || taken <= 0 || jobs_[j].service_seconds <= 0) continue;
+      if (!outcome.finished() || taken <= 0 || jobs_[j].reference_seconds <= 0) continue;
       const double mean_there = (until(outcome.finish_seconds) - until(jobs_[j].submit_seconds)) / taken;
       const double share = static_cast<double>(context_.gpus) / (std::max(1.0, mean_there) * jobs_[j].gpus);
-      const double unfairness = taken / (jobs_[j].service_seconds / std::min(1.0, share));
+      const double unfairness = taken / (jobs_[j].reference_seconds / std::min(1.0, share));
       sum += unfairness, most = std::max(most, unfairness), ++counted;
     }
     if (counted > 0) {

@@ -30,9 +30,9 @@ struct Metric {
 /// What a run comes to, always in the same order; figures that the run has no ground for are left out.
 ///
 /// Completion is from submission to end, queueing what of it is not in service. Finish-time fairness (Themis, NSDI'20)
-/// is completion over what the job would have taken alone on its share of the cluster, by the mean number of jobs that
-/// were there meanwhile; 1 and less is fair. Utilization takes the FLOPs of each task by itself, without what sharing
-/// adds. A GPU counts as busy for no longer than the tasks' steps would keep it busy alone.
+/// is completion over what the job's recorded duration would have become on its share of the cluster, by the mean
+/// number of jobs that were there meanwhile; 1 and less is fair. Utilization takes the FLOPs of each task by itself,
+/// without what sharing adds. A GPU counts as busy for no longer than the tasks' steps would keep it busy alone.
 std::vector<Metric> metrics_of(const std::vector<ClusterJob>& jobs, const ClusterRun& run,
                                const MetricContext& context);
 

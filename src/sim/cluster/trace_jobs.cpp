@@ -13,7 +13,7 @@ constexpr std::uint64_t kKindDraw = 0x6b696e64;
 ClusterJob job_of(const traces::Job& recorded) {
   ClusterJob job;
   job.submit_seconds = recorded.submit_seconds;
-  job.service_seconds = recorded.duration_seconds;
+  job.service_seconds = job.reference_seconds = recorded.duration_seconds;
   job.gpus = recorded.gpus;
   job.virtual_cluster = recorded.virtual_cluster;
   job.priority = recorded.priority;

@@ -19,7 +19,7 @@ double value_of(const std::vector<Metric>& metrics, const std::string& name) {
 ClusterJob job(double submit, double service, std::int32_t gpus, double deadline) {
   ClusterJob made;
   made.submit_seconds = submit;
-  made.service_seconds = service;
+  made.service_seconds = made.reference_seconds = service;
   made.gpus = gpus;
   made.deadline_seconds = deadline;
   return made;
