@@ -207,8 +207,9 @@ RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace
   rules.audited_share = settings.audited_share;
   rules.audit_seed = wanted.seed;
   const workload::Cluster& cluster = settings.cluster;
-  result.run = simulate_cluster(result.jobs, {cluster.nodes, cluster.gpus_per_node, false, wanted.placement},
-                                *scheduler, sets, rules);
+  GpuPool pool(cluster.nodes, cluster.gpus_per_node, false, wanted.placement);
+  pool.expect({{static_cast<std::int32_t>(instance_gpus(settings)), 1.0}});
+  result.run = simulate_cluster(result.jobs, std::move(pool), *scheduler, sets, rules);
   MetricContext context;
   context.gpus = cluster.gpus();
   context.kinds = instances.alone();
