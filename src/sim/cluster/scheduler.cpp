@@ -14,6 +14,7 @@ const std::vector<SchedulerKind>& scheduler_kinds() {
       {"fcfs", "in the order of submission, nobody passes anybody", &make_fcfs},
       {"fcfs-any", "in the order of submission, whoever fits", &make_fcfs_any},
       {"easy", "fcfs; others go ahead where the first in the queue starts no later for it", &make_easy},
+      {"conservative", "fcfs; others go ahead where nobody in the queue starts later for it", &make_conservative},
       {"sjf", "shortest service first, whoever fits", &make_sjf},
       {"srtf", "shortest remaining service first, preemptive", &make_srtf},
       {"srsf", "least remaining service x GPUs first, preemptive (Tiresias)", &make_srsf},

@@ -8,6 +8,7 @@ std::unique_ptr<Scheduler> make_fcfs(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_fcfs_any(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_sjf(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_easy(const std::vector<ClusterJob>& jobs);
+std::unique_ptr<Scheduler> make_conservative(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_srtf(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_srsf(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_priority(const std::vector<ClusterJob>& jobs);

@@ -4,63 +4,13 @@
 #include <map>
 #include <numeric>
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include "base/random.h"
+#include "sim/cluster/recorded.h"
 #include "support.h"
 
 namespace braid::sim {
 namespace {
 
-GpuPool flat_pool(std::int64_t gpus) {
-  return {gpus, 1, true, Placement::packed};
-}
-
-ClusterRun run(const std::vector<ClusterJob>& jobs, std::int64_t gpus, const std::string& name) {
-  const std::unique_ptr<Scheduler> scheduler = make_scheduler(name, jobs);
-  TaskSets sets = exclusive_sets();
-  return simulate_cluster(jobs, flat_pool(gpus), *scheduler, sets);
-}
-
-ClusterJob job(double submit, double service, std::int32_t gpus = 1) {
-  ClusterJob made;
-  made.submit_seconds = submit;
-  made.service_seconds = service;
-  made.gpus = gpus;
-  return made;
-}
-
-std::vector<double> starts(const ClusterRun& run) {
-  std::vector<double> times;
-  for (const JobOutcome& outcome : run.outcomes) times.push_back(outcome.start_seconds);
-  return times;
-}
-
-std::vector<double> finishes(const ClusterRun& run) {
-  std::vector<double> times;
-  for (const JobOutcome& outcome : run.outcomes) times.push_back(outcome.finish_seconds);
-  return times;
-}
-
-double mean_completion(const std::vector<ClusterJob>& jobs, const ClusterRun& run) {
-  double sum = 0;
-  for (std::size_t j = 0; j < jobs.size(); ++j) sum += run.outcomes[j].finish_seconds - jobs[j].submit_seconds;
-  return sum / static_cast<double>(jobs.size());
-}
-
-/// Whole seconds, so that sums are exact.
-std::vector<ClusterJob> any_jobs(int most_gpus, int most_jobs = 40) {
-  std::vector<ClusterJob> jobs;
-  double now = 0;
-  for (int count = *rc::gen::inRange(1, most_jobs); count > 0; --count) {
-    now += *rc::gen::inRange(0, 6);
-    jobs.push_back(job(now, *rc::gen::inRange(0, 20), *rc::gen::inRange(1, most_gpus + 1)));
-    jobs.back().priority = *rc::gen::inRange(0, 3);
-    jobs.back().deadline_seconds = now + *rc::gen::inRange(1, 60);
-  }
-  return jobs;
-}
+using namespace testing;
 
 /// Second by second: who waits, in an order, starts while it fits; those of `strict` wait behind whoever does not fit.
 std::vector<double> ticked(const std::vector<ClusterJob>& jobs, std::int64_t gpus, bool strict,
@@ -184,6 +134,52 @@ TEST(SimulateCluster, EasyLetsShortJobsPassAndKeepsTheReservation) {
   EXPECT_EQ(starts(run(jobs, 4, "easy")), (std::vector<double>{0, 10, 2, 15, 10}));
 }
 
+/// Conservative backfilling as it is told: each job, when it is submitted, reserves its GPUs from the first second on
+/// that leaves all reservations before it as they are.
+std::vector<double> reserved_by_the_book(const std::vector<ClusterJob>& jobs, std::int64_t gpus) {
+  std::vector<double> start;
+  std::vector<std::int64_t> free(2000, gpus);
+  for (const ClusterJob& each : jobs) {
+    const auto length = static_cast<std::size_t>(each.service_seconds);
+    auto from = static_cast<std::size_t>(each.submit_seconds);
+    const auto is_free = [&] {
+      for (std::size_t second = from; second < from + length; ++second) {
+        if (free.at(second) < each.gpus) return false;
+      }
+      return true;
+    };
+    while (!is_free()) ++from;
+    for (std::size_t second = from; second < from + length; ++second) free[second] -= each.gpus;
+    start.push_back(static_cast<double>(from));
+  }
+  return start;
+}
+
+RC_GTEST_PROP(SimulateCluster, ConservativeStartsJobsWhenTheyWereFirstReserved, ()) {
+  const std::int64_t gpus = *rc::gen::inRange(1, 9);
+  std::vector<ClusterJob> jobs = any_jobs(static_cast<int>(gpus));
+  // Those of no length take nobody's place, and have no reservation that holds.
+  for (ClusterJob& each : jobs) each.service_seconds = std::max(1.0, each.service_seconds);
+  RC_ASSERT(starts(run(jobs, gpus, "conservative")) == reserved_by_the_book(jobs, gpus));
+}
+
+TEST(SimulateCluster, ConservativeKeepsEveryReservation) {
+  // Until 10 three of four GPUs are busy. The second waits for all four, the third for two until 18: the fourth would
+  // end before the second starts, the fifth only after it.
+  const std::vector<ClusterJob> jobs = {job(0, 10, 3), job(1, 5, 4), job(2, 3, 2), job(3, 7, 1), job(4, 7, 1)};
+  EXPECT_EQ(starts(run(jobs, 4, "conservative")), (std::vector<double>{0, 10, 15, 3, 15}));
+}
+
+TEST(SimulateCluster, ConservativeReservesAnewWhereJobsRunForLonger) {
+  std::vector<ClusterJob> jobs = {job(0, 10, 2), job(1, 5, 3), job(2, 8, 1), job(3, 7, 1)};
+  const auto scheduler = make_scheduler("conservative", jobs);
+  TaskSets sets = exclusive_sets();
+  const ClusterRun made = simulate_cluster(jobs, flat_pool(3), *scheduler, sets, {.load_seconds = 2});
+  // The third is due to end at 10 and does at 12, when the first does.
+  EXPECT_EQ(starts(made), (std::vector<double>{0, 12, 2, 19}));
+  EXPECT_EQ(finishes(made), (std::vector<double>{12, 19, 12, 28}));
+}
+
 /// Shortest remaining first is optimal on one GPU with free preemption (Schrage 1968).
 RC_GTEST_PROP(SimulateCluster, ShortestRemainingFirstHasTheLeastMeanCompletionOnOneGpu, ()) {
   const std::vector<ClusterJob> jobs = any_jobs(1);
@@ -230,37 +226,11 @@ TEST(SimulateCluster, PreemptedJobsGoOnWhereTheyStopped) {
   EXPECT_EQ(made.outcomes[0].run_seconds, 10);
 }
 
-std::vector<ClusterJob> poisson_jobs(double rate, std::uint64_t seed, int count,
-                                     const std::function<double(RandomStream&)>& service) {
-  RandomStream random(mix_key(std::array{std::uint64_t{77}, seed}));
-  std::vector<ClusterJob> jobs;
-  double now = 0;
-  for (int i = 0; i < count; ++i) {
-    now -= std::log(1 - random.next_uniform()) / rate;
-    jobs.push_back(job(now, service(random)));
-  }
-  return jobs;
-}
-
 double mean_wait(const std::vector<ClusterJob>& jobs, std::int64_t gpus) {
   const ClusterRun made = run(jobs, gpus, "fcfs");
   double sum = 0;
   for (std::size_t j = 0; j < jobs.size(); ++j) sum += made.outcomes[j].start_seconds - jobs[j].submit_seconds;
   return sum / static_cast<double>(jobs.size());
-}
-
-/// Over seeds, the mean lies within three standard errors of theory.
-void expect_mean(const std::function<double(std::uint64_t seed)>& sample, double theory) {
-  constexpr int kSeeds = 20;
-  double sum = 0, squares = 0;
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    const double value = sample(seed);
-    sum += value;
-    squares += value * value;
-  }
-  const double mean = sum / kSeeds, deviation = std::sqrt((squares / kSeeds - mean * mean) / (kSeeds - 1));
-  EXPECT_NEAR(mean, theory, 3 * deviation);
-  EXPECT_LT(deviation, 0.1 * theory) << "the samples say little";
 }
 
 TEST(SimulateCluster, FcfsWaitsAsErlangSays) {
