@@ -79,6 +79,18 @@ bool GpuPool::could_fit(std::int64_t gpus) const {
   return gpus >= 1 && gpus <= size();
 }
 
+std::int64_t GpuPool::room_for(std::int64_t gpus) const {
+  if (!could_fit(gpus)) return 0;
+  if (flat_) return size() / gpus;
+  const std::int64_t whole = gpus / gpus_per_node_, rest = gpus % gpus_per_node_;
+  if (whole == 0) return nodes() * (gpus_per_node_ / rest);
+  if (rest == 0) return nodes() / whole;
+  // Rests of several gangs may share a node.
+  const std::int64_t rests = gpus_per_node_ / rest;
+  const std::int64_t full = nodes() / (whole * rests + 1), left = nodes() % (whole * rests + 1);
+  return full * rests + std::max<std::int64_t>(0, left - 1) / whole;
+}
+
 bool GpuPool::fits(std::int64_t gpus) const {
   if (gpus < 1 || gpus > total_free_) return false;
   if (flat_) return true;

@@ -43,6 +43,8 @@ class GpuPool {
   /// Whether so many fit now; could ever fit, were all free.
   bool fits(std::int64_t gpus) const;
   bool could_fit(std::int64_t gpus) const;
+  /// How many gangs of so many would fit, were all free.
+  std::int64_t room_for(std::int64_t gpus) const;
 
   /// Takes GPUs that are free; `fits(gpus)` must hold.
   GpuSet take(std::int64_t gpus);

@@ -20,6 +20,8 @@ const std::vector<SchedulerKind>& scheduler_kinds() {
       {"srsf", "least remaining service x GPUs first, preemptive (Tiresias)", &make_srsf},
       {"priority", "highest priority first, preemptive, fcfs within one", &make_priority},
       {"edf", "earliest deadline first, preemptive", &make_edf},
+      {"las", "jobs of less than a GPU-hour so far first, the first started first, preemptive (Tiresias)", &make_las},
+      {"gittins", "whose GPU time so far makes an end the likeliest first, preemptive (Tiresias)", &make_gittins},
       {"mux", "highest priority first, whoever fits, where throughput rises the most", &make_mux},
   };
   return kKinds;

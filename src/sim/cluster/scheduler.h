@@ -16,6 +16,9 @@ class Cluster {
 
   virtual double now() const = 0;
   virtual const std::vector<ClusterJob>& jobs() const = 0;
+  /// Of the cluster; how many jobs of so many GPUs each it would have room for, were all free.
+  virtual std::int64_t gpus() const = 0;
+  virtual std::int64_t room_for(std::int64_t gpus) const = 0;
   /// Held by no running job.
   virtual std::int64_t free_gpus() const = 0;
   /// Whether a waiting job can start now, on GPUs of its own or on those of others.
@@ -38,6 +41,8 @@ class Cluster {
   virtual void start_alone(JobIndex job) = 0;
   /// Takes a running job's GPUs away; it keeps what it has done and waits again.
   virtual void preempt(JobIndex job) = 0;
+  /// Refuses a waiting job for good.
+  virtual void reject(JobIndex job) = 0;
   /// Asks for another decision at `seconds`, though nothing happens then.
   virtual void wake_at(double seconds) = 0;
 };

@@ -13,6 +13,8 @@ std::unique_ptr<Scheduler> make_srtf(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_srsf(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_priority(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_edf(const std::vector<ClusterJob>& jobs);
+std::unique_ptr<Scheduler> make_las(const std::vector<ClusterJob>& jobs);
+std::unique_ptr<Scheduler> make_gittins(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_mux(const std::vector<ClusterJob>& jobs);
 
 }  // namespace braid::sim

@@ -79,6 +79,8 @@ class ClusterSimulation final : public Cluster {
 
   double now() const override { return now_; }
   const std::vector<ClusterJob>& jobs() const override { return jobs_; }
+  std::int64_t gpus() const override { return pool_.size(); }
+  std::int64_t room_for(std::int64_t gpus) const override { return pool_.room_for(gpus); }
   std::int64_t free_gpus() const override { return pool_.free() + idle_gpus_; }
   bool fits(JobIndex job) override { return fits_alone(job) || (shares() && joins(job)); }
   bool fits_alone(JobIndex job) const override { return pool_.fits(jobs_[index(job)].gpus); }
@@ -116,6 +118,14 @@ class ClusterSimulation final : public Cluster {
     state.waits = true;
     ++waiting_;
     ++run_.outcomes[index(job)].preemptions;
+  }
+
+  void reject(JobIndex job) override {
+    State& state = states_[index(job)];
+    BRAID_CHECK(state.waits, "job {} is refused and does not wait", job);
+    state.waits = false;
+    --waiting_;
+    run_.outcomes[index(job)].rejected = true;
   }
 
   void wake_at(double seconds) override {

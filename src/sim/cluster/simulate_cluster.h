@@ -33,9 +33,9 @@ struct ClusterRun {
 
 /// Runs jobs until all have ended, or the horizon. Each runs on an instance of `gpus` GPUs, by itself or with such
 /// others as `sets` allow, all of them at the pace that their set has. Jobs larger than the pool, or that fit no
-/// instance, are rejected. An instance is started when a job starts that joins none, and given up when its last job has
-/// left and nobody took the place at that moment. Where tasks share instances all jobs must ask for the same number of
-/// GPUs.
+/// instance, are rejected, and those that the scheduler refuses. An instance is started when a job starts that joins
+/// none, and given up when its last job has left and nobody took the place at that moment. Where tasks share instances
+/// all jobs must ask for the same number of GPUs.
 ///
 /// Events of one instant are taken together: ends first, then submissions in the order of the jobs, then one decision.
 /// Checked all along: no GPU is given twice, gangs are whole, nothing happens in the past, each job does exactly the

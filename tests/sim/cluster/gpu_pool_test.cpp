@@ -33,6 +33,17 @@ bool fits_by_rule(const GpuPool& pool, std::int64_t gpus, bool flat) {
   return false;
 }
 
+RC_GTEST_PROP(GpuPool, HasRoomForAsManyGangsAsFitOneAfterTheOther, ()) {
+  const std::int64_t nodes = *rc::gen::inRange(1, 12), each = *rc::gen::inRange(1, 9);
+  const bool flat = *rc::gen::arbitrary<bool>();
+  const std::int64_t gpus = *rc::gen::inRange(1, static_cast<int>(nodes * each) + 2);
+  GpuPool pool(nodes, each, flat, Placement::packed);
+  const std::int64_t room = pool.room_for(gpus);
+  std::int64_t taken = 0;
+  for (; pool.fits(gpus); ++taken) pool.take(gpus);
+  RC_ASSERT(room == taken);
+}
+
 RC_GTEST_PROP(GpuPool, NoGpuIsTwicePlacedAndGangsFitByTheRule, ()) {
   const std::int64_t nodes = *rc::gen::inRange(1, 9), each = *rc::gen::inRange(1, 9);
   const bool flat = *rc::gen::arbitrary<bool>();
