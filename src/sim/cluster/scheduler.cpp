@@ -22,6 +22,10 @@ const std::vector<SchedulerKind>& scheduler_kinds() {
       {"edf", "earliest deadline first, preemptive", &make_edf},
       {"las", "jobs of less than a GPU-hour so far first, the first started first, preemptive (Tiresias)", &make_las},
       {"gittins", "whose GPU time so far makes an end the likeliest first, preemptive (Tiresias)", &make_gittins},
+      {"max-min", "least GPU time so far over its equal share first, in rounds of 6 min, preemptive (Gavel)",
+       &make_max_min},
+      {"ftf", "worst predicted finish-time fairness first, in rounds of 6 min, preemptive (Themis)", &make_ftf},
+      {"drf", "the virtual cluster that holds the fewest GPUs first, fcfs within one", &make_drf},
       {"mux", "highest priority first, whoever fits, where throughput rises the most", &make_mux},
   };
   return kKinds;

@@ -15,6 +15,9 @@ std::unique_ptr<Scheduler> make_priority(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_edf(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_las(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_gittins(const std::vector<ClusterJob>& jobs);
+std::unique_ptr<Scheduler> make_max_min(const std::vector<ClusterJob>& jobs);
+std::unique_ptr<Scheduler> make_ftf(const std::vector<ClusterJob>& jobs);
+std::unique_ptr<Scheduler> make_drf(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_mux(const std::vector<ClusterJob>& jobs);
 
 }  // namespace braid::sim

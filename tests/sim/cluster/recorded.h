@@ -56,6 +56,7 @@ inline std::vector<ClusterJob> any_jobs(int most_gpus, int most_jobs = 40) {
     now += *rc::gen::inRange(0, 6);
     jobs.push_back(job(now, *rc::gen::inRange(0, 20), *rc::gen::inRange(1, most_gpus + 1)));
     jobs.back().priority = *rc::gen::inRange(0, 3);
+    jobs.back().virtual_cluster = *rc::gen::inRange(-1, 3);
     jobs.back().deadline_seconds = now + *rc::gen::inRange(1, 60);
   }
   return jobs;
