@@ -121,7 +121,8 @@ void print_summary(const std::string& summary) {
     rejected += run.contains("rejected") ? static_cast<std::int64_t>(run["rejected"].size()) : 0;
   }
   if (rejected > 0)
-    fmt::print("\n{} jobs were rejected: larger than the cluster, or of a kind that fits no instance\n", rejected);
+    fmt::print("\n{} jobs were rejected: larger than the cluster, of a kind that fits no instance, or over budget\n",
+               rejected);
   if (audited > 0)
     fmt::print(
         "\nestimates     {} held against full replays, off by {:.2f} % at the 99th percentile of the worst run\n",

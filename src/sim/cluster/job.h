@@ -21,6 +21,7 @@ struct ClusterJob {
   double deadline_seconds = std::numeric_limits<double>::infinity();
   KindIndex kind = 0;
   double reference_seconds = 0;  ///< that it was recorded to run for: what fairness is measured by
+  double budget = std::numeric_limits<double>::infinity();  ///< what it may cost, in GPU-hours
 };
 
 /// What became of it.

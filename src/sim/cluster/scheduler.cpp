@@ -26,6 +26,9 @@ const std::vector<SchedulerKind>& scheduler_kinds() {
        &make_max_min},
       {"ftf", "worst predicted finish-time fairness first, in rounds of 6 min, preemptive (Themis)", &make_ftf},
       {"drf", "the virtual cluster that holds the fewest GPUs first, fcfs within one", &make_drf},
+      {"deadline", "edf of those whose deadlines can all be met, the others behind them, preemptive (ElasticFlow)",
+       &make_deadline},
+      {"budget", "refuses jobs that cost more than their budget; tightest budget first, whoever fits", &make_budget},
       {"mux", "highest priority first, whoever fits, where throughput rises the most", &make_mux},
   };
   return kKinds;

@@ -18,6 +18,8 @@ std::unique_ptr<Scheduler> make_gittins(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_max_min(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_ftf(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_drf(const std::vector<ClusterJob>& jobs);
+std::unique_ptr<Scheduler> make_deadline(const std::vector<ClusterJob>& jobs);
+std::unique_ptr<Scheduler> make_budget(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_mux(const std::vector<ClusterJob>& jobs);
 
 }  // namespace braid::sim

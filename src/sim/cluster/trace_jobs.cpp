@@ -18,6 +18,7 @@ ClusterJob job_of(const traces::Job& recorded) {
   job.virtual_cluster = recorded.virtual_cluster;
   job.priority = recorded.priority;
   job.deadline_seconds = recorded.deadline_seconds;
+  job.budget = recorded.budget;
   return job;
 }
 

@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "sim/cluster/simulate_cluster.h"
+#include "sim/cluster/watched.h"
 #include "support.h"
 
 namespace braid::sim {
@@ -210,8 +211,18 @@ RC_GTEST_PROP(Instances, EverySchedulerServesTasksThatShare, ()) {
   const InstanceRules rules{.load_seconds = *rc::gen::inRange(0, 3) * 1.0,
                             .replan_seconds = *rc::gen::inRange(0, 3) * 0.5};
   for (const SchedulerKind& kind : scheduler_kinds()) {
-    const ClusterRun made = run(jobs, 2, std::string(kind.name), two_kinds(3), rules);
-    for (const JobOutcome& outcome : made.outcomes) RC_ASSERT(outcome.finished());
+    // Nodes of a GPU more than an instance has one left over each, which is too few; and tasks that share.
+    for (const auto& [gpus_per_node, most_tasks] : {std::pair(kInstanceGpus, 3), std::pair(kInstanceGpus + 1, 1)}) {
+      const auto scheduler = kind.make(jobs);
+      testing::Watched watched(*scheduler);
+      TaskSets sets = two_kinds(most_tasks);
+      const ClusterRun made =
+          simulate_cluster(jobs, {2, gpus_per_node, false, Placement::packed}, watched, sets, rules);
+      for (const JobOutcome& outcome : made.outcomes) RC_ASSERT(outcome.finished());
+      const bool may_restart = std::set<std::string_view>{"srtf", "srsf", "priority", "edf"}.contains(kind.name);
+      RC_ASSERT(may_restart || !watched.restarts());
+      RC_ASSERT(watched.decisions() < 1000 + 100 * static_cast<int>(jobs.size()));
+    }
   }
 }
 

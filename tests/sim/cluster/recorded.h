@@ -30,6 +30,11 @@ inline ClusterJob job(double submit, double service, std::int32_t gpus = 1) {
   return made;
 }
 
+/// In GPU-hours.
+inline double cost(const ClusterJob& job) {
+  return job.service_seconds * job.gpus / 3600;
+}
+
 inline std::vector<double> starts(const ClusterRun& run) {
   std::vector<double> times;
   for (const JobOutcome& outcome : run.outcomes) times.push_back(outcome.start_seconds);
@@ -58,6 +63,8 @@ inline std::vector<ClusterJob> any_jobs(int most_gpus, int most_jobs = 40) {
     jobs.back().priority = *rc::gen::inRange(0, 3);
     jobs.back().virtual_cluster = *rc::gen::inRange(-1, 3);
     jobs.back().deadline_seconds = now + *rc::gen::inRange(1, 60);
+    jobs.back().budget = cost(jobs.back()) * *rc::gen::element(0.5, 1.0, 2.0, JobOutcome::kNever, JobOutcome::kNever);
+    if (std::isnan(jobs.back().budget)) jobs.back().budget = 0;
   }
   return jobs;
 }
