@@ -8,7 +8,8 @@ InstanceChoice::InstanceChoice(TaskSets& sets, Joining joining)
 void InstanceChoice::add(std::int32_t instance, SetIndex set) {
   const auto place = static_cast<std::size_t>(set);
   if (instances_.size() <= place) instances_.resize(place + 1);
-  if (places_.size() <= static_cast<std::size_t>(instance)) places_.resize(static_cast<std::size_t>(instance) + 1);
+  const auto number = static_cast<std::size_t>(instance);
+  if (arrivals_.size() <= number) arrivals_.resize(number + 1);
   if (instances_[place].empty()) {
     for (OfKind& kind : kinds_) {
       if (kind.rank.size() <= place) kind.rank.resize(place + 1, Rank::absent);
@@ -17,23 +18,19 @@ void InstanceChoice::add(std::int32_t instance, SetIndex set) {
       kind.pending.push_back(set);
     }
   }
-  places_[static_cast<std::size_t>(instance)] = instances_[place].size();
-  instances_[place].push_back(instance);
+  arrivals_[number] = arrived_++;
+  instances_[place].emplace(arrivals_[number], instance);
 }
 
 void InstanceChoice::remove(std::int32_t instance, SetIndex set) {
-  std::vector<std::int32_t>& alike = instances_[static_cast<std::size_t>(set)];
-  const std::size_t place = places_[static_cast<std::size_t>(instance)];
-  alike[place] = alike.back();
-  places_[static_cast<std::size_t>(alike[place])] = place;
-  alike.pop_back();
+  instances_[static_cast<std::size_t>(set)].erase({arrivals_[static_cast<std::size_t>(instance)], instance});
 }
 
 std::int32_t InstanceChoice::best(KindIndex kind, bool may_start) {
   // Nowhere is a task faster than alone: nothing else need be estimated.
   if (may_start && joining_ == Joining::fastest && sets_.alone(kind) != TaskSets::kNone) {
     const bool is_idle = !instances_.empty() && is_there(TaskSets::kEmpty);
-    return is_idle ? instances_[TaskSets::kEmpty].back() : kNew;
+    return is_idle ? latest(TaskSets::kEmpty) : kNew;
   }
   OfKind& mine = kinds_[static_cast<std::size_t>(kind)];
   for (const SetIndex set : mine.pending) {
@@ -56,7 +53,7 @@ std::int32_t InstanceChoice::best(KindIndex kind, bool may_start) {
     const bool fits = alone != TaskSets::kNone;
     if (fits && (mine.ranked.empty() || score(TaskSets::kEmpty, alone) < mine.ranked.begin()->first)) return kNew;
   }
-  return mine.ranked.empty() ? kNobody : instances_[static_cast<std::size_t>(mine.ranked.begin()->second)].back();
+  return mine.ranked.empty() ? kNobody : latest(mine.ranked.begin()->second);
 }
 
 double InstanceChoice::score(SetIndex set, SetIndex joined) const {

@@ -43,8 +43,13 @@ class InstanceChoice {
 
   TaskSets& sets_;
   Joining joining_;
-  std::vector<std::vector<std::int32_t>> instances_;  // per set
-  std::vector<std::size_t> places_;                   // per instance, in those of its set
+  using Arrival = std::pair<std::int64_t, std::int32_t>;  // number of arrivals before, instance
+
+  std::int32_t latest(SetIndex set) const { return instances_[static_cast<std::size_t>(set)].rbegin()->second; }
+
+  std::vector<std::set<Arrival>> instances_;  // per set
+  std::vector<std::int64_t> arrivals_;        // per instance, of its set
+  std::int64_t arrived_ = 0;
   std::vector<OfKind> kinds_;
 };
 

@@ -83,7 +83,10 @@ class ClusterSimulation final : public Cluster {
   std::int64_t room_for(std::int64_t gpus) const override { return pool_.room_for(gpus); }
   std::int64_t free_gpus() const override { return pool_.free() + idle_gpus_; }
   bool fits(JobIndex job) override { return fits_alone(job) || (shares() && joins(job)); }
-  bool fits_alone(JobIndex job) const override { return pool_.fits(jobs_[index(job)].gpus); }
+  bool fits_alone(JobIndex job) const override {
+    const std::int64_t gpus = jobs_[index(job)].gpus;
+    return pool_.fits(gpus) || idle_gpus_ >= gpus;  // idle instances are as large as all
+  }
   const std::vector<JobIndex>& running() const override { return running_; }
 
   double attained_seconds(JobIndex job) const override {
@@ -106,10 +109,13 @@ class ClusterSimulation final : public Cluster {
 
   void start(JobIndex job) override {
     InstanceIndex place = InstanceChoice::kNew;
-    if (shares()) place = choice_.best(jobs_[index(job)].kind, fits_alone(job));
+    if (shares()) place = choice_.best(jobs_[index(job)].kind, pool_.fits(jobs_[index(job)].gpus));
     start_on(place == InstanceChoice::kNew ? new_instance(jobs_[index(job)].gpus, shares()) : place, job);
   }
-  void start_alone(JobIndex job) override { start_on(new_instance(jobs_[index(job)].gpus, false), job); }
+  void start_alone(JobIndex job) override {
+    if (!pool_.fits(jobs_[index(job)].gpus)) give_up_idle();
+    start_on(new_instance(jobs_[index(job)].gpus, false), job);
+  }
 
   void preempt(JobIndex job) override {
     State& state = states_[index(job)];
