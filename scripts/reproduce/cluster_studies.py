@@ -21,6 +21,7 @@ class Studies:
 
     def __init__(self, folder: Path):
         self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
         self.braid = os.environ["BRAID"]
         self.traces = Path(os.environ.get("BRAID_TRACES", ""))
 
