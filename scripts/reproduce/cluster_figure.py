@@ -7,6 +7,16 @@ POLICIES = {"HF-PEFT": "hf-peft", "NeMo": "nemo:schedule=1f1b", "SL-PEFT": "sl-p
 CASES = {"SST2": "sst2", "QA": "qa", "RTE": "rte", "non-uniform": "sst2,qa,rte"}
 UNIFORM = {"HF-PEFT": 1.61, "NeMo": 1.51, "SL-PEFT": 1.36}
 NON_UNIFORM = {"SL-PEFT": 1.58}
+VARIED = {
+    "none": [],
+    "batches of 8, 16, 32": ["--batch-sizes", "8,16,32"],
+    "instances of 2 GPUs": ["--instance-gpus", "2"],
+    "instances of 8 GPUs": ["--instance-gpus", "8"],
+    "at most 4 tasks": ["--most-tasks", "4"],
+    "at most 16 tasks": ["--most-tasks", "16"],
+    "re-planning takes 10 s": ["--replan-seconds", "10"],
+    "llama2-13b": ["--backbone", "llama2-13b"],
+}
 METRIC = "saturated_tokens_per_second"
 SEEDS = 3
 
@@ -28,6 +38,18 @@ def figure_21b(studies: Studies, report: Report) -> None:
     series = [Series(name, [_of(first, case, name) for case in CASES]) for name in POLICIES]
     title = f"21(b): 128 A40s, a week of Philly ({rows[0][0]}), FCFS, LLaMA7B"
     report.picture("figure21b", "21b", title, [Panel("saturated throughput", "billed tokens/s", list(CASES), series)])
+
+
+def varied(studies: Studies, report: Report) -> None:
+    """What one change at a time does to MuxTune's lead, on the generated trace over QA."""
+    rows = []
+    for change, words in VARIED.items():
+        summary, command = studies.run("--datasets", "qa", "--policy", ",".join(POLICIES.values()), *words)
+        values = [mean(group, METRIC) for group in summary["groups"]]
+        rows.append([change, *values, *(values[-1] / value for value in values[:-1]), command])
+    names = list(POLICIES)
+    ratios = [f"MuxTune over {name}" for name in names[:-1]]
+    report.table("varied", ["change", *names, *ratios, "command"], rows)
 
 
 def _cases(studies: Studies, trace: Trace, rows: list) -> dict:
