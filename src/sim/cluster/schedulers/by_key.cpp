@@ -1,14 +1,12 @@
 #include <functional>
-#include <map>
-#include <set>
 
 #include "sim/cluster/schedulers.h"
+#include "sim/cluster/schedulers/ranked_jobs.h"
 
 namespace braid::sim {
 namespace {
 
-/// Never preempts: of the waiting jobs that fit the one with the least key starts, ties by row, until none fits. Only
-/// the first of each number of GPUs and kind is looked at.
+/// Never preempts: of the waiting jobs that fit the one with the least key starts, ties by row, until none fits.
 class ByKey final : public Scheduler {
  public:
   using Key = std::function<double(const ClusterJob&)>;
@@ -17,28 +15,14 @@ class ByKey final : public Scheduler {
 
   std::string_view name() const override { return name_; }
   void submitted(const Cluster& cluster, JobIndex job) override {
-    const ClusterJob& submitted = cluster.jobs()[static_cast<std::size_t>(job)];
-    queues_[{submitted.gpus, submitted.kind}].emplace(key_(submitted), job);
+    waiting_.add(cluster, {key_(cluster.jobs()[static_cast<std::size_t>(job)]), 0, job});
   }
-  void decide(Cluster& cluster) override {
-    while (true) {
-      Queue* first = nullptr;
-      for (auto& [like, queue] : queues_) {
-        if (!queue.empty() && (!first || *queue.begin() < *first->begin()) && cluster.fits(queue.begin()->second))
-          first = &queue;
-      }
-      if (!first) return;
-      cluster.start(first->begin()->second);
-      first->erase(first->begin());
-    }
-  }
+  void decide(Cluster& cluster) override { waiting_.start_fitting(cluster); }
 
  private:
-  using Queue = std::set<std::pair<double, JobIndex>>;
-
   std::string_view name_;
   Key key_;
-  std::map<std::pair<std::int32_t, KindIndex>, Queue> queues_;  // by GPUs and kind
+  RankedJobs waiting_;
 };
 
 }  // namespace
