@@ -14,11 +14,7 @@ namespace {
 using testing::Request;
 using testing::Study;
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr int kMisfits = 10;  // which take ten times as long
-#else
 constexpr int kMisfits = 100;
-#endif
 
 /// What make_plan says where it has no plan; nothing where it has one, whose memory is checked.
 std::optional<std::string> failure_of(const Request& request) {
