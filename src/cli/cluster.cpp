@@ -97,14 +97,13 @@ bool parse(const std::vector<std::string>& words, Flags& flags) {
   std::string schedulers = "NAME,...";
   for (const sim::SchedulerKind& kind : sim::scheduler_kinds())
     schedulers += fmt::format("\n{}: {}", kind.name, kind.what);
-  flags.common.policy = "muxtune";
   add("trace", &flags.trace, "of jobs; left out: MuxTune's week, generated");
   add_trace_reading(line, flags.reading);
   add("cluster", &flags.common.cluster, "cluster.yaml; left out: A40s, 4 a node, ib-100g");
   add("gpus", &flags.gpus, "of the cluster; left out: 128, or the file's");
   add("profile", &flags.common.profile, "profile file; left out: derived from the datasheet");
   add_default("scheduler", &flags.schedulers, schedulers);
-  add_default("policy", &flags.common.policy, "NAME[:option=value]...,...; see `braid plan --help`");
+  add("policy", &flags.common.policy, "NAME[:option=value]...,...; see `braid plan --help`; left out: muxtune");
   add_default("placement", &flags.placements, "packed, spread, frag; commas between");
   add_default("seeds", &flags.grid.seeds, "how many, from --seed on");
   line.add_seed();
@@ -149,6 +148,10 @@ void resolve(Flags& flags) {
   if (flags.jobs != "fine-tuning" && flags.jobs != "as-recorded")
     throw error("--jobs {} is not known; give fine-tuning or as-recorded", flags.jobs);
   settings.as_recorded = flags.jobs == "as-recorded";
+  if (settings.as_recorded && !flags.common.policy.empty())
+    throw error("--policy {} fine-tunes tasks, and --jobs as-recorded has none; leave one of them out",
+                flags.common.policy);
+  if (flags.common.policy.empty()) flags.common.policy = "muxtune";
   settings.configurations.datasets = words_of(flags.datasets, "datasets");
   settings.configurations.batch_sizes = counts_of(flags.batch_sizes, "batch-sizes");
   settings.configurations.ranks = counts_of(flags.adapter_ranks, "adapter-ranks");

@@ -142,6 +142,7 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   refuses("--sweep load=1,fast", "'fast' is not usable");
   refuses("--sweep gpus", "give NAME=VALUE,VALUE");
   refuses("--audit 2", "give 0 to 1");
+  refuses("--jobs as-recorded --policy muxtune", "leave one of them out");
   refuses("--jobs some", "give fine-tuning or as-recorded");
   folder.write("empty.csv", "submit_s,duration_s\n");
   EXPECT_EQ(run_braid("cluster --trace " + (folder / "empty.csv").string()).status, 2);
