@@ -48,6 +48,9 @@ GpuPool::GpuPool(std::int64_t nodes, std::int64_t gpus_per_node, bool flat, Plac
     throw error("{} nodes of {} GPUs are no cluster; give nodes of 1 to {} GPUs", nodes, gpus_per_node, kMostInNode);
   const std::uint64_t all = gpus_per_node == kMostInNode ? ~0ULL : (1ULL << gpus_per_node) - 1;
   free_.assign(static_cast<std::size_t>(nodes), all);
+  broken_of_.assign(free_.size(), 0);
+  nodes_in_service_.assign(static_cast<std::size_t>(gpus_per_node) + 1, 0);
+  nodes_in_service_.back() = nodes;
   place_.resize(free_.size());
   by_free_.resize(static_cast<std::size_t>(gpus_per_node) + 1);
   // The last of a list is taken first: node 0.
@@ -75,20 +78,28 @@ void GpuPool::change(std::int64_t node, std::uint64_t free) {
   to.push_back(static_cast<std::int32_t>(node));
 }
 
-bool GpuPool::could_fit(std::int64_t gpus) const {
-  return gpus >= 1 && gpus <= size();
-}
-
 std::int64_t GpuPool::room_for(std::int64_t gpus) const {
-  if (!could_fit(gpus)) return 0;
+  if (gpus < 1 || gpus > size()) return 0;
   if (flat_) return size() / gpus;
   const std::int64_t whole = gpus / gpus_per_node_, rest = gpus % gpus_per_node_;
-  if (whole == 0) return nodes() * (gpus_per_node_ / rest);
-  if (rest == 0) return nodes() / whole;
-  // Rests of several gangs may share a node.
+  const std::int64_t full = nodes_in_service_.back();
+  if (rest == 0) return full / whole;
+  // Rests of several gangs may share a node, and nodes with broken GPUs have room for rests alone.
   const std::int64_t rests = gpus_per_node_ / rest;
-  const std::int64_t full = nodes() / (whole * rests + 1), left = nodes() % (whole * rests + 1);
-  return full * rests + std::max<std::int64_t>(0, left - 1) / whole;
+  std::int64_t in_parts = 0;
+  for (std::int64_t in_service = rest; in_service < gpus_per_node_; ++in_service)
+    in_parts += nodes_in_service_[static_cast<std::size_t>(in_service)] * (in_service / rest);
+  if (whole == 0) return full * rests + in_parts;
+  const auto fit = [&](std::int64_t gangs) {
+    const std::int64_t others = std::max<std::int64_t>(0, gangs - in_parts);
+    return gangs * whole + (others + rests - 1) / rests <= full;
+  };
+  std::int64_t most = 0, too_many = full / whole + 1;
+  while (most + 1 < too_many) {
+    const std::int64_t middle = (most + too_many) / 2;
+    (fit(middle) ? most : too_many) = middle;
+  }
+  return most;
 }
 
 bool GpuPool::fits(std::int64_t gpus) const {
@@ -166,16 +177,27 @@ void GpuPool::give(const GpuSet& gpus) {
   }
 }
 
+void GpuPool::set_broken(std::int64_t node, std::uint64_t broken) {
+  std::uint64_t& known = broken_of_[static_cast<std::size_t>(node)];
+  const auto in_service = [&] { return static_cast<std::size_t>(gpus_per_node_ - std::popcount(known)); };
+  --nodes_in_service_[in_service()];
+  broken_ += std::popcount(broken) - std::popcount(known);
+  known = broken;
+  ++nodes_in_service_[in_service()];
+}
+
 void GpuPool::break_down(const NodeGpus& gpus) {
-  const std::uint64_t free = free_[static_cast<std::size_t>(gpus.node)];
-  BRAID_CHECK((free & gpus.gpus) == gpus.gpus, "GPUs {:x} of node {} break while in use", gpus.gpus, gpus.node);
-  change(gpus.node, free & ~gpus.gpus);
-  broken_ += std::popcount(gpus.gpus);
+  const auto node = static_cast<std::size_t>(gpus.node);
+  BRAID_CHECK((free_[node] & gpus.gpus) == gpus.gpus, "GPUs {:x} of node {} break while in use", gpus.gpus, gpus.node);
+  change(gpus.node, free_[node] & ~gpus.gpus);
+  set_broken(gpus.node, broken_of_[node] | gpus.gpus);
 }
 
 void GpuPool::repair(const NodeGpus& gpus) {
+  const std::uint64_t broken = broken_of_[static_cast<std::size_t>(gpus.node)];
+  BRAID_CHECK((broken & gpus.gpus) == gpus.gpus, "GPUs {:x} of node {} are repaired and whole", gpus.gpus, gpus.node);
   give(GpuSet{gpus});
-  broken_ -= std::popcount(gpus.gpus);
+  set_broken(gpus.node, broken & ~gpus.gpus);
 }
 
 }  // namespace braid::sim

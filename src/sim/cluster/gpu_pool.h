@@ -35,15 +35,17 @@ class GpuPool {
   /// How often jobs of each number of GPUs come (relative), for Placement::frag.
   void expect(std::vector<std::pair<std::int32_t, double>> sizes) { sizes_ = std::move(sizes); }
 
-  std::int64_t size() const { return static_cast<std::int64_t>(free_.size()) * gpus_per_node_ - broken_; }
+  /// In service.
+  std::int64_t size() const { return nodes() * gpus_per_node_ - broken_; }
+  std::int64_t broken() const { return broken_; }
   std::int64_t free() const { return total_free_; }
   std::int64_t nodes() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t gpus_per_node() const { return gpus_per_node_; }
 
-  /// Whether so many fit now; could ever fit, were all free.
+  /// Whether so many fit now; could ever fit, were all free and in service.
   bool fits(std::int64_t gpus) const;
-  bool could_fit(std::int64_t gpus) const;
-  /// How many gangs of so many would fit, were all free.
+  bool could_fit(std::int64_t gpus) const { return gpus >= 1 && gpus <= nodes() * gpus_per_node_; }
+  /// How many gangs of so many would fit, were all free that are in service.
   std::int64_t room_for(std::int64_t gpus) const;
 
   /// Takes GPUs that are free; `fits(gpus)` must hold.
@@ -58,6 +60,7 @@ class GpuPool {
  private:
   std::int64_t free_count(std::int64_t node) const;
   void change(std::int64_t node, std::uint64_t free);
+  void set_broken(std::int64_t node, std::uint64_t broken);
   std::int64_t nodes_with(std::int64_t free) const {
     return static_cast<std::int64_t>(by_free_[static_cast<std::size_t>(free)].size());
   }
@@ -69,10 +72,11 @@ class GpuPool {
   std::int64_t gpus_per_node_;
   bool flat_;
   Placement placement_;
-  std::vector<std::uint64_t> free_;                 // per node
+  std::vector<std::uint64_t> free_, broken_of_;     // per node
   std::vector<std::vector<std::int32_t>> by_free_;  // per count of free GPUs, nodes in no order
   std::vector<std::int32_t> place_;                 // per node, where in by_free_
   std::vector<std::pair<std::int32_t, double>> sizes_;
+  std::vector<std::int64_t> nodes_in_service_;  // per count of GPUs in service
   std::int64_t total_free_ = 0, broken_ = 0;
 };
 

@@ -34,7 +34,8 @@ struct JobOutcome {
   double steps = 0;            ///< done
   std::int32_t instance = -1;  ///< the last that it ran on; numbered as they are started
   std::int32_t preemptions = 0;
-  bool shared = false;  ///< had company at some time
+  std::int32_t restarts = 0;  ///< because GPUs failed
+  bool shared = false;        ///< had company at some time
   bool rejected = false;
 
   bool finished() const { return finish_seconds != kNever; }

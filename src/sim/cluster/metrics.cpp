@@ -34,16 +34,18 @@ class Metrics {
   void add(const char* name, double value) { metrics_.push_back({name, value}); }
 
   void counts() {
-    double finished = 0, rejected = 0, preemptions = 0;
+    double finished = 0, rejected = 0, preemptions = 0, restarts = 0;
     for (const JobOutcome& outcome : run_.outcomes) {
       finished += outcome.finished();
       rejected += outcome.rejected;
       preemptions += outcome.preemptions;
+      restarts += outcome.restarts;
     }
     add("jobs", static_cast<double>(jobs_.size()));
     add("finished", finished);
     add("rejected", rejected);
     add("preemptions", preemptions);
+    add("restarts", restarts);
     add("instances", static_cast<double>(run_.instances));
     add("replans", static_cast<double>(run_.replans));
     add("makespan_seconds", span_);
@@ -56,9 +58,9 @@ class Metrics {
       samples += run_.outcomes[j].steps * of_kind(context_.step_samples, j);
     add("tokens_per_second", run_.tokens / span_);
     add("samples_per_second", samples / span_);
-    if (run_.saturated.to_seconds > run_.saturated.from_seconds) {
-      add("saturated_tokens_per_second", run_.saturated.tokens_per_second());
-      add("saturated_seconds", run_.saturated.to_seconds - run_.saturated.from_seconds);
+    if (run_.sums.saturated.to_seconds > run_.sums.saturated.from_seconds) {
+      add("saturated_tokens_per_second", run_.sums.saturated.tokens_per_second());
+      add("saturated_seconds", run_.sums.saturated.to_seconds - run_.sums.saturated.from_seconds);
     }
   }
 
@@ -87,8 +89,13 @@ class Metrics {
   void use() {
     const double offered = static_cast<double>(context_.gpus) * span_;
     if (offered <= 0) return;
-    add("gpu_allocation", run_.allocated_gpu_seconds / offered);
-    add("free_while_waiting", run_.waiting_free_gpu_seconds / offered);
+    add("gpu_allocation", run_.sums.allocated_gpu_seconds / offered);
+    add("free_while_waiting", run_.sums.waiting_free_gpu_seconds / offered);
+    if (run_.outages > 0) {
+      add("outages", static_cast<double>(run_.outages));
+      add("out_of_service", run_.sums.broken_gpu_seconds / offered);
+      add("lost_gpu_hours", run_.lost_gpu_seconds / kHour);
+    }
     double busy = 0, flops = 0;
     for (std::size_t j = 0; j < jobs_.size() && !context_.kinds.empty(); ++j) {
       const std::optional<KindCost>& kind = context_.kinds[static_cast<std::size_t>(jobs_[j].kind)];
@@ -97,12 +104,12 @@ class Metrics {
       flops += run_.outcomes[j].steps * kind->flops;
     }
     if (flops > 0 && context_.peak_flops > 0) add("gpu_utilization", flops / (offered * context_.peak_flops));
-    const double hours = run_.allocated_gpu_seconds / kHour;
+    const double hours = run_.sums.allocated_gpu_seconds / kHour;
     add("gpu_hours", hours);
     if (context_.gpu_hour_price) add("cost", hours * *context_.gpu_hour_price);
     if (context_.power && busy > 0) {
       const double joules = costmodel::energy_joules(*context_.power, static_cast<double>(context_.gpus), span_,
-                                                     std::min(busy, run_.allocated_gpu_seconds));
+                                                     std::min(busy, run_.sums.allocated_gpu_seconds));
       add("energy_kwh", joules / kJoulesOfKilowattHour);
     }
   }

@@ -16,9 +16,11 @@ class Cluster {
 
   virtual double now() const = 0;
   virtual const std::vector<ClusterJob>& jobs() const = 0;
-  /// Of the cluster; how many jobs of so many GPUs each it would have room for, were all free.
+  /// In service; how many jobs of so many GPUs each they would have room for, were all free.
   virtual std::int64_t gpus() const = 0;
   virtual std::int64_t room_for(std::int64_t gpus) const = 0;
+  /// How much of an instance a job takes up: 1 where instances are not shared, else by how many of its kind fit one.
+  virtual double part_of_instance(JobIndex job) const = 0;
   /// Held by no running job.
   virtual std::int64_t free_gpus() const = 0;
   /// Whether a waiting job can start now, on GPUs of its own or on those of others.
@@ -60,6 +62,11 @@ class Scheduler {
   virtual void submitted(const Cluster& cluster, JobIndex job) = 0;
   /// A running job ended.
   virtual void ended(const Cluster& /*cluster*/, JobIndex /*job*/) {}
+  /// A running job lost GPUs to a failure and waits again, maybe with less done.
+  virtual void interrupted(const Cluster& cluster, JobIndex job) {
+    ended(cluster, job);
+    submitted(cluster, job);
+  }
   virtual void decide(Cluster& cluster) = 0;
 };
 

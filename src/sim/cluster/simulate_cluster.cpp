@@ -1,17 +1,22 @@
 #include "sim/cluster/simulate_cluster.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <queue>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "sim/cluster/run_meter.h"
 
 namespace braid::sim {
 namespace {
 
 /// Relative error that adding up stretches of service may leave.
 constexpr double kRounding = 1e-9, kManyRoundings = 1e-6;
+
+/// Without a job that ends meanwhile.
+constexpr std::int64_t kMostOutages = 1'000'000;
 
 using InstanceIndex = std::int32_t;
 
@@ -48,11 +53,14 @@ class ClusterSimulation final : public Cluster {
         scheduler_(scheduler),
         sets_(sets),
         rules_(rules),
+        outages_(rules.outages),
         choice_(sets, scheduler.joining()),
         states_(jobs.size()),
         audit_(rules.audit_seed),
         meter_(jobs.empty() ? 0 : jobs.front().submit_seconds, rules.usage_bin_seconds) {
     run_.outcomes.resize(jobs.size());
+    if (outages_.next() != JobOutcome::kNever)
+      owners_.assign(static_cast<std::size_t>(pool_.nodes() * pool_.gpus_per_node()), kNobody);
     for (const ClusterJob& job : jobs) least_gpus_ = std::min<std::int64_t>(least_gpus_, job.gpus);
   }
 
@@ -60,20 +68,23 @@ class ClusterSimulation final : public Cluster {
     if (jobs_.empty()) return std::move(run_);
     run_.first_submit_seconds = now_ = jobs_.front().submit_seconds;
     const double horizon = now_ + rules_.horizon_seconds;
-    while (next_submission_ < jobs_.size() || !events_.empty()) {
-      if (next_moment() > horizon) {
+    while (is_unfinished()) {
+      const double moment = next_moment();
+      if (moment > horizon) {
         stop_at(horizon);
         break;
       }
-      advance_to(next_moment());
+      advance_to(moment);
       take_events();
+      take_outages();
       take_submissions();
       scheduler_.decide(*this);
       give_up_idle();
     }
     check_served();
-    run_.tokens = tokens_done_;
-    run_.usage = meter_.finish();
+    run_.tokens = tokens_.done() - run_.lost_tokens;
+    run_.sums = meter_.sums();
+    run_.usage = meter_.usage();
     return std::move(run_);
   }
 
@@ -81,6 +92,9 @@ class ClusterSimulation final : public Cluster {
   const std::vector<ClusterJob>& jobs() const override { return jobs_; }
   std::int64_t gpus() const override { return pool_.size(); }
   std::int64_t room_for(std::int64_t gpus) const override { return pool_.room_for(gpus); }
+  double part_of_instance(JobIndex job) const override {
+    return shares() ? 1.0 / sets_.most_of(jobs_[index(job)].kind) : 1;
+  }
   std::int64_t free_gpus() const override { return pool_.free() + idle_gpus_; }
   bool fits(JobIndex job) override { return fits_alone(job) || (shares() && joins(job)); }
   bool fits_alone(JobIndex job) const override {
@@ -165,28 +179,28 @@ class ClusterSimulation final : public Cluster {
   bool shares() const { return sets_.shares(); }
   bool joins(JobIndex job) { return choice_.best(jobs_[index(job)].kind, false) != InstanceChoice::kNobody; }
 
+  bool is_unfinished() const {
+    if (next_submission_ < jobs_.size() || !running_.empty()) return true;
+    return waiting_ > 0 && (!events_.empty() || outages_.any_out());
+  }
+
   double next_moment() const {
-    if (next_submission_ == jobs_.size()) return events_.top().time;
-    const double submission = jobs_[next_submission_].submit_seconds;
-    return events_.empty() ? submission : std::min(submission, events_.top().time);
+    double next = std::max(now_, outages_.next());  // those before the first submission last on
+    if (next_submission_ < jobs_.size()) next = std::min(next, jobs_[next_submission_].submit_seconds);
+    if (!events_.empty()) next = std::min(next, events_.top().time);
+    return next;
   }
 
   void advance_to(double time) {
     BRAID_CHECK(time >= now_, "an event at {} lies before {}", time, now_);
     if (time == now_) return;
-    const double span = time - now_, tokens_before = tokens_at(now_);
-    const std::int64_t allocated = pool_.size() - pool_.free();
-    run_.allocated_gpu_seconds += static_cast<double>(allocated) * span;
-    if (waiting_ > 0) run_.waiting_free_gpu_seconds += static_cast<double>(pool_.free()) * span;
-    const double tokens = tokens_at(time) - tokens_before;
-    meter_.add(time, static_cast<double>(allocated), static_cast<double>(running_.size()),
-               static_cast<double>(waiting_), tokens);
-    if (pool_.free() < least_gpus_) {
-      if (!was_full_) saturated_from_tokens_ = tokens_before, run_.saturated.from_seconds = now_;
-      was_full_ = true;
-      run_.saturated.to_seconds = time;
-      run_.saturated.tokens = tokens_before + tokens - saturated_from_tokens_;
-    }
+    const RunMeter::Levels levels{.allocated = pool_.size() - pool_.free(),
+                                  .free = pool_.free(),
+                                  .broken = pool_.broken(),
+                                  .running = running_.size(),
+                                  .waiting = waiting_,
+                                  .is_full = pool_.free() < least_gpus_};
+    meter_.advance(now_, time, levels, tokens_);
     now_ = time;
   }
 
@@ -208,14 +222,62 @@ class ClusterSimulation final : public Cluster {
         leave(job);
         JobOutcome& outcome = run_.outcomes[index(job)];
         outcome.finish_seconds = run_.end_seconds = now_;
+        outages_since_end_ = 0;
         scheduler_.ended(*this, job);
       }
     }
   }
 
+  void take_outages() {
+    if (outages_.next() > now_) return;
+    give_up_idle();
+    const Outages::Changes changes = outages_.take(now_);
+    run_.outages += changes.outages;
+    outages_since_end_ += changes.outages;
+    const std::size_t there = running_.size() + static_cast<std::size_t>(waiting_);
+    if (outages_since_end_ > kMostOutages && there > 0)
+      throw error("none of {} jobs ended during {} outages; let GPUs fail more seldom, or give a horizon", there,
+                  outages_since_end_);
+    for (const NodeGpus& gpus : changes.repaired) pool_.repair(gpus);
+    for (const NodeGpus& gpus : changes.broken) {
+      for (std::uint64_t left = gpus.gpus; left != 0; left &= left - 1) {
+        const InstanceIndex owner = owner_of(gpus.node, std::countr_zero(left));
+        if (owner != kNobody) interrupt(owner);
+      }
+      pool_.break_down(gpus);
+    }
+  }
+
+  /// An instance loses GPUs: its tasks wait again with what the last checkpoint has of them. There is one whenever
+  /// tasks join or leave, and one each time that so many seconds have passed.
+  void interrupt(InstanceIndex place) {
+    Instance& instance = instances_[index(place)];
+    const double step = sets_.step_seconds(instance.set), shows = clock_of(instance);
+    const double passed = std::max(0.0, now_ - instance.at_seconds);
+    const double saved_seconds = std::floor(passed / rules_.checkpoint_seconds) * rules_.checkpoint_seconds;
+    const double saved = std::min(shows, instance.steps + saved_seconds / step);
+    anchor(instance, shows);
+    const double lost_tokens = (shows - saved) * step * sets_.tokens_per_second(instance.set);
+    run_.lost_tokens += lost_tokens;
+    run_.lost_gpu_seconds += (shows - saved) * step * static_cast<double>(instance.gpu_count);
+    meter_.lose(lost_tokens);
+    for (const JobIndex job : vacate(place, saved)) {
+      states_[index(job)].waits = true;
+      ++waiting_;
+      ++run_.outcomes[index(job)].restarts;
+      scheduler_.interrupted(*this, job);
+    }
+    give_up_idle();
+  }
+
   void stop_at(double horizon) {
     advance_to(horizon);
-    while (!running_.empty()) leave(running_.back());
+    while (!running_.empty()) {
+      const InstanceIndex place = states_[index(running_.back())].instance;
+      Instance& instance = instances_[index(place)];
+      anchor(instance, clock_of(instance));
+      vacate(place, instance.steps);
+    }
     run_.end_seconds = horizon;
   }
 
@@ -270,6 +332,7 @@ class ClusterSimulation final : public Cluster {
     }
     Instance& instance = instances_[index(place)];
     instance.gpus = pool_.take(gpus);
+    set_owner(instance, place);
     instance.gpu_count = gpus;
     instance.open = open;
     instance.steps = 0;
@@ -285,6 +348,7 @@ class ClusterSimulation final : public Cluster {
   void give_up(InstanceIndex place) {
     Instance& instance = instances_[index(place)];
     pool_.give(instance.gpus);
+    set_owner(instance, kNobody);
     instance.gpus.clear();
     vacant_.push_back(place);
   }
@@ -311,6 +375,29 @@ class ClusterSimulation final : public Cluster {
       state.steps += instance.steps - member->joined_steps;
       instance.members.erase(member);
     });
+    out_of_service(job);
+    if (instance.members.empty()) empty(place);
+  }
+
+  /// Everybody leaves, when the clock shows the present; their work is done as far as `steps` of it. Those who left.
+  std::vector<JobIndex> vacate(InstanceIndex place, double steps) {
+    Instance& instance = instances_[index(place)];
+    std::vector<JobIndex> left;
+    change_set(place, TaskSets::kEmpty, [&] {
+      for (const Instance::Member& member : instance.members) {
+        states_[index(member.job)].steps += steps - member.joined_steps;
+        left.push_back(member.job);
+      }
+      instance.members.clear();
+    });
+    std::sort(left.begin(), left.end());
+    for (const JobIndex job : left) out_of_service(job);
+    empty(place);
+    return left;
+  }
+
+  void out_of_service(JobIndex job) {
+    State& state = states_[index(job)];
     JobOutcome& outcome = run_.outcomes[index(job)];
     outcome.run_seconds += now_ - state.since;
     outcome.steps = state.steps;
@@ -320,13 +407,29 @@ class ClusterSimulation final : public Cluster {
     running_.pop_back();
     state.place = -1;
     state.instance = kNobody;
-    if (!instance.members.empty()) return;
+  }
+
+  /// Its last task has left.
+  void empty(InstanceIndex place) {
+    const Instance& instance = instances_[index(place)];
     if (instance.open) {
       idle_gpus_ += instance.gpu_count;
       emptied_.push_back(place);
     } else {
       give_up(place);
     }
+  }
+
+  /// Kept where GPUs may fail.
+  void set_owner(const Instance& instance, InstanceIndex owner) {
+    if (owners_.empty()) return;
+    for (const NodeGpus& part : instance.gpus) {
+      for (std::uint64_t left = part.gpus; left != 0; left &= left - 1)
+        owner_of(part.node, std::countr_zero(left)) = owner;
+    }
+  }
+  InstanceIndex& owner_of(std::int32_t node, int gpu) {
+    return owners_[static_cast<std::size_t>(node * pool_.gpus_per_node() + gpu)];
   }
 
   /// What an instance's clock shows now.
@@ -338,7 +441,7 @@ class ClusterSimulation final : public Cluster {
 
   void anchor(Instance& instance, double steps) {
     count_tokens(instance, -1);
-    tokens_done_ += (steps - instance.steps) * sets_.tokens_per_second(instance.set) * sets_.step_seconds(instance.set);
+    tokens_.add((steps - instance.steps) * sets_.tokens_per_second(instance.set) * sets_.step_seconds(instance.set));
     instance.steps = steps;
     instance.at_seconds = std::max(instance.at_seconds, now_);
     count_tokens(instance, 1);
@@ -372,13 +475,8 @@ class ClusterSimulation final : public Cluster {
     events_.push({instance.at_seconds + left * sets_.step_seconds(next), place, instance.version});
   }
 
-  /// Billed until now or a moment at which nothing has changed yet. Instances that stand still count as if they would
-  /// catch up, less until they go on.
-  double tokens_at(double seconds) const { return tokens_done_ + tokens_rate_ * seconds - tokens_rate_from_; }
   void count_tokens(const Instance& instance, int sign) {
-    const double rate = sign * sets_.tokens_per_second(instance.set);
-    tokens_rate_ += rate;
-    tokens_rate_from_ += rate * instance.at_seconds;
+    tokens_.add_rate(sign * sets_.tokens_per_second(instance.set), instance.at_seconds);
   }
 
   void check_served() const {
@@ -395,8 +493,9 @@ class ClusterSimulation final : public Cluster {
       BRAID_CHECK(std::abs(done - owed) <= kRounding * (owed + std::abs(outcome.finish_seconds)),
                   "job {} was served for {} s of {}", j, done, owed);
     }
-    BRAID_CHECK(std::abs(tokens_done_ - tokens) <= kManyRoundings * (1 + tokens), "{} tokens done of {} owed",
-                tokens_done_, tokens);
+    const double done = tokens_.done() - run_.lost_tokens;
+    BRAID_CHECK(std::abs(done - tokens) <= kManyRoundings * (1 + tokens_.done()), "{} tokens done of {} owed", done,
+                tokens);
   }
 
   const std::vector<ClusterJob>& jobs_;
@@ -404,6 +503,9 @@ class ClusterSimulation final : public Cluster {
   Scheduler& scheduler_;
   TaskSets& sets_;
   const InstanceRules& rules_;
+  Outages outages_;
+  std::vector<InstanceIndex> owners_;  // per GPU, where GPUs may fail
+  std::int64_t outages_since_end_ = 0;
   InstanceChoice choice_;
   std::vector<State> states_;
   std::vector<Instance> instances_;
@@ -413,12 +515,9 @@ class ClusterSimulation final : public Cluster {
   std::size_t next_submission_ = 0;
   std::int64_t waiting_ = 0, idle_gpus_ = 0, least_gpus_ = std::numeric_limits<std::int64_t>::max();
   double now_ = 0;
-  double tokens_done_ = 0;  // when clocks were last set
-  double tokens_rate_ = 0, tokens_rate_from_ = 0;
-  bool was_full_ = false;
-  double saturated_from_tokens_ = 0;
   RandomStream audit_;
-  UsageMeter meter_;
+  TokenMeter tokens_;
+  RunMeter meter_;
   ClusterRun run_;
 };
 

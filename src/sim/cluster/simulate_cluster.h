@@ -1,8 +1,8 @@
 #pragma once
 
-#include "sim/cluster/gpu_pool.h"
+#include "sim/cluster/outages.h"
+#include "sim/cluster/run_meter.h"
 #include "sim/cluster/scheduler.h"
-#include "sim/cluster/usage.h"
 
 namespace braid::sim {
 
@@ -11,6 +11,8 @@ struct InstanceRules {
   double load_seconds = 0;    ///< until a new instance, or one whose layers move, has its backbone
   double replan_seconds = 0;  ///< that an instance stands still for when a task joins or leaves others
   double horizon_seconds = std::numeric_limits<double>::infinity();  ///< after the first submission; all is over then
+  Outages outages = {};                                              ///< by node and GPU of the pool
+  double checkpoint_seconds = 1800;                                  ///< of an instance's time between its checkpoints
   double usage_bin_seconds = 3600;                                   ///< of ClusterRun::usage
   double audited_share = 0;                                          ///< of sets that instances change to
   std::uint64_t audit_seed = 0;
@@ -20,15 +22,16 @@ struct InstanceRules {
 struct ClusterRun {
   std::vector<JobOutcome> outcomes;  ///< per job
   double first_submit_seconds = 0;
-  double end_seconds = 0;               ///< when the last job ended, or the horizon
-  double allocated_gpu_seconds = 0;     ///< GPUs held, over time
-  double waiting_free_gpu_seconds = 0;  ///< GPUs free while jobs waited: what fragmentation and order left unused
-  double tokens = 0;                    ///< billed
-  std::int64_t instances = 0;           ///< started
-  std::int64_t replans = 0;             ///< tasks that joined or left others
-  std::vector<SetIndex> audited;        ///< drawn from the sets that instances changed to, as often as drawn
-  SaturatedSpan saturated;
-  Usage usage;
+  double end_seconds = 0;         ///< when the last job ended, or the horizon
+  double tokens = 0;              ///< billed, but for those lost
+  double lost_tokens = 0;         ///< whose work failures undid
+  double lost_gpu_seconds = 0;    ///< of that work
+  std::int64_t outages = 0;       ///< that began
+  std::int64_t instances = 0;     ///< started
+  std::int64_t replans = 0;       ///< tasks that joined or left others
+  std::vector<SetIndex> audited;  ///< drawn from the sets that instances changed to, as often as drawn
+  RunMeter::Sums sums;
+  Usage usage;  ///< its tokens are billed, those lost later among them
 };
 
 /// Runs jobs until all have ended, or the horizon. Each runs on an instance of `gpus` GPUs, by itself or with such
@@ -37,7 +40,12 @@ struct ClusterRun {
 /// none, and given up when its last job has left and nobody took the place at that moment. Where tasks share instances
 /// all jobs must ask for the same number of GPUs.
 ///
-/// Events of one instant are taken together: ends first, then submissions in the order of the jobs, then one decision.
+/// Where GPUs fail, the instances on them are given up, and their jobs wait again with what the last checkpoint has of
+/// them: one is taken whenever tasks join or leave an instance or are stopped, and each time that it has run for so
+/// long since. Taking one costs nothing: adapters are small. Throws Error where failures keep all jobs from ending.
+///
+/// Events of one instant are taken together: ends first, then repairs and failures, then submissions in the order of
+/// the jobs, then one decision.
 /// Checked all along: no GPU is given twice, gangs are whole, nothing happens in the past, each job does exactly the
 /// steps that it must. Jobs must be sorted by submission.
 /// Cost: O(log running + tasks of an instance) an event, besides the scheduler's and the estimates' own.

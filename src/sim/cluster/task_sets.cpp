@@ -9,6 +9,7 @@ namespace braid::sim {
 TaskSets::TaskSets(std::vector<double> step_tokens, const Limits& limits, Estimate estimate)
     : step_tokens_(std::move(step_tokens)), limits_(limits), estimate_(std::move(estimate)) {
   const std::size_t kinds = step_tokens_.size();
+  most_of_.assign(kinds, 0);
   Set& empty = sets_.emplace_back();
   empty.counts.assign(kinds, 0);
   empty.with.assign(kinds, kUnknown);
@@ -38,6 +39,14 @@ SetIndex TaskSets::without(SetIndex set, KindIndex kind) {
   // An estimate need not know every layout that fits; the larger set's is one.
   if (smaller == kNone) smaller = by_counts_[counts] = add(counts, at(set).rate);
   return sets_[static_cast<std::size_t>(set)].without[place] = smaller;
+}
+
+std::int32_t TaskSets::most_of(KindIndex kind) {
+  std::int32_t& most = most_of_[static_cast<std::size_t>(kind)];
+  if (most > 0) return most;
+  std::int32_t fit = 0;
+  for (SetIndex set = with(kEmpty, kind); set != kNone; set = with(set, kind)) ++fit;
+  return most = fit;
 }
 
 SetIndex TaskSets::find(const std::vector<std::int32_t>& counts) {

@@ -52,6 +52,9 @@ class TaskSets {
   /// The set of one task of this kind; kNone where not even that fits.
   SetIndex alone(KindIndex kind) { return with(kEmpty, kind); }
 
+  /// How many tasks of a kind fit one instance.
+  std::int32_t most_of(KindIndex kind);
+
   /// Sets seen so far, those that do not fit among them.
   std::size_t size() const { return by_counts_.size(); }
 
@@ -76,6 +79,7 @@ class TaskSets {
   Estimate estimate_;
   std::vector<Set> sets_;
   std::map<std::vector<std::int32_t>, SetIndex> by_counts_;
+  std::vector<std::int32_t> most_of_;  // per kind; 0: not known yet
 };
 
 /// Of jobs that run as long as they were recorded to, each by itself: a step takes a second.

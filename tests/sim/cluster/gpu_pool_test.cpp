@@ -38,6 +38,10 @@ RC_GTEST_PROP(GpuPool, HasRoomForAsManyGangsAsFitOneAfterTheOther, ()) {
   const bool flat = *rc::gen::arbitrary<bool>();
   const std::int64_t gpus = *rc::gen::inRange(1, static_cast<int>(nodes * each) + 2);
   GpuPool pool(nodes, each, flat, Placement::packed);
+  for (std::int64_t node = 0; node < nodes; ++node) {
+    const std::uint64_t broken = *rc::gen::inRange<std::uint64_t>(0, 1ULL << each) & pool.free_of(node);
+    if (*rc::gen::inRange(0, 2) == 0) pool.break_down({static_cast<std::int32_t>(node), broken});
+  }
   const std::int64_t room = pool.room_for(gpus);
   std::int64_t taken = 0;
   for (; pool.fits(gpus); ++taken) pool.take(gpus);
@@ -111,9 +115,12 @@ TEST(GpuPool, BrokenGpusAreNoLongerOfTheCluster) {
   pool.break_down({0, 0b0100});
   EXPECT_EQ(pool.size(), 3);
   EXPECT_FALSE(pool.fits(4));
-  EXPECT_FALSE(pool.could_fit(4));
+  EXPECT_EQ(pool.room_for(4), 0);
+  EXPECT_TRUE(pool.could_fit(4));
   pool.repair({0, 0b0100});
   EXPECT_TRUE(pool.fits(4));
+  EXPECT_EQ(pool.room_for(4), 1);
+  EXPECT_THROW(pool.repair({0, 0b0100}), InternalError);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <set>
 
 #include "sim/cluster/scheduler.h"
@@ -20,7 +21,10 @@ class Watched final : public Scheduler {
     Seen seen(cluster);
     scheduler_.decide(seen);
     restarts_ = restarts_ || seen.restarts;
+    if (after) after(cluster);
   }
+
+  std::function<void(const Cluster&)> after = nullptr;  ///< is shown the cluster after each decision
 
   int decisions() const { return decisions_; }
   /// Whether a job was stopped and started in one decision, in either order.
@@ -36,6 +40,7 @@ class Watched final : public Scheduler {
     const std::vector<ClusterJob>& jobs() const override { return cluster_.jobs(); }
     std::int64_t gpus() const override { return cluster_.gpus(); }
     std::int64_t room_for(std::int64_t gpus) const override { return cluster_.room_for(gpus); }
+    double part_of_instance(JobIndex job) const override { return cluster_.part_of_instance(job); }
     std::int64_t free_gpus() const override { return cluster_.free_gpus(); }
     bool fits(JobIndex job) override { return cluster_.fits(job); }
     const std::vector<JobIndex>& running() const override { return cluster_.running(); }

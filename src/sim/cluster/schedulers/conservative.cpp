@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "sim/cluster/schedulers.h"
@@ -12,7 +13,7 @@
 namespace braid::sim {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNever = std::numeric_limits<double>::infinity(), kRounding = 1e-9;
 
 /// GPUs that nobody holds or has reserved, from each moment on until the next.
 class FreeGpus {
@@ -93,9 +94,9 @@ class FreeGpus {
 
 /// Conservative backfilling (Mu'alem and Feitelson, TPDS 2001): every job has a reservation from its submission on, the
 /// earliest that leaves those made before as they are. Jobs' times are known exactly, so that no reservation ever needs
-/// to be moved to an earlier time; where jobs run for longer than that (backbones that are loaded), reservations
-/// are made anew in the order of submission. A reservation of no length keeps nobody from its place.
-/// Cost: a submission looks through the reservations between where smaller jobs found room and its own.
+/// to be moved to an earlier time; where jobs run for longer than that (backbones that are loaded) and where GPUs
+/// break or come back, reservations are made anew in the order of submission. A reservation of no length keeps nobody
+/// from its place. Cost: a submission looks through the reservations between where smaller jobs found room and its own.
 class Conservative final : public Scheduler {
  public:
   std::string_view name() const override { return "conservative"; }
@@ -106,9 +107,16 @@ class Conservative final : public Scheduler {
     ends_.erase(planned);
   }
 
+  void interrupted(const Cluster& /*cluster*/, JobIndex job) override {
+    ends_.erase(job);
+    unreserved_.insert(job);
+    is_late_ = true;
+  }
+
   void decide(Cluster& cluster) override {
     const double now = cluster.now();
     is_late_ = is_late_ || (!reservations_.empty() && reservations_.begin()->first < now);
+    if (std::exchange(gpus_, cluster.gpus()) != cluster.gpus()) is_late_ = true;
     if (ends_.empty() && reservations_.empty()) free_.reset(now, cluster.free_gpus());
     if (is_late_) reserve_anew(cluster);
     free_.forget_before(now);
@@ -121,14 +129,18 @@ class Conservative final : public Scheduler {
   static std::size_t index(JobIndex job) { return static_cast<std::size_t>(job); }
 
   void reserve(const Cluster& cluster, JobIndex job) {
-    const ClusterJob& waiting = cluster.jobs()[index(job)];
-    const double start = free_.find(cluster.now(), waiting.gpus, waiting.service_seconds);
-    free_.take(start, start + waiting.service_seconds, waiting.gpus);
+    const std::int32_t gpus = cluster.jobs()[index(job)].gpus;
+    if (gpus > cluster.gpus()) {
+      unreserved_.insert(job);
+      return;
+    }
+    const double seconds = cluster.remaining_seconds(job), start = free_.find(cluster.now(), gpus, seconds);
+    free_.take(start, start + seconds, gpus);
     reservations_.emplace(start, job);
   }
 
   void reserve_anew(const Cluster& cluster) {
-    std::set<JobIndex> waiting;
+    std::set<JobIndex> waiting = std::exchange(unreserved_, {});
     for (const auto& [start, job] : reservations_) waiting.insert(job);
     std::int64_t all = cluster.free_gpus();
     for (const auto& [job, end] : ends_) all += cluster.jobs()[index(job)].gpus;
@@ -151,11 +163,12 @@ class Conservative final : public Scheduler {
         ++due;
         continue;
       }
+      const double planned = cluster.now() + cluster.remaining_seconds(job);
       cluster.start(job);
       due = reservations_.erase(due);
       const double end = cluster.finish_seconds(job);
       ends_[job] = end;
-      if (end != cluster.now() + cluster.jobs()[index(job)].service_seconds) return true;
+      if (std::abs(end - planned) > kRounding * std::abs(end)) return true;
     }
     return false;
   }
@@ -163,7 +176,9 @@ class Conservative final : public Scheduler {
   FreeGpus free_;
   std::vector<JobIndex> submitted_;
   std::set<std::pair<double, JobIndex>> reservations_;
+  std::set<JobIndex> unreserved_;    // which more GPUs must be in service for, or that lost theirs just now
   std::map<JobIndex, double> ends_;  // of those that run, as planned
+  std::int64_t gpus_ = 0;            // in service when reservations were made
   bool is_late_ = false;
 };
 

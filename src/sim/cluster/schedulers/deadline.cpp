@@ -55,9 +55,9 @@ bool all_met(double now, std::int64_t gpus, std::vector<Due> jobs) {
 /// Earliest deadline first with admission control (ElasticFlow, ASPLOS'23, for jobs whose GPUs are fixed): a job is
 /// admitted when it is submitted, if its deadline and those of all that were admitted before can be met by running
 /// the earliest first. The others, and those without a deadline, take the GPUs that are left, in the order of
-/// submission. Preemptive. As long as jobs run at the pace that they have alone and nothing is loaded, every admitted
-/// job meets its deadline; else those that can no longer meet theirs keep their place and are left out of the account.
-/// Cost: a submission with a deadline plays through all admitted jobs; see all_met.
+/// submission. Preemptive. As long as jobs run at the pace that they have alone, nothing is loaded and no GPU fails,
+/// every admitted job meets its deadline; else those that can no longer meet theirs keep their place and are left out
+/// of the account. Cost: a submission with a deadline plays through all admitted jobs; see all_met.
 class Deadline final : public Scheduler {
  public:
   explicit Deadline(const std::vector<ClusterJob>& jobs) : is_admitted_(jobs.size(), false) {
@@ -73,6 +73,8 @@ class Deadline final : public Scheduler {
   void ended(const Cluster& cluster, JobIndex job) override {
     admitted_.erase({cluster.jobs()[index(job)].deadline_seconds, job});
   }
+  /// It keeps its place.
+  void interrupted(const Cluster& cluster, JobIndex job) override { waiting_.add(cluster, rank(cluster, job)); }
   void decide(Cluster& cluster) override {
     if (!waiting_.empty()) waiting_.run_first(cluster, [&](JobIndex job) { return rank(cluster, job); });
   }
@@ -83,6 +85,7 @@ class Deadline final : public Scheduler {
   bool admit(const Cluster& cluster, JobIndex job) {
     const double deadline = cluster.jobs()[index(job)].deadline_seconds;
     if (std::isinf(deadline) || cluster.now() + cluster.remaining_seconds(job) > deadline) return false;
+    if (cluster.room_for(cluster.jobs()[index(job)].gpus) == 0) return false;
     const auto place = admitted_.emplace(deadline, job).first;
     std::vector<Due> jobs;
     for (const auto& [due, other] : admitted_) {
@@ -92,8 +95,8 @@ class Deadline final : public Scheduler {
     }
     // Where nodes have GPUs left over that are too few for a job, those do not count.
     const std::int64_t gpus = only_size_ > 0 ? cluster.room_for(only_size_) * only_size_ : cluster.gpus();
-    // What needs nothing more is done.
-    std::erase_if(jobs, [](const Due& each) { return each.remaining_seconds <= 0; });
+    // What needs nothing more is done, and where GPUs are out of service some jobs must wait for those.
+    std::erase_if(jobs, [&](const Due& each) { return each.remaining_seconds <= 0 || each.gpus > gpus; });
     if (all_met(cluster.now(), gpus, std::move(jobs))) return true;
     admitted_.erase(place);
     return false;

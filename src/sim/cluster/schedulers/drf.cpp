@@ -1,4 +1,3 @@
-#include <deque>
 #include <map>
 #include <set>
 #include <tuple>
@@ -17,7 +16,7 @@ class DominantResourceFairness final : public Scheduler {
   std::string_view name() const override { return "drf"; }
 
   void submitted(const Cluster& cluster, JobIndex job) override {
-    change(of(cluster, job), [&](VirtualCluster& its) { its.queue.push_back(job); });
+    change(of(cluster, job), [&](VirtualCluster& its) { its.queue.insert(job); });
   }
   void ended(const Cluster& cluster, JobIndex job) override {
     change(of(cluster, job), [&](VirtualCluster& its) { its.held -= gpus(cluster, job); });
@@ -28,8 +27,8 @@ class DominantResourceFairness final : public Scheduler {
       if (!cluster.fits(job)) return;
       cluster.start(job);
       change(virtual_cluster, [&](VirtualCluster& its) {
-        its.held += gpus(cluster, its.queue.front());
-        its.queue.pop_front();
+        its.held += gpus(cluster, *its.queue.begin());
+        its.queue.erase(its.queue.begin());
       });
     }
   }
@@ -37,7 +36,7 @@ class DominantResourceFairness final : public Scheduler {
  private:
   struct VirtualCluster {
     std::int64_t held = 0;  // GPUs
-    std::deque<JobIndex> queue;
+    std::set<JobIndex> queue;
   };
 
   static std::int32_t of(const Cluster& cluster, JobIndex job) {
@@ -50,9 +49,9 @@ class DominantResourceFairness final : public Scheduler {
   template <typename Change>
   void change(std::int32_t virtual_cluster, const Change& change) {
     VirtualCluster& its = all_[virtual_cluster];
-    if (!its.queue.empty()) order_.erase({its.held, its.queue.front(), virtual_cluster});
+    if (!its.queue.empty()) order_.erase({its.held, *its.queue.begin(), virtual_cluster});
     change(its);
-    if (!its.queue.empty()) order_.emplace(its.held, its.queue.front(), virtual_cluster);
+    if (!its.queue.empty()) order_.emplace(its.held, *its.queue.begin(), virtual_cluster);
   }
 
   std::map<std::int32_t, VirtualCluster> all_;

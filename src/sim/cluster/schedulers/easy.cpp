@@ -40,10 +40,10 @@ class FirstAtMost {
 
 /// EASY backfilling (Lifka 1995): the first in the queue has a reservation for when enough GPUs are free; whoever else
 /// fits now goes ahead if it ends before then, or leaves enough GPUs at that time. Of those the first submitted goes
-/// first. Jobs' times are known exactly.
+/// first. Jobs' times are known exactly, those of repairs are not.
 class Easy final : public Scheduler {
  public:
-  explicit Easy(const std::vector<ClusterJob>& jobs) : places_(jobs.size()) {
+  explicit Easy(const std::vector<ClusterJob>& jobs) : ends_(jobs.size(), 0), places_(jobs.size()) {
     std::map<std::int32_t, std::vector<JobIndex>> by_size;
     for (std::size_t j = 0; j < jobs.size(); ++j) by_size[jobs[j].gpus].push_back(static_cast<JobIndex>(j));
     for (auto& [gpus, members] : by_size) {
@@ -57,9 +57,9 @@ class Easy final : public Scheduler {
   void submitted(const Cluster& cluster, JobIndex job) override {
     queue_.insert(job);
     const auto [size, place] = places_[index(job)];
-    sizes_[size].waiting.set(place, cluster.jobs()[index(job)].service_seconds);
+    sizes_[size].waiting.set(place, cluster.remaining_seconds(job));
   }
-  void ended(const Cluster& cluster, JobIndex job) override { running_.erase({cluster.now(), job}); }
+  void ended(const Cluster& /*cluster*/, JobIndex job) override { running_.erase({ends_[index(job)], job}); }
 
   void decide(Cluster& cluster) override {
     while (!queue_.empty() && cluster.fits(*queue_.begin())) start(cluster, *queue_.begin());
@@ -70,7 +70,7 @@ class Easy final : public Scheduler {
       const JobIndex job = first_that_may_pass(cluster, reserved.time - cluster.now(), spare);
       if (job == kNobody) return;
       const ClusterJob& passing = cluster.jobs()[index(job)];
-      if (cluster.now() + passing.service_seconds > reserved.time) spare -= passing.gpus;
+      if (cluster.now() + cluster.remaining_seconds(job) > reserved.time) spare -= passing.gpus;
       start(cluster, job);
     }
   }
@@ -91,7 +91,7 @@ class Easy final : public Scheduler {
 
   static std::size_t index(JobIndex job) { return static_cast<std::size_t>(job); }
 
-  /// When the running jobs, as they end, have freed enough.
+  /// When the running jobs, as they end, have freed enough: never, where only repairs will.
   Reservation reservation(const Cluster& cluster, std::int64_t gpus) const {
     std::int64_t free = cluster.free_gpus();
     double time = cluster.now();
@@ -99,7 +99,7 @@ class Easy final : public Scheduler {
       free += cluster.jobs()[index(job->second)].gpus;
       time = job->first;
     }
-    return {time, free - gpus};
+    return {free < gpus ? std::numeric_limits<double>::max() : time, free - gpus};
   }
 
   JobIndex first_that_may_pass(Cluster& cluster, double time, std::int64_t spare) const {
@@ -119,13 +119,15 @@ class Easy final : public Scheduler {
   void start(Cluster& cluster, JobIndex job) {
     cluster.start(job);
     queue_.erase(job);
-    running_.emplace(cluster.finish_seconds(job), job);
+    ends_[index(job)] = cluster.finish_seconds(job);
+    running_.emplace(ends_[index(job)], job);
     const auto [size, place] = places_[index(job)];
     sizes_[size].waiting.set(place, FirstAtMost::kNothing);
   }
 
   std::set<JobIndex> queue_;
   std::set<std::pair<double, JobIndex>> running_;            // by when they end
+  std::vector<double> ends_;                                 // per job, once it has started
   std::vector<Size> sizes_;                                  // ascending by GPUs
   std::vector<std::pair<std::size_t, std::size_t>> places_;  // per job: its size, its place there
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <deque>
 
 #include "sim/cluster/schedulers.h"
@@ -9,12 +10,15 @@ class Fcfs final : public Scheduler {
  public:
   std::string_view name() const override { return "fcfs"; }
   void submitted(const Cluster& /*cluster*/, JobIndex job) override { queue_.push_back(job); }
+  void interrupted(const Cluster& /*cluster*/, JobIndex job) override {
+    queue_.insert(std::lower_bound(queue_.begin(), queue_.end(), job), job);
+  }
   void decide(Cluster& cluster) override {
     for (; !queue_.empty() && cluster.fits(queue_.front()); queue_.pop_front()) cluster.start(queue_.front());
   }
 
  private:
-  std::deque<JobIndex> queue_;
+  std::deque<JobIndex> queue_;  // ascending
 };
 
 }  // namespace

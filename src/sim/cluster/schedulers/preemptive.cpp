@@ -1,10 +1,5 @@
-#include <algorithm>
-#include <functional>
-#include <limits>
-#include <map>
-#include <set>
-
 #include "sim/cluster/schedulers.h"
+#include "sim/cluster/schedulers/ranked_jobs.h"
 
 namespace braid::sim {
 namespace {
@@ -14,86 +9,24 @@ namespace {
 class Preemptive final : public Scheduler {
  public:
   /// Of a job with so many seconds of service left.
-  using Key = std::function<double(const ClusterJob&, double remaining_seconds)>;
+  using Key = double (*)(const ClusterJob&, double remaining_seconds);
 
-  Preemptive(std::string_view name, Key key) : name_(name), key_(std::move(key)) {}
+  Preemptive(std::string_view name, Key key) : name_(name), key_(key) {}
 
   std::string_view name() const override { return name_; }
-  void submitted(const Cluster& cluster, JobIndex job) override { wait(cluster, ranked(cluster, job)); }
-
+  void submitted(const Cluster& cluster, JobIndex job) override { waiting_.add(cluster, rank(cluster, job)); }
   void decide(Cluster& cluster) override {
-    refused_.clear();
-    while (true) {
-      const Like* likeness = nullptr;
-      Queue* first = nullptr;
-      for (auto& [like, queue] : queues_) {
-        if (queue.empty() || (first && !(*queue.begin() < *first->begin())) || is_refused(like)) continue;
-        first = &queue, likeness = &like;
-      }
-      if (!first) return;
-      const Ranked job = *first->begin();
-      if (cluster.fits(job.second) || make_room(cluster, job, likeness->first)) {
-        cluster.start(job.second);
-        first->erase(job);
-      } else {
-        refused_.push_back(*likeness);
-      }
-    }
+    if (!waiting_.empty()) waiting_.run_first(cluster, [&](JobIndex job) { return rank(cluster, job); });
   }
 
  private:
-  using Ranked = std::pair<double, JobIndex>;
-  using Queue = std::set<Ranked>;
-  using Like = std::pair<std::int64_t, KindIndex>;  // GPUs, kind
-
-  void wait(const Cluster& cluster, const Ranked& job) {
-    const ClusterJob& waiting = cluster.jobs()[static_cast<std::size_t>(job.second)];
-    queues_[{waiting.gpus, waiting.kind}].insert(job);
-  }
-
-  /// Where a job cannot run, none that ranks behind it can that is larger, or as large and of its kind.
-  bool is_refused(const Like& like) const {
-    return std::any_of(refused_.begin(), refused_.end(),
-                       [&](const Like& refused) { return like.first > refused.first || like == refused; });
-  }
-
-  Ranked ranked(const Cluster& cluster, JobIndex job) const {
-    return {key_(cluster.jobs()[static_cast<std::size_t>(job)], cluster.remaining_seconds(job)), job};
-  }
-
-  /// Stops those that rank behind, the last first, until the job fits. Stops nobody where that is not enough.
-  bool make_room(Cluster& cluster, const Ranked& job, std::int64_t gpus) {
-    std::vector<Ranked> behind;
-    std::int64_t room = cluster.free_gpus();
-    for (const JobIndex other : cluster.running()) {
-      const Ranked rank = ranked(cluster, other);
-      if (rank < job) continue;
-      behind.push_back(rank);
-      room += cluster.jobs()[static_cast<std::size_t>(other)].gpus;
-    }
-    if (room < gpus) return false;
-    std::sort(behind.begin(), behind.end(), std::greater<>());
-    std::vector<Ranked> stopped;
-    for (const Ranked& victim : behind) {
-      if (cluster.fits(job.second)) break;
-      cluster.preempt(victim.second);
-      stopped.push_back(victim);
-    }
-    const bool fits = cluster.fits(job.second);
-    for (const Ranked& victim : stopped) {
-      if (fits) {
-        wait(cluster, victim);
-      } else {
-        cluster.start(victim.second);
-      }
-    }
-    return fits;
+  Rank rank(const Cluster& cluster, JobIndex job) const {
+    return {key_(cluster.jobs()[static_cast<std::size_t>(job)], cluster.remaining_seconds(job)), 0, job};
   }
 
   std::string_view name_;
   Key key_;
-  std::map<Like, Queue> queues_;
-  std::vector<Like> refused_;  // in the decision under way
+  RankedJobs waiting_;
 };
 
 }  // namespace
@@ -108,7 +41,8 @@ std::unique_ptr<Scheduler> make_srsf(const std::vector<ClusterJob>& /*jobs*/) {
 }
 
 std::unique_ptr<Scheduler> make_priority(const std::vector<ClusterJob>& /*jobs*/) {
-  return std::make_unique<Preemptive>("priority", [](const ClusterJob& job, double) { return -job.priority; });
+  return std::make_unique<Preemptive>("priority",
+                                      [](const ClusterJob& job, double) { return static_cast<double>(-job.priority); });
 }
 
 std::unique_ptr<Scheduler> make_edf(const std::vector<ClusterJob>& /*jobs*/) {

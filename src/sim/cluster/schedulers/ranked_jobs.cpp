@@ -8,30 +8,38 @@
 namespace braid::sim {
 namespace {
 
-/// What is left of a cluster while jobs are given GPUs on paper.
+/// What is left of a cluster while jobs are given GPUs on paper; those that share an instance a part of its GPUs each.
 class Room {
  public:
-  explicit Room(const Cluster& cluster) : cluster_(cluster), gpus_(cluster.gpus()) {}
+  explicit Room(const Cluster& cluster) : cluster_(cluster), gpus_(static_cast<double>(cluster.gpus())) {}
 
   /// Where a job of some size finds no place, none that is larger does.
-  bool is_refused(std::int32_t gpus) const { return gpus >= least_refused_; }
-  bool take(std::int32_t gpus) {
-    if (is_refused(gpus)) return false;
-    const auto left = gangs_.try_emplace(gpus, cluster_.room_for(gpus)).first;
-    if (gpus > gpus_ || left->second == 0) {
-      least_refused_ = gpus;
+  bool is_refused(JobIndex job) const { return size(job) >= least_refused_; }
+  bool take(JobIndex job) {
+    if (is_refused(job)) return false;
+    const std::int32_t gang = cluster_.jobs()[static_cast<std::size_t>(job)].gpus;
+    const double part = cluster_.part_of_instance(job);
+    const auto left = gangs_.try_emplace(gang, static_cast<double>(cluster_.room_for(gang))).first;
+    if (size(job) > gpus_ + kRounding || part > left->second + kRounding) {
+      least_refused_ = size(job);
       return false;
     }
-    gpus_ -= gpus;
-    --left->second;
+    gpus_ -= size(job);
+    left->second -= part;
     return true;
   }
 
  private:
+  static constexpr double kRounding = 1e-9;
+
+  double size(JobIndex job) const {
+    return cluster_.jobs()[static_cast<std::size_t>(job)].gpus * cluster_.part_of_instance(job);
+  }
+
   const Cluster& cluster_;
-  std::int64_t gpus_;
-  std::map<std::int32_t, std::int64_t> gangs_;
-  std::int32_t least_refused_ = std::numeric_limits<std::int32_t>::max();
+  double gpus_;
+  std::map<std::int32_t, double> gangs_;
+  double least_refused_ = std::numeric_limits<double>::infinity();
 };
 
 const ClusterJob& job_of(const Cluster& cluster, const Rank& rank) {
@@ -109,7 +117,7 @@ std::vector<JobIndex> RankedJobs::run_first(Cluster& cluster, const std::functio
   for (const JobIndex job : cluster.running()) {
     const Rank rank = rank_of(job);
     if (rank < first_waiting) {
-      room.take(job_of(cluster, rank).gpus);
+      room.take(job);
     } else {
       running.push_back(rank);
     }
@@ -117,13 +125,13 @@ std::vector<JobIndex> RankedJobs::run_first(Cluster& cluster, const std::functio
   std::sort(running.begin(), running.end());
   auto next = running.begin();
   while (true) {
-    auto* first = first_where([&](const Like& like, const Rank&) { return !room.is_refused(like.first); });
+    auto* first = first_where([&](const Like&, const Rank& rank) { return !room.is_refused(rank.job); });
     if (next != running.end() && (!first || *next < first->second.front())) {
-      if (!room.take(job_of(cluster, *next).gpus)) others.push_back(*next);
+      if (!room.take(next->job)) others.push_back(*next);
       ++next;
     } else if (!first) {
       break;
-    } else if (room.take(first->first.first)) {
+    } else if (room.take(first->second.front().job)) {
       chosen.push_back(pop(first->second));
     }
   }

@@ -33,9 +33,9 @@ class RankedJobs {
   std::vector<JobIndex> start_fitting(Cluster& cluster);
 
   /// Waiting and running jobs ranked together, the first that GPUs are enough for run; who does not fit lets others
-  /// pass. Others must stop, the last ranks first, until those fit; where tasks share instances, others run beside them
-  /// as they fit. Nobody that is stopped starts again in the same decision. Where gangs are of several sizes and bound
-  /// to nodes, GPUs may be enough and yet not fit; such a job waits. Says who started.
+  /// pass. Others must stop, the last ranks first, until those fit. Nobody that is stopped starts again in the same
+  /// decision. GPUs may be enough and yet not fit, where gangs are of several sizes and bound to nodes, or where tasks
+  /// of unlike kinds share: such a job waits. Says who started.
   /// Cost: O(log waiting) where whoever waits fits, else O(running + k log k) for k running that rank behind the first
   /// who waits.
   std::vector<JobIndex> run_first(Cluster& cluster, const std::function<Rank(JobIndex)>& rank_of);

@@ -76,6 +76,7 @@ class Rounds final : public Scheduler {
     waiting_.add(cluster, rank(cluster, job));
   }
   void ended(const Cluster& cluster, JobIndex /*job*/) override { present_.change(cluster.now(), -1); }
+  void interrupted(const Cluster& cluster, JobIndex job) override { waiting_.add(cluster, rank(cluster, job)); }
 
   void decide(Cluster& cluster) override {
     if (waiting_.empty()) return;
