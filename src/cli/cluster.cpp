@@ -17,6 +17,7 @@
 #include "cli/session.h"
 #include "cli/trace_input.h"
 #include "exec/communicator.h"
+#include "sim/cluster/cluster_timeline.h"
 #include "sim/cluster/study_folder.h"
 #include "traces/generate.h"
 
@@ -75,6 +76,8 @@ workload::Cluster default_cluster() {
 struct Flags {
   CommonFlags common;
   std::string trace, schedulers = "fcfs", placements = "packed", jobs = "fine-tuning", job_gpus, horizon = "drain";
+  std::string outages;
+  double gpu_mtbf_hours = -1, node_mtbf_hours = -1, repair_hours = 4, checkpoint_minutes = 30;
   std::string datasets = "sst2,qa,rte", batch_sizes = "2,4,8", adapter_ranks = "16";
   traces::ReadOptions reading;
   std::int64_t gpus = -1;  // left out
@@ -124,6 +127,11 @@ bool parse(const std::vector<std::string>& words, Flags& flags) {
   add_default("load-gbs", &flags.load_gbs, "GB/s at which a backbone is loaded");
   add_default("audit", &settings.audited_share,
               "share of an instance's changes whose estimate is held against a replay");
+  add("gpu-mtbf-hours", &flags.gpu_mtbf_hours, "mean time between failures of a GPU, exponential; left out: never");
+  add("node-mtbf-hours", &flags.node_mtbf_hours, "the same of a node with all of its GPUs");
+  add_default("repair-hours", &flags.repair_hours, "mean time until it is back, exponential");
+  add("outages", &flags.outages, "CSV of from_s,to_s,node,gpu in the place of failures that are drawn");
+  add_default("checkpoint-minutes", &flags.checkpoint_minutes, "of an instance; work since the last is redone");
   add("gpu-hour-price", &flags.price, "for `cost`");
   line.add().add_options()(
       "sweep", po::value(&flags.sweeps)->composing(),
@@ -131,6 +139,7 @@ bool parse(const std::vector<std::string>& words, Flags& flags) {
   line.add().add_options()("strict", po::bool_switch(&flags.strict), "a job larger than the cluster is an error");
   line.add_threads();
   line.add_out("folder for jobs.csv, utilization.csv and summary.json");
+  line.add_timeline();
   line.add().add_options()("resume", po::bool_switch(&flags.resume),
                            "go on with what --out already holds of this study");
   return line.parse(words);
@@ -139,6 +148,26 @@ bool parse(const std::vector<std::string>& words, Flags& flags) {
 void check_number(const char* flag, double value, bool may_be_zero) {
   if (std::isnan(value) || value < 0 || (value == 0 && !may_be_zero))
     throw error("--{} {} is not usable; give a number {}", flag, value, may_be_zero ? ">= 0" : "above 0");
+}
+
+/// After the cluster is known.
+void resolve_failures(Flags& flags) {
+  constexpr double kMinute = 60, kHour = 3600;
+  sim::StudySettings& settings = flags.settings;
+  check_number("repair-hours", flags.repair_hours, false);
+  check_number("checkpoint-minutes", flags.checkpoint_minutes, false);
+  settings.failures.repair_seconds = kHour * flags.repair_hours;
+  settings.checkpoint_seconds = kMinute * flags.checkpoint_minutes;
+  const auto rate = [](const char* flag, double hours, double& seconds) {
+    if (hours == -1) return;
+    check_number(flag, hours, false);
+    seconds = kHour * hours;
+  };
+  rate("gpu-mtbf-hours", flags.gpu_mtbf_hours, settings.failures.gpu_mtbf_seconds);
+  rate("node-mtbf-hours", flags.node_mtbf_hours, settings.failures.node_mtbf_seconds);
+  if (flags.outages.empty()) return;
+  if (settings.failures.any()) throw error("--outages takes the place of failures that are drawn; leave one out");
+  settings.outages = sim::read_outages(flags.outages, settings.cluster.nodes, settings.cluster.gpus_per_node);
 }
 
 /// Makes sense of the words.
@@ -177,6 +206,7 @@ void resolve(Flags& flags) {
     throw error("{}: a cluster of CPUs has no GPUs to share out; name a GPU", flags.common.cluster);
   if (flags.gpus >= 0 || flags.common.cluster.empty())
     sim::set_gpus(settings.cluster, flags.gpus >= 0 ? flags.gpus : kGpus);
+  resolve_failures(flags);
   grid.schedulers = words_of(flags.schedulers, "scheduler");
   grid.policies = words_of(flags.common.policy, "policy");
   grid.placements.clear();
@@ -185,6 +215,7 @@ void resolve(Flags& flags) {
   if (grid.seeds < 1) throw error("--seeds {}: give 1 or more", grid.seeds);
   grid.first_seed = static_cast<std::uint64_t>(flags.common.seed);
   for (const std::string& sweep : flags.sweeps) grid.sweeps.push_back(sweep_of(sweep));
+  settings.keeps_timeline = !flags.common.timeline_out.empty();
 }
 
 traces::Trace trace_of(const Flags& flags) {
@@ -218,7 +249,8 @@ class Runner {
   }
 
   void run() {
-    if (folder_ && folder_->is_complete()) return;
+    const bool has_timeline = !flags_.common.timeline_out.empty();
+    if (folder_ && folder_->is_complete() && !has_timeline) return;
     Progress progress("cluster", flags_.common.quiet || ranks_.rank() != 0);
     std::vector<std::size_t> mine;
     for (std::size_t r = static_cast<std::size_t>(ranks_.rank()); r < runs_.size();
@@ -227,10 +259,12 @@ class Runner {
     std::size_t done = 0;
     parallel_jobs(static_cast<std::int64_t>(mine.size()), [&](std::int64_t m) {
       const std::size_t r = mine[static_cast<std::size_t>(m)];
-      if (!folder_ || !folder_->has(r)) {
+      const bool is_there = folder_ && (folder_->is_complete() || folder_->has(r));
+      if (!is_there || has_timeline) {
         const sim::RunResult result = study_.run(runs_[r]);
         summaries_[r] = sim::summary_of(runs_[r], result, study_.trace());
-        if (folder_) folder_->put(r, runs_[r], result, study_.trace());
+        if (folder_ && !is_there) folder_->put(r, runs_[r], result, study_.trace());
+        if (has_timeline) write_timeline(result.run);
       }
 #pragma omp critical(braid_cluster_progress)
       progress.update(static_cast<double>(++done) / static_cast<double>(mine.size()));
@@ -246,6 +280,12 @@ class Runner {
   }
 
  private:
+  void write_timeline(const sim::ClusterRun& run) const {
+    std::vector<std::string> names;
+    for (const traces::Job& job : study_.trace().jobs) names.push_back(job.id);
+    write_file(flags_.common.timeline_out, [&](std::ostream& out) { sim::write_cluster_timeline(run, names, out); });
+  }
+
   const Flags& flags_;
   sim::Study& study_;
   const std::vector<sim::RunSettings>& runs_;
@@ -261,6 +301,10 @@ int run_cluster(const std::vector<std::string>& words) {
   if (!parse(words, flags)) return kSuccess;
   resolve(flags);
   const std::vector<sim::RunSettings> runs = sim::runs_of(flags.settings, flags.grid);
+  if (flags.settings.keeps_timeline) {
+    if (runs.size() > 1) throw error("--timeline-out is of one run, and these are {}; ask for one", runs.size());
+    check_writable(flags.common.timeline_out);
+  }
   const workload::Workload kinds = sim::configured_tasks(flags.settings.configurations);
   if (!flags.common.out.empty()) {
     if (!flags.resume) check_output_folder(flags.common.out, flags.common.overwrite);

@@ -32,6 +32,7 @@ constexpr Column kColumns[] = {
     {"allocated", "gpu_allocation", 1, "{:.3f}"},
     {"fairness", "finish_time_fairness_mean", 1, "{:.2f}"},
     {"preempted", "preemptions", 1, "{:.0f}"},
+    {"lost GPU h", "lost_gpu_hours", 1, "{:.1f}"},
 };
 
 std::string cell(const ordered_json& metrics, const Column& column) {
@@ -49,16 +50,22 @@ std::size_t width(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+/// The first row heads the others; columns that are blank below it are left out.
 void print_rows(const std::vector<std::vector<std::string>>& rows, std::size_t left_aligned) {
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width(row[c]));
   }
+  for (std::size_t c = 0; c < widths.size(); ++c) {
+    const auto is_blank = [&](const auto& row) { return row[c].empty(); };
+    if (std::all_of(rows.begin() + 1, rows.end(), is_blank)) widths[c] = 0;
+  }
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
+      if (widths[c] == 0) continue;
       const std::string pad(widths[c] - width(row[c]), ' ');
-      if (widths[c] > 0) line += (c > 0 ? "  " : "") + (c < left_aligned ? row[c] + pad : pad + row[c]);
+      line += (c > 0 ? "  " : "") + (c < left_aligned ? row[c] + pad : pad + row[c]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     fmt::print("{}\n", line);

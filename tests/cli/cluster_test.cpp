@@ -103,6 +103,59 @@ TEST(ClusterCommand, RanksShareTheRunsOut) {
     EXPECT_EQ(read_text(folder / "one" / file), read_text(folder / "two" / file)) << file;
 }
 
+TEST(ClusterCommand, GpusFailAndTheSameWorkIsDone) {
+  const TestFolder folder;
+  const std::string words = "cluster --trace " + busy_trace(folder) + " --gpus 16 --datasets sst2 --json --seed 3";
+  const auto run_of = [&](const std::string& more) {
+    const Outcome told = run_braid(words + more);
+    EXPECT_EQ(told.status, 0) << told.text;
+    return nlohmann::json::parse(told.text)["runs"][0];
+  };
+  const auto billed = [](const nlohmann::json& run) {
+    return run["metrics"]["tokens_per_second"].get<double>() * run["metrics"]["makespan_seconds"].get<double>();
+  };
+  const auto whole = run_of(""), failing = run_of(" --gpu-mtbf-hours 20 --node-mtbf-hours 40 --repair-hours 1");
+  EXPECT_FALSE(whole["metrics"].contains("outages"));
+  EXPECT_GT(failing["metrics"]["restarts"], 0);
+  EXPECT_GT(failing["metrics"]["lost_gpu_hours"], 0);
+  EXPECT_GT(failing["metrics"]["out_of_service"], 0);
+  EXPECT_GT(failing["metrics"]["makespan_seconds"], whole["metrics"]["makespan_seconds"]);
+  EXPECT_NEAR(billed(failing), billed(whole), 1e-6 * billed(whole));
+  // More checkpoints lose less.
+  const auto often = run_of(" --gpu-mtbf-hours 20 --node-mtbf-hours 40 --repair-hours 1 --checkpoint-minutes 1");
+  EXPECT_LT(often["metrics"]["lost_gpu_hours"], failing["metrics"]["lost_gpu_hours"]);
+  // All nodes out for an hour.
+  const auto file = folder.write("outages.csv", "node,from_s,to_s\n0,0,3600\n1,0,3600\n2,0,3600\n3,0,3600\n");
+  const auto late = run_of(" --outages " + file.string());
+  EXPECT_EQ(late["metrics"]["outages"], 4);
+  EXPECT_GT(late["metrics"]["queueing_mean_seconds"], whole["metrics"]["queueing_mean_seconds"]);
+}
+
+TEST(ClusterCommand, ATimelineShowsEveryStretchOfEveryJob) {
+  const TestFolder folder;
+  const std::string words = "cluster --trace " + busy_trace(folder) + " --gpus 16 --jobs as-recorded --out " +
+                            (folder / "o").string() + " --timeline-out " + (folder / "timeline.json").string();
+  const Outcome told = run_braid(words + " --scheduler srtf --gpu-mtbf-hours 20");
+  ASSERT_EQ(told.status, 0) << told.text;
+  std::map<std::string, double> seconds;
+  int breaks = 0;
+  const auto timeline = nlohmann::json::parse(read_text(folder / "timeline.json"));
+  for (const auto& event : timeline["traceEvents"]) {
+    if (event["ph"] == "X") seconds[event["name"]] += event["dur"].get<double>() / 1e6;
+    breaks += event["ph"] == "i";
+  }
+  EXPECT_GT(breaks, 0);
+  const std::vector<std::string> rows = lines_of(read_text(folder / "o/jobs.csv"));
+  ASSERT_EQ(rows.size(), 1U + seconds.size());
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    std::istringstream in(rows[r]);
+    std::vector<std::string> fields;
+    for (std::string field; std::getline(in, field, ',');) fields.push_back(field);
+    EXPECT_NEAR(seconds[fields[0]], std::stod(fields[7]), 0.002);
+  }
+  EXPECT_TRUE(contains(run_braid(words + " --scheduler fcfs,srtf --overwrite").text, "is of one run, and these are 2"));
+}
+
 TEST(ClusterCommand, JobsThatFitNowhereAreRejectedAndListed) {
   const TestFolder folder;
   const std::string file = folder.write("t.csv", "job_id,submit_s,duration_s,gpus\na,0,9,1\n\"b,c\",1,9,64\n").string();
@@ -144,6 +197,14 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   refuses("--audit 2", "give 0 to 1");
   refuses("--jobs as-recorded --policy muxtune", "leave one of them out");
   refuses("--jobs some", "give fine-tuning or as-recorded");
+  refuses("--gpu-mtbf-hours 0", "give a number above 0");
+  refuses("--checkpoint-minutes -1", "give a number above 0");
+  refuses("--sweep node-mtbf-hours=0", "give numbers above 0");
+  const std::string outages = folder.write("outages.csv", "node,from_s,to_s\n32,0,1\n").string();
+  refuses("--outages " + outages, "outages.csv:2: node 32 is not of the cluster, whose nodes are 0 to 31");
+  refuses("--outages " + outages + " --gpus 256 --sweep gpus=64", "whose nodes are 0 to 15");
+  refuses("--outages " + outages + " --gpu-mtbf-hours 9", "leave one out");
+  refuses("--outages " + file, "give from_s, to_s and node");
   folder.write("empty.csv", "submit_s,duration_s\n");
   EXPECT_EQ(run_braid("cluster --trace " + (folder / "empty.csv").string()).status, 2);
   EXPECT_EQ(run_braid("cluster --trace " + file + " --out " + file).status, 2);

@@ -238,8 +238,12 @@ class ClusterSimulation final : public Cluster {
     if (outages_since_end_ > kMostOutages && there > 0)
       throw error("none of {} jobs ended during {} outages; let GPUs fail more seldom, or give a horizon", there,
                   outages_since_end_);
-    for (const NodeGpus& gpus : changes.repaired) pool_.repair(gpus);
+    for (const NodeGpus& gpus : changes.repaired) {
+      pool_.repair(gpus);
+      if (rules_.keeps_timeline) run_.breaks.push_back({now_, gpus, true});
+    }
     for (const NodeGpus& gpus : changes.broken) {
+      if (rules_.keeps_timeline) run_.breaks.push_back({now_, gpus, false});
       for (std::uint64_t left = gpus.gpus; left != 0; left &= left - 1) {
         const InstanceIndex owner = owner_of(gpus.node, std::countr_zero(left));
         if (owner != kNobody) interrupt(owner);
@@ -399,6 +403,11 @@ class ClusterSimulation final : public Cluster {
   void out_of_service(JobIndex job) {
     State& state = states_[index(job)];
     JobOutcome& outcome = run_.outcomes[index(job)];
+    if (rules_.keeps_timeline) {
+      const Instance& instance = instances_[index(state.instance)];
+      run_.stretches.push_back(
+          {job, instance.number, instance.gpus.front().node, instance.gpu_count, state.since, now_});
+    }
     outcome.run_seconds += now_ - state.since;
     outcome.steps = state.steps;
     const JobIndex last = running_.back();

@@ -14,8 +14,25 @@ struct InstanceRules {
   Outages outages = {};                                              ///< by node and GPU of the pool
   double checkpoint_seconds = 1800;                                  ///< of an instance's time between its checkpoints
   double usage_bin_seconds = 3600;                                   ///< of ClusterRun::usage
+  bool keeps_timeline = false;                                       ///< ClusterRun::stretches and ::breaks
   double audited_share = 0;                                          ///< of sets that instances change to
   std::uint64_t audit_seed = 0;
+};
+
+/// A job on an instance, from its start there until it ends or must stop.
+struct Stretch {
+  JobIndex job = 0;
+  std::int32_t instance = 0;  ///< by number
+  std::int32_t node = 0;      ///< of the first of its GPUs
+  std::int64_t gpus = 0;      ///< of the instance
+  double from_seconds = 0, to_seconds = 0;
+};
+
+/// GPUs of a node that break or come back.
+struct Break {
+  double seconds = 0;
+  NodeGpus gpus;
+  bool repaired = false;
 };
 
 /// What a cluster did.
@@ -31,7 +48,9 @@ struct ClusterRun {
   std::int64_t replans = 0;       ///< tasks that joined or left others
   std::vector<SetIndex> audited;  ///< drawn from the sets that instances changed to, as often as drawn
   RunMeter::Sums sums;
-  Usage usage;  ///< its tokens are billed, those lost later among them
+  Usage usage;                     ///< its tokens are billed, those lost later among them
+  std::vector<Stretch> stretches;  ///< by their ends
+  std::vector<Break> breaks;
 };
 
 /// Runs jobs until all have ended, or the horizon. Each runs on an instance of `gpus` GPUs, by itself or with such

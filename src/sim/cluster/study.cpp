@@ -15,6 +15,8 @@
 namespace braid::sim {
 namespace {
 
+constexpr double kMinute = 60, kHour = 3600;
+
 double positive(const std::string& name, const std::string& text) {
   double number = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -41,6 +43,12 @@ constexpr Sweepable kSweepable[] = {
     {"most-tasks", [](StudySettings& s, const std::string& n, const std::string& t) { s.most_tasks = whole(n, t); }},
     {"most-slowdown",
      [](StudySettings& s, const std::string& n, const std::string& t) { s.most_slowdown = positive(n, t); }},
+    {"gpu-mtbf-hours", [](StudySettings& s, const std::string& n,
+                          const std::string& t) { s.failures.gpu_mtbf_seconds = kHour * positive(n, t); }},
+    {"node-mtbf-hours", [](StudySettings& s, const std::string& n,
+                           const std::string& t) { s.failures.node_mtbf_seconds = kHour * positive(n, t); }},
+    {"checkpoint-minutes", [](StudySettings& s, const std::string& n,
+                              const std::string& t) { s.checkpoint_seconds = kMinute * positive(n, t); }},
 };
 
 std::int64_t instance_gpus(const StudySettings& settings) {
@@ -62,6 +70,11 @@ void check(const StudySettings& settings) {
   if (gpus > node && gpus % node != 0)
     throw error("an instance of {} GPUs is no whole number of nodes, which have {} each", gpus, node);
   if (settings.most_tasks < 1) throw error("--most-tasks {}: give 1 or more", settings.most_tasks);
+  for (const Outage& outage : settings.outages) {
+    if (outage.gpus.node >= settings.cluster.nodes)
+      throw error("node {} has outages and is not of the cluster, whose nodes are 0 to {}", outage.gpus.node,
+                  settings.cluster.nodes - 1);
+  }
 }
 
 double load_seconds(const costmodel::BackboneShape& backbone, const costmodel::Storage& storage,
@@ -70,6 +83,20 @@ double load_seconds(const costmodel::BackboneShape& backbone, const costmodel::S
   whole.layers = backbone.layers;
   whole.has_embedding = whole.has_head = true;
   return static_cast<double>(costmodel::backbone_bytes(backbone, whole, storage)) / bytes_per_second;
+}
+
+/// As far as they are the same for all jobs.
+InstanceRules rules_of(const RunSettings& wanted, const traces::Trace& trace) {
+  const StudySettings& settings = wanted.settings;
+  InstanceRules rules;
+  rules.horizon_seconds = settings.horizon_seconds;
+  rules.checkpoint_seconds = settings.checkpoint_seconds;
+  rules.keeps_timeline = settings.keeps_timeline;
+  const double first = trace.jobs.empty() ? 0 : trace.jobs.front().submit_seconds;
+  rules.outages = settings.outages.empty() ? Outages(settings.failures, settings.cluster.nodes,
+                                                     settings.cluster.gpus_per_node, first, wanted.seed)
+                                           : Outages(settings.outages);
+  return rules;
 }
 
 EstimateErrors errors_of(const ClusterRun& run, const TaskSets& sets, InstanceModel& model) {
@@ -171,9 +198,9 @@ RunResult Study::run_recorded(const RunSettings& wanted, const traces::Trace& tr
   result.jobs = recorded_jobs(trace);
   TaskSets sets = exclusive_sets();
   const auto scheduler = make_scheduler(wanted.scheduler, result.jobs);
-  InstanceRules rules;
-  rules.horizon_seconds = wanted.settings.horizon_seconds;
-  result.run = simulate_cluster(result.jobs, {gpus, 1, true, wanted.placement}, *scheduler, sets, rules);
+  const workload::Cluster& cluster = wanted.settings.cluster;
+  const GpuPool pool(cluster.nodes, cluster.gpus_per_node, true, wanted.placement);
+  result.run = simulate_cluster(result.jobs, pool, *scheduler, sets, rules_of(wanted, trace));
   MetricContext context;
   context.gpus = gpus;
   context.gpu_hour_price = wanted.settings.gpu_hour_price;
@@ -200,10 +227,9 @@ RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace
   result.jobs = task_jobs(trace, kinds, steps, instances);
   TaskSets sets = instances.task_sets(settings.most_slowdown);
   const auto scheduler = make_scheduler(wanted.scheduler, result.jobs);
-  InstanceRules rules;
+  InstanceRules rules = rules_of(wanted, trace);
   rules.load_seconds = load_seconds(instances.kinds().backbone, profile_.storage(), settings.load_bytes_per_second);
   rules.replan_seconds = settings.replan_seconds;
-  rules.horizon_seconds = settings.horizon_seconds;
   rules.audited_share = settings.audited_share;
   rules.audit_seed = wanted.seed;
   const workload::Cluster& cluster = settings.cluster;

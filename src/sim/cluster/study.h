@@ -24,8 +24,12 @@ struct StudySettings {
   double horizon_seconds = std::numeric_limits<double>::infinity();
   double load_bytes_per_second = 2e9;  ///< at which a backbone is read
   double replan_seconds = 1;
+  FailureRates failures;
+  std::vector<Outage> outages;  ///< recorded ones, in the place of failures that are drawn
+  double checkpoint_seconds = 1800;
   double audited_share = 0.01;
   std::optional<double> gpu_hour_price;
+  bool keeps_timeline = false;  ///< of runs; changes no result
 };
 
 /// One simulation of a study.

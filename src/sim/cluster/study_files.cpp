@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/csv.h"
+#include "base/file.h"
 
 namespace braid::sim {
 namespace {
@@ -55,6 +56,23 @@ ordered_json limit(double value) {
   return std::isinf(value) ? ordered_json(nullptr) : ordered_json(value);
 }
 
+ordered_json described_failures(const StudySettings& settings) {
+  if (settings.outages.empty() && !settings.failures.any()) return nullptr;
+  ordered_json described = {{"checkpoint_seconds", settings.checkpoint_seconds}};
+  if (settings.outages.empty()) {
+    described["gpu_mtbf_seconds"] = limit(settings.failures.gpu_mtbf_seconds);
+    described["node_mtbf_seconds"] = limit(settings.failures.node_mtbf_seconds);
+    described["repair_seconds"] = settings.failures.repair_seconds;
+    return described;
+  }
+  std::string outages;
+  for (const Outage& outage : settings.outages)
+    outages += fmt::format("{} {} {} {}\n", outage.from_seconds, outage.to_seconds, outage.gpus.node, outage.gpus.gpus);
+  described["outages"] = settings.outages.size();
+  described["outages_hash"] = hash_bytes(outages);
+  return described;
+}
+
 ordered_json described(const StudySettings& settings) {
   const workload::Cluster& cluster = settings.cluster;
   ordered_json described = {{"gpu", cluster.gpu},
@@ -62,7 +80,8 @@ ordered_json described(const StudySettings& settings) {
                             {"gpus_per_node", cluster.gpus_per_node},
                             {"jobs", settings.as_recorded ? "as-recorded" : "fine-tuning"},
                             {"load", settings.load > 0 ? ordered_json(settings.load) : ordered_json(nullptr)},
-                            {"horizon_seconds", limit(settings.horizon_seconds)}};
+                            {"horizon_seconds", limit(settings.horizon_seconds)},
+                            {"failures", described_failures(settings)}};
   if (settings.as_recorded) return described;
   const Configurations& from = settings.configurations;
   described["backbone"] = from.backbone;
