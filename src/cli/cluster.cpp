@@ -78,6 +78,7 @@ struct Flags {
   std::string trace, schedulers = "fcfs", placements = "packed", jobs = "fine-tuning", job_gpus, horizon = "drain";
   std::string outages;
   double gpu_mtbf_hours = -1, node_mtbf_hours = -1, repair_hours = 4, checkpoint_minutes = 30;
+  std::string backbones = "llama2-7b", scaling = "out", elastic_gpus;
   std::string datasets = "sst2,qa,rte", batch_sizes = "2,4,8", adapter_ranks = "16";
   traces::ReadOptions reading;
   std::int64_t gpus = -1;  // left out
@@ -113,12 +114,16 @@ bool parse(const std::vector<std::string>& words, Flags& flags) {
   add_default("jobs", &flags.jobs, "fine-tuning, or as-recorded: each alone on its recorded GPUs for its duration");
   add("load", &settings.load, "draw arrivals together until it is offered");
   add_default("horizon", &flags.horizon, "drain, or SECONDS after the first submission");
-  add_default("backbone", &settings.configurations.backbone, "that all tasks are on");
+  add_default("backbone", &flags.backbones, "that tasks are on; commas between: each job is on one of them");
   add_default("datasets", &flags.datasets,
               "that tasks are drawn from: " + fmt::format("{}", fmt::join(sim::known_datasets(), ", ")));
   add_default("batch-sizes", &flags.batch_sizes, "global batches that tasks are drawn from");
   add_default("adapter-ranks", &flags.adapter_ranks, "of LoRA, that tasks are drawn from");
   add("instance-gpus", &settings.instance_gpus, "of one instance; left out: those of a node");
+  add_default("scaling", &flags.scaling,
+              "out: instances of --instance-gpus; up: they get more GPUs as tasks join; up-then-out: up to that");
+  add("elastic-gpus", &flags.elastic_gpus,
+      "GPUs that elastic schedulers give an instance; left out: doubling, up to two nodes");
   add("job-gpus", &flags.job_gpus,
       "GPUs that a recorded duration is taken to be on: a number, or recorded; left out: those of an instance");
   add_default("most-tasks", &settings.most_tasks, "that share an instance");
@@ -181,6 +186,9 @@ void resolve(Flags& flags) {
     throw error("--policy {} fine-tunes tasks, and --jobs as-recorded has none; leave one of them out",
                 flags.common.policy);
   if (flags.common.policy.empty()) flags.common.policy = "muxtune";
+  settings.scaling = sim::parse_scaling(flags.scaling);
+  if (!flags.elastic_gpus.empty()) settings.elastic_gpus = counts_of(flags.elastic_gpus, "elastic-gpus");
+  settings.configurations.backbones = words_of(flags.backbones, "backbone");
   settings.configurations.datasets = words_of(flags.datasets, "datasets");
   settings.configurations.batch_sizes = counts_of(flags.batch_sizes, "batch-sizes");
   settings.configurations.ranks = counts_of(flags.adapter_ranks, "adapter-ranks");
@@ -305,7 +313,7 @@ int run_cluster(const std::vector<std::string>& words) {
     if (runs.size() > 1) throw error("--timeline-out is of one run, and these are {}; ask for one", runs.size());
     check_writable(flags.common.timeline_out);
   }
-  const workload::Workload kinds = sim::configured_tasks(flags.settings.configurations);
+  const std::vector<workload::Workload> kinds = sim::configured_tasks(flags.settings.configurations);
   if (!flags.common.out.empty()) {
     if (!flags.resume) check_output_folder(flags.common.out, flags.common.overwrite);
     check_writable(std::filesystem::path(flags.common.out) / "summary.json");
@@ -314,7 +322,7 @@ int run_cluster(const std::vector<std::string>& words) {
   if (launched && flags.common.out.empty()) throw error("several ranks meet in a folder; give --out");
   traces::Trace trace = trace_of(flags);
   if (flags.strict) refuse_large_jobs(trace, runs);
-  sim::Study study(std::move(trace), profile_for(flags.common, kinds, flags.settings.cluster));
+  sim::Study study(std::move(trace), profile_for(flags.common, kinds.front(), flags.settings.cluster));
   const auto ranks = launched ? exec::make_mpi_communicator() : exec::make_local_communicator();
   set_thread_count(threads_of_rank(flags.common, ranks->size()));
   if (ranks->rank() == 0 && !flags.common.json) print_study(study, flags.settings, kinds, runs);

@@ -74,8 +74,8 @@ void print_rows(const std::vector<std::vector<std::string>>& rows, std::size_t l
 
 }  // namespace
 
-void print_study(const sim::Study& study, const sim::StudySettings& settings, const workload::Workload& kinds,
-                 const std::vector<sim::RunSettings>& runs) {
+void print_study(const sim::Study& study, const sim::StudySettings& settings,
+                 const std::vector<workload::Workload>& kinds, const std::vector<sim::RunSettings>& runs) {
   const traces::Trace& trace = study.trace();
   const workload::Cluster& cluster = settings.cluster;
   fmt::print("trace         {} ({}), {} jobs\n", trace.source, trace.format,
@@ -93,9 +93,10 @@ void print_study(const sim::Study& study, const sim::StudySettings& settings, co
                recorded ? "with the recorded GPUs" : fmt::format("with {} GPUs a job", job_gpus));
   }
   if (!settings.as_recorded) {
-    fmt::print("tasks         {} configurations on {}: {} x batches of {} x rank {}\n", kinds.tasks.size(),
-               settings.configurations.backbone, fmt::join(settings.configurations.datasets, ", "),
-               fmt::join(settings.configurations.batch_sizes, ", "), fmt::join(settings.configurations.ranks, ", "));
+    fmt::print("tasks         {} configurations on {}: {} x batches of {} x rank {}\n",
+               kinds.size() * kinds.front().tasks.size(), fmt::join(settings.configurations.backbones, ", "),
+               fmt::join(settings.configurations.datasets, ", "), fmt::join(settings.configurations.batch_sizes, ", "),
+               fmt::join(settings.configurations.ranks, ", "));
     fmt::print("instances     {} GPUs, at most {} tasks\n", instance, settings.most_tasks);
   }
   fmt::print("runs          {}\n\n", runs.size());

@@ -58,6 +58,32 @@ TEST(ClusterCommand, WritesAllRunsInOrderWithMeansOverSeeds) {
             "from_s,gpus,running,waiting,tokens_per_second,scheduler,policy,placement,seed,most-tasks");
 }
 
+/// Instances may grow, jobs may change their GPUs, and tasks may be on several backbones; the work stays the same.
+TEST(ClusterCommand, ScalesAndIsElastic) {
+  const TestFolder folder;
+  const Outcome told = run_braid("cluster --trace " + busy_trace(folder) +
+                                 " --gpus 16 --scheduler fcfs,goodput --datasets sst2 --backbone llama2-7b,gpt3-2.7b"
+                                 " --policy muxtune --out " +
+                                 (folder / "o").string());
+  ASSERT_EQ(told.status, 0) << told.text;
+  const auto runs = nlohmann::json::parse(read_text(folder / "o/summary.json"))["runs"];
+  EXPECT_EQ(runs[0]["metrics"]["resizes"], 0);
+  EXPECT_GT(runs[1]["metrics"]["resizes"], 0);
+  const auto billed = [](const nlohmann::json& run) {
+    return run["metrics"]["tokens_per_second"].get<double>() * run["metrics"]["makespan_seconds"].get<double>();
+  };
+  EXPECT_NEAR(billed(runs[1]), billed(runs[0]), 1e-6 * billed(runs[0]));
+  const Outcome scaled =
+      run_braid("cluster --trace " + (folder / "jobs.csv").string() +
+                " --gpus 16 --datasets sst2 --batch-sizes 8 --sweep scaling=out,up,up-then-out --json");
+  ASSERT_EQ(scaled.status, 0) << scaled.text;
+  const auto swept = nlohmann::json::parse(scaled.text)["runs"];
+  EXPECT_EQ(swept[0]["metrics"]["resizes"], 0);
+  EXPECT_GT(swept[1]["metrics"]["resizes"], 0);
+  EXPECT_GT(swept[2]["metrics"]["instances"], swept[1]["metrics"]["instances"]);
+  EXPECT_NEAR(billed(swept[1]), billed(swept[0]), 1e-6 * billed(swept[0]));
+}
+
 /// Work is the same whatever the policy, and what is billed is what was owed.
 TEST(ClusterCommand, PoliciesHaveTheSameWork) {
   const TestFolder folder;
@@ -197,6 +223,11 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   refuses("--audit 2", "give 0 to 1");
   refuses("--jobs as-recorded --policy muxtune", "leave one of them out");
   refuses("--jobs some", "give fine-tuning or as-recorded");
+  refuses("--scaling down", "scaling 'down' is not known; give out, up or up-then-out");
+  refuses("--scheduler goodput --jobs as-recorded", "jobs as recorded have theirs");
+  refuses("--scheduler fcfs,goodput --sweep scaling=out,up", "leave --scaling away");
+  refuses("--elastic-gpus 2,6", "no whole number of nodes");
+  refuses("--elastic-gpus 0", "give whole numbers above 0");
   refuses("--gpu-mtbf-hours 0", "give a number above 0");
   refuses("--checkpoint-minutes -1", "give a number above 0");
   refuses("--sweep node-mtbf-hours=0", "give numbers above 0");

@@ -50,23 +50,28 @@ std::vector<std::string> known_datasets() {
   return names;
 }
 
-workload::Workload configured_tasks(const Configurations& wanted) {
-  workload::Workload workload;
-  workload.file = "configurations";
-  workload.backbone_reference = wanted.backbone;
-  workload.backbone = costmodel::builtin_backbone(wanted.backbone);
+std::vector<workload::Workload> configured_tasks(const Configurations& wanted) {
+  workload::Workload all;
+  all.file = "configurations";
   for (const std::string& name : wanted.datasets) {
     const KnownDataset& dataset = dataset_of(name);
     for (const std::int64_t batch_size : wanted.batch_sizes) {
       if (batch_size < 1) throw error("a batch of {} samples is not usable; give 1 or more", batch_size);
       for (const std::int64_t rank : wanted.ranks) {
         if (rank < 1) throw error("an adapter of rank {} is not usable; give 1 or more", rank);
-        workload.tasks.push_back(task_of(dataset, batch_size, rank));
+        all.tasks.push_back(task_of(dataset, batch_size, rank));
       }
     }
   }
-  if (workload.tasks.empty()) throw error("no configurations; give at least one dataset, batch size and rank");
-  return workload;
+  std::vector<workload::Workload> of_backbones;
+  for (const std::string& backbone : wanted.backbones) {
+    workload::Workload& of_backbone = of_backbones.emplace_back(all);
+    of_backbone.backbone_reference = backbone;
+    of_backbone.backbone = costmodel::builtin_backbone(backbone);
+  }
+  if (of_backbones.empty() || all.tasks.empty())
+    throw error("no configurations; give at least one backbone, dataset, batch size and rank");
+  return of_backbones;
 }
 
 }  // namespace braid::sim

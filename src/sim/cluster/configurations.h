@@ -8,10 +8,10 @@
 
 namespace braid::sim {
 
-/// The finite set of fine-tuning tasks that a trace's jobs are drawn from: every dataset with every batch size and
-/// adapter rank, LoRA on the attention's four projections.
+/// The finite set of fine-tuning tasks that a trace's jobs are drawn from: every backbone and dataset with every batch
+/// size and adapter rank, LoRA on the attention's four projections.
 struct Configurations {
-  std::string backbone = "llama2-7b";
+  std::vector<std::string> backbones = {"llama2-7b"};
   std::vector<std::string> datasets = {"sst2", "qa", "rte"};  ///< one alone is MuxTune's uniform case
   std::vector<std::int64_t> batch_sizes = {2, 4, 8};          ///< those of MuxTune's random configurations (table 2)
   std::vector<std::int64_t> ranks = {16};
@@ -21,8 +21,8 @@ struct Configurations {
 /// and 256 tokens.
 std::vector<std::string> known_datasets();
 
-/// A task of each configuration, the dataset varying slowest. Throws Error for unknown names, which lists those known,
-/// and for sizes below 1.
-workload::Workload configured_tasks(const Configurations& wanted);
+/// For each backbone, a task of each configuration, the dataset varying slowest. Throws Error for unknown names, which
+/// lists those known, and for sizes below 1.
+std::vector<workload::Workload> configured_tasks(const Configurations& wanted);
 
 }  // namespace braid::sim

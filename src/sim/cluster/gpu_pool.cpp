@@ -169,6 +169,13 @@ GpuSet GpuPool::take(std::int64_t gpus) {
   return taken;
 }
 
+bool GpuPool::fits_in_place_of(const GpuSet& gpus, std::int64_t wanted) {
+  give(gpus);
+  const bool fits = this->fits(wanted);
+  for (const NodeGpus& part : gpus) change(part.node, free_of(part.node) & ~part.gpus);
+  return fits;
+}
+
 void GpuPool::give(const GpuSet& gpus) {
   for (const NodeGpus& part : gpus) {
     const std::uint64_t free = free_[static_cast<std::size_t>(part.node)];

@@ -50,6 +50,8 @@ class GpuPool {
 
   /// Takes GPUs that are free; `fits(gpus)` must hold.
   GpuSet take(std::int64_t gpus);
+  /// Whether so many would fit if these were given back.
+  bool fits_in_place_of(const GpuSet& gpus, std::int64_t wanted);
   /// Gives back what was taken. A GPU given twice is an internal error.
   void give(const GpuSet& gpus);
   /// Takes GPUs out of service, free ones alone, and brings them back.

@@ -26,11 +26,11 @@ void InstanceChoice::remove(std::int32_t instance, SetIndex set) {
   instances_[static_cast<std::size_t>(set)].erase({arrivals_[static_cast<std::size_t>(instance)], instance});
 }
 
-std::int32_t InstanceChoice::best(KindIndex kind, bool may_start) {
+std::int32_t InstanceChoice::best(KindIndex kind, std::int64_t gpus, bool may_start) {
   // Nowhere is a task faster than alone: nothing else need be estimated.
-  if (may_start && joining_ == Joining::fastest && sets_.alone(kind) != TaskSets::kNone) {
-    const bool is_idle = !instances_.empty() && is_there(TaskSets::kEmpty);
-    return is_idle ? latest(TaskSets::kEmpty) : kNew;
+  if (may_start && joining_ == Joining::fastest && sets_.alone(kind, gpus) != TaskSets::kNone) {
+    const SetIndex empty = sets_.empty(gpus);
+    return is_there(empty) ? latest(empty) : kNew;
   }
   OfKind& mine = kinds_[static_cast<std::size_t>(kind)];
   for (const SetIndex set : mine.pending) {
@@ -49,17 +49,16 @@ std::int32_t InstanceChoice::best(KindIndex kind, bool may_start) {
     mine.ranked.erase(mine.ranked.begin());
   }
   if (may_start) {
-    const SetIndex alone = sets_.alone(kind);
+    const SetIndex alone = sets_.alone(kind, gpus);
     const bool fits = alone != TaskSets::kNone;
-    if (fits && (mine.ranked.empty() || score(TaskSets::kEmpty, alone) < mine.ranked.begin()->first)) return kNew;
+    if (fits && (mine.ranked.empty() || score(sets_.empty(gpus), alone) < mine.ranked.begin()->first)) return kNew;
   }
   return mine.ranked.empty() ? kNobody : latest(mine.ranked.begin()->second);
 }
 
 double InstanceChoice::score(SetIndex set, SetIndex joined) const {
   if (joining_ == Joining::fastest) return sets_.step_seconds(joined);
-  const double before = set == TaskSets::kEmpty ? 0 : sets_.tokens_per_second(set);
-  return before - sets_.tokens_per_second(joined);
+  return sets_.tokens_per_second(set) - sets_.tokens_per_second(joined);
 }
 
 }  // namespace braid::sim

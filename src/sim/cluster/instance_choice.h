@@ -25,9 +25,9 @@ class InstanceChoice {
 
   static constexpr std::int32_t kNobody = -1;
   /// The best of those that can take a job of this kind, kNobody when none can; of like ones the last that came. With
-  /// `may_start`, an instance that is not there yet is one more, said as kNew.
+  /// `may_start`, an instance of so many GPUs that is not there yet is one more, said as kNew.
   static constexpr std::int32_t kNew = -2;
-  std::int32_t best(KindIndex kind, bool may_start);
+  std::int32_t best(KindIndex kind, std::int64_t gpus, bool may_start);
 
  private:
   enum class Rank : std::uint8_t { absent, pending, ranked, refused };
@@ -37,7 +37,10 @@ class InstanceChoice {
     std::set<std::pair<double, SetIndex>> ranked;  // the best first; those no longer there among them
   };
 
-  bool is_there(SetIndex set) const { return !instances_[static_cast<std::size_t>(set)].empty(); }
+  bool is_there(SetIndex set) const {
+    const auto place = static_cast<std::size_t>(set);
+    return place < instances_.size() && !instances_[place].empty();
+  }
   /// Less is better.
   double score(SetIndex set, SetIndex joined) const;
 

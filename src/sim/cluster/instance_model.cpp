@@ -30,8 +30,7 @@ InstanceModel::InstanceModel(workload::Workload kinds, workload::Cluster instanc
       samples_(samples_of(kinds_)),
       cost_(linked(std::move(profile), instance_)),
       choice_(choice),
-      most_tasks_(choice.policy->shares_backbone() ? most_tasks : 1),
-      estimator_({kinds_, instance_, samples_, cost_, judge, overrides}, choice_, most_tasks_) {
+      estimator_({kinds_, instance_, samples_, cost_, judge, overrides}, choice_, most_tasks) {
   for (std::size_t kind = 0; kind < kinds_.tasks.size(); ++kind) {
     std::optional<KindCost>& cost = alone_.emplace_back();
     const std::optional<planner::Plan>& plan = estimator_.alone(kind);
@@ -59,25 +58,6 @@ double InstanceModel::error(const std::vector<std::int32_t>& counts) {
   const auto [known, is_new] = errors_.try_emplace(counts, 0);
   if (is_new) known->second = estimated->step_seconds / estimator_.replayed(counts) - 1;
   return known->second;
-}
-
-TaskSets InstanceModel::task_sets(double most_slowdown) {
-  return {step_tokens(kinds_),
-          {.most_tasks = most_tasks_, .most_slowdown = most_slowdown},
-          [this](const std::vector<std::int32_t>& counts) { return rate(counts); }};
-}
-
-std::vector<double> step_tokens(const workload::Workload& kinds) {
-  std::vector<double> tokens;
-  for (const workload::Task& task : kinds.tasks)
-    tokens.push_back(static_cast<double>(task.global_batch_size * task.max_length));
-  return tokens;
-}
-
-std::vector<double> step_samples(const workload::Workload& kinds) {
-  std::vector<double> samples;
-  for (const workload::Task& task : kinds.tasks) samples.push_back(static_cast<double>(task.global_batch_size));
-  return samples;
 }
 
 }  // namespace braid::sim

@@ -20,8 +20,8 @@ struct KindCost {
 /// number of simulations at a time.
 class InstanceModel {
  public:
-  /// `kinds`: the tasks that jobs are drawn from; `instance`: the GPUs of one instance. Throws Error when no kind fits
-  /// memory.
+  /// `kinds`: the tasks that jobs are drawn from, at most so many of which run together; `instance`: the GPUs of one
+  /// instance. Throws Error when no kind fits memory.
   InstanceModel(workload::Workload kinds, workload::Cluster instance, costmodel::Profile profile,
                 const planner::PolicyChoice& choice, std::int32_t most_tasks, const planner::Overrides& overrides = {});
 
@@ -38,9 +38,6 @@ class InstanceModel {
   /// How far the estimate of a set is off a full replay, as a share of that.
   double error(const std::vector<std::int32_t>& counts);
 
-  /// Sets that instances may run, as a simulation of one thread keeps them.
-  TaskSets task_sets(double most_slowdown);
-
   /// Sets estimated so far.
   std::size_t estimates() const { return rates_.size(); }
 
@@ -50,16 +47,11 @@ class InstanceModel {
   workload::SampleIndex samples_;
   costmodel::CostModel cost_;
   planner::PolicyChoice choice_;
-  std::int32_t most_tasks_;
   planner::StepEstimator estimator_;
   std::vector<std::optional<KindCost>> alone_;
   std::mutex mutex_;
   std::map<std::vector<std::int32_t>, std::optional<SetRate>> rates_;
   std::map<std::vector<std::int32_t>, double> errors_;
 };
-
-/// Billed for a step of each of these tasks; samples that it takes.
-std::vector<double> step_tokens(const workload::Workload& kinds);
-std::vector<double> step_samples(const workload::Workload& kinds);
 
 }  // namespace braid::sim

@@ -35,6 +35,7 @@ struct JobOutcome {
   std::int32_t instance = -1;  ///< the last that it ran on; numbered as they are started
   std::int32_t preemptions = 0;
   std::int32_t restarts = 0;  ///< because GPUs failed
+  std::int64_t gpus = 0;      ///< of that instance, when it last changed
   bool shared = false;        ///< had company at some time
   bool rejected = false;
 

@@ -48,6 +48,7 @@ class Metrics {
     add("restarts", restarts);
     add("instances", static_cast<double>(run_.instances));
     add("replans", static_cast<double>(run_.replans));
+    add("resizes", static_cast<double>(run_.resizes));
     add("makespan_seconds", span_);
   }
 

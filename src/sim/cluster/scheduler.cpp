@@ -29,6 +29,8 @@ const std::vector<SchedulerKind>& scheduler_kinds() {
       {"deadline", "edf of those whose deadlines can all be met, the others behind them, preemptive (ElasticFlow)",
        &make_deadline},
       {"budget", "refuses jobs that cost more than their budget; tightest budget first, whoever fits", &make_budget},
+      {"goodput", "GPUs dealt out anew every 6 min so that jobs' paces add up to the most, elastic (Pollux)",
+       &make_goodput, true},
       {"mux", "highest priority first, whoever fits, where throughput rises the most", &make_mux},
   };
   return kKinds;

@@ -34,13 +34,23 @@ class Cluster {
   /// When a running job ends if nothing changes on its instance.
   virtual double finish_seconds(JobIndex job) const = 0;
 
-  /// Whether it can start now on GPUs that nobody else uses.
-  virtual bool fits_alone(JobIndex job) const = 0;
+  /// Whether a job of so many GPUs can start now on some that nobody else uses.
+  virtual bool fits_alone(std::int64_t gpus) const = 0;
+  /// GPUs that an instance may have, ascending; one number alone, where it may not change.
+  virtual const std::vector<std::int32_t>& sizes() const = 0;
+  /// How fast a job is on such an instance, as a share of its pace on the GPUs it asks for; 0: it does not fit.
+  virtual double pace(JobIndex job, std::int32_t gpus) = 0;
+  /// Of the instance that a running job is on.
+  virtual std::int64_t gpus_of(JobIndex job) const = 0;
 
   /// Gives a waiting job its GPUs, or a place on those of others; it must fit.
   virtual void start(JobIndex job) = 0;
-  /// Gives it an instance that nobody else may join; it must fit alone.
-  virtual void start_alone(JobIndex job) = 0;
+  /// Gives it an instance of so many GPUs that nobody else may join; it must fit alone.
+  virtual void start_alone(JobIndex job, std::int64_t gpus) = 0;
+  virtual bool can_resize(JobIndex job, std::int64_t gpus) = 0;
+  /// Takes the GPUs of a job that is alone away and gives it as many as these, which must fit then; what that takes is
+  /// a backbone's loading. Not counted as a preemption.
+  virtual void resize(JobIndex job, std::int64_t gpus) = 0;
   /// Takes a running job's GPUs away; it keeps what it has done and waits again.
   virtual void preempt(JobIndex job) = 0;
   /// Refuses a waiting job for good.
@@ -74,6 +84,7 @@ struct SchedulerKind {
   std::string_view name;
   std::string_view what;
   std::unique_ptr<Scheduler> (*make)(const std::vector<ClusterJob>& jobs);
+  bool is_elastic = false;  ///< asks for instances of several sizes
 };
 
 /// All that there are.

@@ -20,6 +20,7 @@ std::unique_ptr<Scheduler> make_ftf(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_drf(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_deadline(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_budget(const std::vector<ClusterJob>& jobs);
+std::unique_ptr<Scheduler> make_goodput(const std::vector<ClusterJob>& jobs);
 std::unique_ptr<Scheduler> make_mux(const std::vector<ClusterJob>& jobs);
 
 }  // namespace braid::sim

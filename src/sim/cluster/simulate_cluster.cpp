@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <queue>
+#include <set>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -28,11 +29,15 @@ struct Instance {
     double joined_steps = 0, end_steps = 0;  // of the clock
   };
 
+  static constexpr std::int32_t kNoBackbone = -1;
+
   GpuSet gpus;
   std::int64_t gpu_count = 0;
   bool open = false;  // to others
-  SetIndex set = TaskSets::kEmpty;
+  SetIndex set = TaskSets::kNone;
   std::vector<Member> members;
+  std::int32_t backbone = kNoBackbone;  // that is loaded
+  double load_seconds = 0;              // of that
   double steps = 0, at_seconds = 0;  // the clock shows `steps` at `at_seconds`, when it goes on where it stands still
   std::int32_t number = 0;           // of instances started
   std::uint32_t version = 0;         // of events of it
@@ -93,13 +98,20 @@ class ClusterSimulation final : public Cluster {
   std::int64_t gpus() const override { return pool_.size(); }
   std::int64_t room_for(std::int64_t gpus) const override { return pool_.room_for(gpus); }
   double part_of_instance(JobIndex job) const override {
-    return shares() ? 1.0 / sets_.most_of(jobs_[index(job)].kind) : 1;
+    return shares() ? 1.0 / sets_.most_of(jobs_[index(job)].kind, jobs_[index(job)].gpus) : 1;
   }
   std::int64_t free_gpus() const override { return pool_.free() + idle_gpus_; }
-  bool fits(JobIndex job) override { return fits_alone(job) || (shares() && joins(job)); }
-  bool fits_alone(JobIndex job) const override {
-    const std::int64_t gpus = jobs_[index(job)].gpus;
+  bool fits(JobIndex job) override { return fits_alone(jobs_[index(job)].gpus) || (shares() && joins(job)); }
+  bool fits_alone(std::int64_t gpus) const override {
     return pool_.fits(gpus) || idle_gpus_ >= gpus;  // idle instances are as large as all
+  }
+  const std::vector<std::int32_t>& sizes() const override { return sets_.sizes(); }
+  double pace(JobIndex job, std::int32_t gpus) override {
+    const SetIndex alone = sets_.alone(jobs_[index(job)].kind, gpus);
+    return alone == TaskSets::kNone ? 0 : states_[index(job)].alone_seconds / sets_.step_seconds(alone);
+  }
+  std::int64_t gpus_of(JobIndex job) const override {
+    return instances_[index(states_[index(job)].instance)].gpu_count;
   }
   const std::vector<JobIndex>& running() const override { return running_; }
 
@@ -122,13 +134,27 @@ class ClusterSimulation final : public Cluster {
   }
 
   void start(JobIndex job) override {
-    InstanceIndex place = InstanceChoice::kNew;
-    if (shares()) place = choice_.best(jobs_[index(job)].kind, pool_.fits(jobs_[index(job)].gpus));
-    start_on(place == InstanceChoice::kNew ? new_instance(jobs_[index(job)].gpus, shares()) : place, job);
+    const ClusterJob& asked = jobs_[index(job)];
+    InstanceIndex place = kNobody;
+    if (rules_.scales) place = scale_up_for(job);
+    if (place == kNobody && shares()) place = choice_.best(asked.kind, asked.gpus, pool_.fits(asked.gpus));
+    start_on(place < 0 ? new_instance(asked.gpus, shares()) : place, job);
   }
-  void start_alone(JobIndex job) override {
-    if (!pool_.fits(jobs_[index(job)].gpus)) give_up_idle();
-    start_on(new_instance(jobs_[index(job)].gpus, false), job);
+  void start_alone(JobIndex job, std::int64_t gpus) override {
+    if (!pool_.fits(gpus)) give_up_idle();
+    start_on(new_instance(gpus, false), job);
+  }
+  bool can_resize(JobIndex job, std::int64_t gpus) override {
+    return pool_.fits_in_place_of(instances_[index(states_[index(job)].instance)].gpus, gpus);
+  }
+  void resize(JobIndex job, std::int64_t gpus) override {
+    const InstanceIndex place = states_[index(job)].instance;
+    BRAID_CHECK(place >= 0 && !instances_[index(place)].open, "job {} is not alone, and its GPUs are changed", job);
+    leave(job);
+    states_[index(job)].waits = true;
+    ++waiting_;
+    ++run_.resizes;
+    start_on(new_instance(gpus, false), job);
   }
 
   void preempt(JobIndex job) override {
@@ -177,7 +203,11 @@ class ClusterSimulation final : public Cluster {
 
   static std::size_t index(std::int32_t place) { return static_cast<std::size_t>(place); }
   bool shares() const { return sets_.shares(); }
-  bool joins(JobIndex job) { return choice_.best(jobs_[index(job)].kind, false) != InstanceChoice::kNobody; }
+  bool joins(JobIndex job) {
+    const ClusterJob& asked = jobs_[index(job)];
+    if (choice_.best(asked.kind, asked.gpus, false) != InstanceChoice::kNobody) return true;
+    return rules_.scales && growable_for(job).place != kNobody;
+  }
 
   bool is_unfinished() const {
     if (next_submission_ < jobs_.size() || !running_.empty()) return true;
@@ -289,8 +319,9 @@ class ClusterSimulation final : public Cluster {
     for (; next_submission_ < jobs_.size() && jobs_[next_submission_].submit_seconds == now_; ++next_submission_) {
       const auto job = static_cast<JobIndex>(next_submission_);
       const ClusterJob& submitted = jobs_[next_submission_];
-      const SetIndex alone = sets_.alone(submitted.kind);
-      if (!pool_.could_fit(submitted.gpus) || alone == TaskSets::kNone) {
+      const bool is_small = pool_.could_fit(submitted.gpus);
+      const SetIndex alone = is_small ? sets_.alone(submitted.kind, submitted.gpus) : TaskSets::kNone;
+      if (alone == TaskSets::kNone) {
         run_.outcomes[next_submission_].rejected = true;
         continue;
       }
@@ -310,7 +341,8 @@ class ClusterSimulation final : public Cluster {
     state.instance = place;
     state.since = now_;
     const ClusterJob& asked = jobs_[index(job)];
-    change_set(place, sets_.with(instance.set, asked.kind), [&] {
+    if (instance.members.empty()) load(instance, asked.kind);
+    change_set(place, sets_.with_on(instance.set, asked.kind, instance.gpu_count), [&] {
       state.joined_steps = instance.steps;
       const double left = std::max(0.0, asked.service_seconds / state.alone_seconds - state.steps);
       instance.members.push_back({job, instance.steps, instance.steps + left});
@@ -321,6 +353,7 @@ class ClusterSimulation final : public Cluster {
     JobOutcome& outcome = run_.outcomes[index(job)];
     outcome.start_seconds = std::min(outcome.start_seconds, now_);
     outcome.instance = instance.number;
+    outcome.gpus = instance.gpu_count;
     if (instance.members.size() > 1) {
       for (const Instance::Member& member : instance.members) run_.outcomes[index(member.job)].shared = true;
     }
@@ -339,14 +372,70 @@ class ClusterSimulation final : public Cluster {
     set_owner(instance, place);
     instance.gpu_count = gpus;
     instance.open = open;
+    instance.set = sets_.empty(gpus);
+    instance.backbone = Instance::kNoBackbone;
     instance.steps = 0;
-    instance.at_seconds = now_ + rules_.load_seconds;
+    instance.at_seconds = now_;
     instance.number = static_cast<std::int32_t>(run_.instances++);
     if (open) {
       choice_.add(place, instance.set);
       idle_gpus_ += gpus;
     }
     return place;
+  }
+
+  void load(Instance& instance, KindIndex kind) {
+    if (rules_.backbones.empty()) return;
+    const InstanceRules::Backbone& wanted = rules_.backbones[static_cast<std::size_t>(kind)];
+    if (instance.backbone == wanted.name) return;
+    instance.backbone = wanted.name;
+    instance.load_seconds = wanted.load_seconds;
+    instance.at_seconds = now_ + wanted.load_seconds;
+  }
+
+  struct Growth {
+    InstanceIndex place = kNobody;
+    std::int64_t gpus = 0;
+  };
+  /// The first instance started of those that have fewer tasks than the largest has GPUs, and that can get as many GPUs
+  /// as they would have tasks.
+  Growth growable_for(JobIndex job) {
+    for (const auto& [number, place] : growable_) {
+      const Instance& instance = instances_[index(place)];
+      const std::int64_t tasks = sets_.tasks(instance.set) + 1;
+      const std::int64_t gpus = std::max<std::int64_t>(
+          instance.gpu_count, *std::lower_bound(sets_.sizes().begin(), sets_.sizes().end(), tasks));
+      if (gpus > instance.gpu_count && !pool_.fits_in_place_of(instance.gpus, gpus)) continue;
+      if (sets_.with_on(instance.set, jobs_[index(job)].kind, gpus) != TaskSets::kNone) return {place, gpus};
+    }
+    return {};
+  }
+
+  InstanceIndex scale_up_for(JobIndex job) {
+    const auto [place, gpus] = growable_for(job);
+    if (place == kNobody) return place;
+    Instance& instance = instances_[index(place)];
+    if (gpus == instance.gpu_count) return place;
+    set_owner(instance, kNobody);
+    pool_.give(instance.gpus);
+    instance.gpus = pool_.take(gpus);
+    instance.gpu_count = gpus;
+    set_owner(instance, place);
+    ++run_.resizes;
+    for (const Instance::Member& member : instance.members) run_.outcomes[index(member.job)].gpus = gpus;
+    return place;
+  }
+
+  /// Where instances scale: whether another task makes it grow.
+  void note_growable(InstanceIndex place) {
+    if (!rules_.scales) return;
+    const Instance& instance = instances_[index(place)];
+    const std::int32_t tasks = sets_.tasks(instance.set);
+    if (instance.open && tasks > 0 && tasks < sets_.sizes().back()) {
+      growable_.emplace(instance.number, place);
+    } else {
+      growable_.erase({instance.number, place});
+    }
   }
 
   void give_up(InstanceIndex place) {
@@ -387,7 +476,7 @@ class ClusterSimulation final : public Cluster {
   std::vector<JobIndex> vacate(InstanceIndex place, double steps) {
     Instance& instance = instances_[index(place)];
     std::vector<JobIndex> left;
-    change_set(place, TaskSets::kEmpty, [&] {
+    change_set(place, sets_.empty(instance.gpu_count), [&] {
       for (const Instance::Member& member : instance.members) {
         states_[index(member.job)].steps += steps - member.joined_steps;
         left.push_back(member.job);
@@ -421,10 +510,11 @@ class ClusterSimulation final : public Cluster {
   /// Its last task has left.
   void empty(InstanceIndex place) {
     const Instance& instance = instances_[index(place)];
-    if (instance.open) {
+    if (instance.open && !rules_.scales) {
       idle_gpus_ += instance.gpu_count;
       emptied_.push_back(place);
     } else {
+      if (instance.open) choice_.remove(place, instance.set);
       give_up(place);
     }
   }
@@ -468,7 +558,7 @@ class ClusterSimulation final : public Cluster {
     if (had_others && !instance.members.empty()) {
       ++run_.replans;
       const bool moves = sets_.layout(instance.set) != sets_.layout(next);
-      const double pause = rules_.replan_seconds + (moves ? rules_.load_seconds : 0);
+      const double pause = rules_.replan_seconds + (moves ? instance.load_seconds : 0);
       instance.at_seconds = std::max(instance.at_seconds, now_ + pause);
     }
     if (instance.open) {
@@ -476,7 +566,8 @@ class ClusterSimulation final : public Cluster {
       choice_.add(place, next);
     }
     instance.set = next;
-    if (next != TaskSets::kEmpty && audit_.next_uniform() < rules_.audited_share) run_.audited.push_back(next);
+    note_growable(place);
+    if (sets_.tasks(next) > 0 && audit_.next_uniform() < rules_.audited_share) run_.audited.push_back(next);
     ++instance.version;
     count_tokens(instance, 1);
     if (instance.members.empty()) return;
@@ -519,6 +610,7 @@ class ClusterSimulation final : public Cluster {
   std::vector<State> states_;
   std::vector<Instance> instances_;
   std::vector<InstanceIndex> vacant_, emptied_;
+  std::set<std::pair<std::int32_t, InstanceIndex>> growable_;  // by number
   std::priority_queue<Event> events_;
   std::vector<JobIndex> running_, ended_;
   std::size_t next_submission_ = 0;

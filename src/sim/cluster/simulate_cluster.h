@@ -8,7 +8,16 @@ namespace braid::sim {
 
 /// How instances come and change.
 struct InstanceRules {
-  double load_seconds = 0;    ///< until a new instance, or one whose layers move, has its backbone
+  /// What tasks of a kind need loaded before they run.
+  struct Backbone {
+    std::int32_t name = 0;
+    double load_seconds = 0;  ///< until a new instance, or one whose layers move, has it
+  };
+
+  std::vector<Backbone> backbones = {};  ///< per kind; left out: nothing is loaded
+  /// Instances begin with the fewest GPUs of TaskSets::sizes and get more as tasks join, one for each (MuxTune §5.4:
+  /// up, then out where the largest has as many tasks as GPUs); they keep them until their last task leaves.
+  bool scales = false;
   double replan_seconds = 0;  ///< that an instance stands still for when a task joins or leaves others
   double horizon_seconds = std::numeric_limits<double>::infinity();  ///< after the first submission; all is over then
   Outages outages = {};                                              ///< by node and GPU of the pool
@@ -46,6 +55,7 @@ struct ClusterRun {
   std::int64_t outages = 0;       ///< that began
   std::int64_t instances = 0;     ///< started
   std::int64_t replans = 0;       ///< tasks that joined or left others
+  std::int64_t resizes = 0;       ///< of instances
   std::vector<SetIndex> audited;  ///< drawn from the sets that instances changed to, as often as drawn
   RunMeter::Sums sums;
   Usage usage;                     ///< its tokens are billed, those lost later among them

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include <fmt/ranges.h>
 
@@ -43,6 +44,7 @@ constexpr Sweepable kSweepable[] = {
     {"most-tasks", [](StudySettings& s, const std::string& n, const std::string& t) { s.most_tasks = whole(n, t); }},
     {"most-slowdown",
      [](StudySettings& s, const std::string& n, const std::string& t) { s.most_slowdown = positive(n, t); }},
+    {"scaling", [](StudySettings& s, const std::string&, const std::string& t) { s.scaling = parse_scaling(t); }},
     {"gpu-mtbf-hours", [](StudySettings& s, const std::string& n,
                           const std::string& t) { s.failures.gpu_mtbf_seconds = kHour * positive(n, t); }},
     {"node-mtbf-hours", [](StudySettings& s, const std::string& n,
@@ -53,6 +55,53 @@ constexpr Sweepable kSweepable[] = {
 
 std::int64_t instance_gpus(const StudySettings& settings) {
   return settings.instance_gpus > 0 ? settings.instance_gpus : settings.cluster.gpus_per_node;
+}
+
+/// Doubling: parts of a node, then whole nodes, up to a number that is one of both.
+std::vector<std::int64_t> doubled_up_to(std::int64_t most, std::int64_t node) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t gpus = 1; gpus < std::min(most, node); gpus *= 2) sizes.push_back(gpus);
+  for (std::int64_t gpus = node; gpus < most; gpus *= 2) sizes.push_back(gpus);
+  sizes.push_back(most);
+  return sizes;
+}
+
+bool is_elastic(const std::string& scheduler) {
+  const auto& kinds = scheduler_kinds();
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [&](const SchedulerKind& kind) { return kind.name == scheduler && kind.is_elastic; });
+}
+
+/// GPUs that instances may have.
+std::vector<std::int32_t> sizes_of(const RunSettings& wanted) {
+  const StudySettings& settings = wanted.settings;
+  const std::int64_t own = instance_gpus(settings), cluster = settings.cluster.gpus();
+  const std::int64_t node = settings.cluster.gpus_per_node;
+  std::vector<std::int64_t> sizes = {own};
+  if (settings.scaling == Scaling::up) sizes = doubled_up_to(cluster, node);
+  if (settings.scaling == Scaling::up_then_out) sizes = doubled_up_to(own, node);
+  if (is_elastic(wanted.scheduler)) {
+    sizes = settings.elastic_gpus;
+    if (sizes.empty()) sizes = doubled_up_to(std::min(cluster, std::max(own, 2 * node)), node);
+    sizes.push_back(own);
+  }
+  std::erase_if(sizes, [&](std::int64_t gpus) { return gpus > cluster; });
+  std::set<std::int32_t> sorted(sizes.begin(), sizes.end());
+  return {sorted.begin(), sorted.end()};
+}
+
+/// That share an instance.
+std::int32_t most_tasks(const RunSettings& wanted) {
+  if (!planner::parse_policy(wanted.policy).policy->shares_backbone() || is_elastic(wanted.scheduler)) return 1;
+  // One that scales has a task for each GPU.
+  const std::int64_t most = wanted.settings.scaling == Scaling::out ? 0 : sizes_of(wanted).back();
+  return static_cast<std::int32_t>(std::max(wanted.settings.most_tasks, most));
+}
+
+/// In one word.
+std::string described(const Configurations& from) {
+  return fmt::format("{} {} {} {}", fmt::join(from.backbones, ","), fmt::join(from.datasets, ","),
+                     fmt::join(from.batch_sizes, ","), fmt::join(from.ranks, ","));
 }
 
 /// So many GPUs of a cluster: of one node, or whole nodes.
@@ -69,6 +118,10 @@ void check(const StudySettings& settings) {
     throw error("an instance of {} GPUs is larger than the cluster, which has {}", gpus, settings.cluster.gpus());
   if (gpus > node && gpus % node != 0)
     throw error("an instance of {} GPUs is no whole number of nodes, which have {} each", gpus, node);
+  for (const std::int64_t elastic : settings.elastic_gpus) {
+    if (elastic > node && elastic % node != 0)
+      throw error("an instance of {} GPUs is no whole number of nodes, which have {} each", elastic, node);
+  }
   if (settings.most_tasks < 1) throw error("--most-tasks {}: give 1 or more", settings.most_tasks);
   for (const Outage& outage : settings.outages) {
     if (outage.gpus.node >= settings.cluster.nodes)
@@ -99,9 +152,9 @@ InstanceRules rules_of(const RunSettings& wanted, const traces::Trace& trace) {
   return rules;
 }
 
-EstimateErrors errors_of(const ClusterRun& run, const TaskSets& sets, InstanceModel& model) {
+EstimateErrors errors_of(const ClusterRun& run, const TaskSets& sets, InstanceModels& models) {
   std::vector<double> errors;
-  for (const SetIndex set : run.audited) errors.push_back(std::abs(model.error(sets.counts(set))));
+  for (const SetIndex set : run.audited) errors.push_back(std::abs(models.error(sets.counts(set), sets.gpus(set))));
   EstimateErrors found;
   found.audited = static_cast<std::int64_t>(errors.size());
   if (errors.empty()) return found;
@@ -112,6 +165,25 @@ EstimateErrors errors_of(const ClusterRun& run, const TaskSets& sets, InstanceMo
 }
 
 }  // namespace
+
+Scaling parse_scaling(const std::string& word) {
+  for (const Scaling scaling : {Scaling::out, Scaling::up, Scaling::up_then_out}) {
+    if (word == name(scaling)) return scaling;
+  }
+  throw error("scaling '{}' is not known; give out, up or up-then-out", word);
+}
+
+std::string_view name(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::out:
+      return "out";
+    case Scaling::up:
+      return "up";
+    case Scaling::up_then_out:
+      return "up-then-out";
+  }
+  return "";
+}
 
 void set_gpus(workload::Cluster& cluster, std::int64_t gpus) {
   if (gpus < 1) throw error("a cluster of {} GPUs is not usable; give 1 or more", gpus);
@@ -152,13 +224,20 @@ std::vector<RunSettings> runs_of(const StudySettings& settings, const StudyGrid&
     }
     points = std::move(next);
   }
-  for (const std::string& name : grid.schedulers) make_scheduler(name, {});
+  for (const std::string& name : grid.schedulers) {
+    make_scheduler(name, {});
+    if (!is_elastic(name)) continue;
+    if (settings.as_recorded)
+      throw error("scheduler '{}' changes GPUs, and jobs as recorded have theirs; leave one of them out", name);
+  }
   std::vector<std::string> policies = grid.policies;
   if (settings.as_recorded) policies = {"as-recorded"};
   std::vector<RunSettings> runs;
   for (const Point& point : points) {
     check(point.settings);
     for (const std::string& scheduler : grid.schedulers) {
+      if (is_elastic(scheduler) && point.settings.scaling != Scaling::out)
+        throw error("scheduler '{}' chooses how many GPUs instances have; leave --scaling away", scheduler);
       for (const std::string& policy : policies) {
         if (!settings.as_recorded) planner::parse_policy(policy);
         for (const Placement placement : grid.placements) {
@@ -211,36 +290,44 @@ RunResult Study::run_recorded(const RunSettings& wanted, const traces::Trace& tr
 
 RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace) {
   const StudySettings& settings = wanted.settings;
-  InstanceModel& instances = model(settings, wanted.policy);
+  InstanceModels& instances = models(wanted);
   const std::int64_t job_gpus = settings.job_gpus > 0 ? settings.job_gpus : instance_gpus(settings);
-  const auto kinds = draw_kinds(trace, static_cast<std::int32_t>(instances.kinds().tasks.size()), wanted.seed);
-  std::map<std::int32_t, const InstanceModel*> references;  // by GPUs
+  const auto kinds = draw_kinds(trace, instances.kinds(), wanted.seed);
+  std::map<std::int32_t, std::vector<std::optional<KindCost>>> references;  // by GPUs
   const auto reference_rate = [&](KindIndex kind, std::int32_t gpus) {
-    const InstanceModel*& known = references[gpus];
-    if (!known) known = &reference(settings, gpus);
-    const std::optional<KindCost>& cost = known->alone()[static_cast<std::size_t>(kind)];
+    const auto [known, is_new] = references.try_emplace(gpus);
+    if (is_new) known->second = reference(settings, gpus);
+    const std::optional<KindCost>& cost = known->second[static_cast<std::size_t>(kind)];
     return cost ? 1 / cost->step_seconds : 0;
   };
   const auto steps =
       owed_steps(trace, kinds, reference_rate, static_cast<std::int32_t>(settings.recorded_job_gpus ? 0 : job_gpus));
+  const bool scales = settings.scaling != Scaling::out;
+  const auto gpus = scales ? instances.least_gpus() : static_cast<std::int32_t>(instance_gpus(settings));
   RunResult result;
-  result.jobs = task_jobs(trace, kinds, steps, instances);
-  TaskSets sets = instances.task_sets(settings.most_slowdown);
+  MetricContext context;
+  context.kinds = instances.alone(gpus);
+  result.jobs = task_jobs(trace, kinds, steps, gpus, context.kinds);
+  TaskSets sets = instances.task_sets({.most_tasks = most_tasks(wanted), .most_slowdown = settings.most_slowdown});
   const auto scheduler = make_scheduler(wanted.scheduler, result.jobs);
   InstanceRules rules = rules_of(wanted, trace);
-  rules.load_seconds = load_seconds(instances.kinds().backbone, profile_.storage(), settings.load_bytes_per_second);
+  for (KindIndex kind = 0; kind < instances.kinds(); ++kind) {
+    const std::size_t backbone = instances.backbone_of(kind);
+    const auto& shape = instances.backbones()[backbone].backbone;
+    rules.backbones.push_back(
+        {static_cast<std::int32_t>(backbone), load_seconds(shape, profile_.storage(), settings.load_bytes_per_second)});
+  }
+  rules.scales = scales;
   rules.replan_seconds = settings.replan_seconds;
   rules.audited_share = settings.audited_share;
   rules.audit_seed = wanted.seed;
   const workload::Cluster& cluster = settings.cluster;
   GpuPool pool(cluster.nodes, cluster.gpus_per_node, false, wanted.placement);
-  pool.expect({{static_cast<std::int32_t>(instance_gpus(settings)), 1.0}});
+  pool.expect({{gpus, 1.0}});
   result.run = simulate_cluster(result.jobs, std::move(pool), *scheduler, sets, rules);
-  MetricContext context;
   context.gpus = cluster.gpus();
-  context.kinds = instances.alone();
-  context.step_tokens = result.step_tokens = step_tokens(instances.kinds());
-  context.step_samples = step_samples(instances.kinds());
+  context.step_tokens = result.step_tokens = instances.step_tokens();
+  context.step_samples = instances.step_samples();
   context.peak_flops = profile_.peak_flops;
   if (!profile_.device.empty()) context.power = costmodel::power_of(costmodel::device_of(profile_.device));
   context.gpu_hour_price = settings.gpu_hour_price;
@@ -249,31 +336,51 @@ RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace
   return result;
 }
 
-InstanceModel& Study::model(const StudySettings& settings, const std::string& policy) {
-  const Configurations& from = settings.configurations;
+InstanceModels& Study::models(const RunSettings& wanted) {
+  const StudySettings settings = wanted.settings;
+  const std::vector<std::int32_t> sizes = sizes_of(wanted);
+  const std::string policy = wanted.policy;
   const std::string key =
-      fmt::format("{} {} {} {} {} {} {}", policy, instance_gpus(settings), settings.most_tasks, from.backbone,
-                  fmt::join(from.datasets, ","), fmt::join(from.batch_sizes, ","), fmt::join(from.ranks, ","));
+      fmt::format("{} {} {} {}", policy, most_tasks(wanted), described(settings.configurations), fmt::join(sizes, ","));
+  const std::int32_t most = most_tasks(wanted);
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<InstanceModel>& known = models_[key];
+  std::unique_ptr<InstanceModels>& known = models_[key];
   if (!known)
-    known = std::make_unique<InstanceModel>(configured_tasks(from), part_of(settings.cluster, instance_gpus(settings)),
-                                            profile_, planner::parse_policy(policy),
-                                            static_cast<std::int32_t>(settings.most_tasks));
+    known = std::make_unique<InstanceModels>(
+        configured_tasks(settings.configurations), sizes,
+        [=, this](std::size_t backbone, std::int32_t gpus) { return model(settings, policy, most, backbone, gpus); });
   return *known;
 }
 
-InstanceModel& Study::reference(const StudySettings& settings, std::int64_t gpus) {
-  const Configurations& from = settings.configurations;
-  const std::string key = fmt::format("reference {} {} {} {} {}", gpus, from.backbone, fmt::join(from.datasets, ","),
-                                      fmt::join(from.batch_sizes, ","), fmt::join(from.ranks, ","));
+InstanceModel* Study::model(const StudySettings& settings, const std::string& policy, std::int32_t most_tasks,
+                            std::size_t backbone, std::int64_t gpus) {
+  const std::string key =
+      fmt::format("{} {} {} {} {}", policy, most_tasks, described(settings.configurations), backbone, gpus);
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<InstanceModel>& known = models_[key];
+  std::unique_ptr<InstanceModel>& known = model_[key];
+  if (!known)
+    known = std::make_unique<InstanceModel>(configured_tasks(settings.configurations)[backbone],
+                                            part_of(settings.cluster, gpus), profile_, planner::parse_policy(policy),
+                                            most_tasks);
+  return known.get();
+}
+
+std::vector<std::optional<KindCost>> Study::reference(const StudySettings& settings, std::int32_t gpus) {
+  InstanceModels models(
+      configured_tasks(settings.configurations), {gpus},
+      [&](std::size_t backbone, std::int32_t of_gpus) { return reference_model(settings, backbone, of_gpus); });
+  return models.alone(gpus);
+}
+
+InstanceModel* Study::reference_model(const StudySettings& settings, std::size_t backbone, std::int64_t gpus) {
+  const std::string key = fmt::format("reference {} {} {}", described(settings.configurations), backbone, gpus);
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<InstanceModel>& known = model_[key];
   if (!known) {
     const planner::PolicyChoice nemo = planner::parse_policy("nemo");
     const auto make = [&](const planner::Overrides& overrides) {
-      known = std::make_unique<InstanceModel>(configured_tasks(from), part_of(settings.cluster, gpus), profile_, nemo,
-                                              1, overrides);
+      known = std::make_unique<InstanceModel>(configured_tasks(settings.configurations)[backbone],
+                                              part_of(settings.cluster, gpus), profile_, nemo, 1, overrides);
     };
     try {
       make({.tp = 1, .pp = 1, .microbatches = {}});
@@ -281,7 +388,7 @@ InstanceModel& Study::reference(const StudySettings& settings, std::int64_t gpus
       make({});  // the backbone fits no GPU by itself
     }
   }
-  return *known;
+  return known.get();
 }
 
 }  // namespace braid::sim

@@ -5,10 +5,21 @@
 #include <mutex>
 
 #include "sim/cluster/configurations.h"
+#include "sim/cluster/instance_models.h"
 #include "sim/cluster/metrics.h"
 #include "sim/cluster/trace_jobs.h"
 
 namespace braid::sim {
+
+/// How instances follow their tasks (MuxTune §5.4).
+enum class Scaling : std::uint8_t {
+  out,          ///< all have the same GPUs
+  up,           ///< they get more GPUs as tasks join, up to the cluster's
+  up_then_out,  ///< up to those of an instance
+};
+/// "out", "up", "up-then-out". Throws Error for another word, which lists these.
+Scaling parse_scaling(const std::string& word);
+std::string_view name(Scaling scaling);
 
 /// What a what-if study is about: a trace, a cluster, and how jobs run on it.
 struct StudySettings {
@@ -16,9 +27,11 @@ struct StudySettings {
   Configurations configurations;
   workload::Cluster cluster;
   std::int64_t instance_gpus = 0;  ///< 0: those of a node
-  std::int64_t job_gpus = 0;       ///< that a job's recorded duration counts for; 0: an instance's
-  bool recorded_job_gpus = false;  ///< those recorded, in their place
-  std::int64_t most_tasks = 8;     ///< of an instance
+  Scaling scaling = Scaling::out;
+  std::vector<std::int64_t> elastic_gpus;  ///< that instances of elastic schedulers may have; none: up to two nodes
+  std::int64_t job_gpus = 0;               ///< that a job's recorded duration counts for; 0: an instance's
+  bool recorded_job_gpus = false;          ///< those recorded, in their place
+  std::int64_t most_tasks = 8;             ///< of an instance
   double most_slowdown = std::numeric_limits<double>::infinity();  ///< of a task among others
   double load = 0;  ///< arrivals are drawn together until it is offered; 0: as they are
   double horizon_seconds = std::numeric_limits<double>::infinity();
@@ -87,16 +100,21 @@ class Study {
   RunResult run(const RunSettings& wanted);
 
  private:
-  InstanceModel& model(const StudySettings& settings, const std::string& policy);
-  /// What recorded durations are taken to be of: nemo with data parallelism alone, where the backbone fits a GPU.
-  InstanceModel& reference(const StudySettings& settings, std::int64_t gpus);
+  InstanceModels& models(const RunSettings& wanted);
+  InstanceModel* model(const StudySettings& settings, const std::string& policy, std::int32_t most_tasks,
+                       std::size_t backbone, std::int64_t gpus);
+  /// What recorded durations are taken to be of, per kind: nemo with data parallelism alone, where the backbone fits a
+  /// GPU.
+  std::vector<std::optional<KindCost>> reference(const StudySettings& settings, std::int32_t gpus);
+  InstanceModel* reference_model(const StudySettings& settings, std::size_t backbone, std::int64_t gpus);
   RunResult run_recorded(const RunSettings& wanted, const traces::Trace& trace);
   RunResult run_tasks(const RunSettings& wanted, const traces::Trace& trace);
 
   traces::Trace trace_;
   costmodel::Profile profile_;
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<InstanceModel>> models_;
+  std::map<std::string, std::unique_ptr<InstanceModel>> model_;    // of one backbone and size
+  std::map<std::string, std::unique_ptr<InstanceModels>> models_;  // of a run
 };
 
 }  // namespace braid::sim

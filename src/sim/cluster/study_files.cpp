@@ -84,11 +84,13 @@ ordered_json described(const StudySettings& settings) {
                             {"failures", described_failures(settings)}};
   if (settings.as_recorded) return described;
   const Configurations& from = settings.configurations;
-  described["backbone"] = from.backbone;
+  described["backbones"] = from.backbones;
   described["datasets"] = from.datasets;
   described["batch_sizes"] = from.batch_sizes;
   described["adapter_ranks"] = from.ranks;
   described["instance_gpus"] = settings.instance_gpus > 0 ? settings.instance_gpus : cluster.gpus_per_node;
+  described["scaling"] = name(settings.scaling);
+  if (!settings.elastic_gpus.empty()) described["elastic_gpus"] = settings.elastic_gpus;
   described["job_gpus"] = settings.recorded_job_gpus ? ordered_json("recorded")
                           : settings.job_gpus > 0    ? ordered_json(settings.job_gpus)
                                                      : described["instance_gpus"];
@@ -132,7 +134,7 @@ std::string jobs_rows(const RunSettings& settings, const RunResult& result, cons
       const double queued = outcome.finish_seconds - job.submit_seconds - outcome.run_seconds;
       const double tokens = outcome.steps * result.step_tokens[static_cast<std::size_t>(job.kind)];
       fmt::format_to(put, "{:.3f},{},{},{:d},{},{:.3f},{:.3f},{},{}", outcome.start_seconds,
-                     moment(outcome.finish_seconds), job.gpus, outcome.shared, moment(queued), outcome.run_seconds,
+                     moment(outcome.finish_seconds), outcome.gpus, outcome.shared, moment(queued), outcome.run_seconds,
                      tokens, outcome.instance, outcome.preemptions);
     }
     text.append(run);

@@ -1,65 +1,85 @@
 #include "sim/cluster/task_sets.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
 
 namespace braid::sim {
 
-TaskSets::TaskSets(std::vector<double> step_tokens, const Limits& limits, Estimate estimate)
-    : step_tokens_(std::move(step_tokens)), limits_(limits), estimate_(std::move(estimate)) {
+TaskSets::TaskSets(std::vector<double> step_tokens, const Limits& limits, Estimate estimate,
+                   std::vector<std::int32_t> sizes)
+    : step_tokens_(std::move(step_tokens)), limits_(limits), estimate_(std::move(estimate)), sizes_(std::move(sizes)) {
   const std::size_t kinds = step_tokens_.size();
-  most_of_.assign(kinds, 0);
-  Set& empty = sets_.emplace_back();
-  empty.counts.assign(kinds, 0);
-  empty.with.assign(kinds, kUnknown);
-  empty.without.assign(kinds, kNone);
-  by_counts_.emplace(empty.counts, kEmpty);
+  for (std::size_t size = 0; size < sizes_.size(); ++size) {
+    Set& empty = sets_.emplace_back();
+    empty.counts.assign(kinds, 0);
+    empty.size = size;
+    empty.with.assign(kinds, kUnknown);
+    empty.without.assign(kinds, kNone);
+    known_.emplace(Key(empty.counts, size), static_cast<SetIndex>(size));
+  }
 }
 
-SetIndex TaskSets::with(SetIndex set, KindIndex kind) {
+std::size_t TaskSets::size_of(std::int64_t gpus) const {
+  if (sizes_.front() == kAnyGpus) return 0;
+  const auto size = std::lower_bound(sizes_.begin(), sizes_.end(), gpus);
+  BRAID_CHECK(size != sizes_.end() && *size == gpus, "no instance has {} GPUs", gpus);
+  return static_cast<std::size_t>(size - sizes_.begin());
+}
+
+SetIndex TaskSets::empty(std::int64_t gpus) const {
+  return static_cast<SetIndex>(size_of(gpus));
+}
+
+SetIndex TaskSets::with(SetIndex set, KindIndex kind, std::size_t size) {
   const auto place = static_cast<std::size_t>(kind);
-  if (const SetIndex known = at(set).with[place]; known != kUnknown) return known;
+  const bool is_same_size = size == at(set).size;
+  if (is_same_size && at(set).with[place] != kUnknown) return at(set).with[place];
   SetIndex larger = kNone;
   if (at(set).tasks < limits_.most_tasks) {
-    std::vector<std::int32_t> counts = at(set).counts;
-    ++counts[place];
-    larger = find(counts);
+    Key key(at(set).counts, size);
+    ++key.first[place];
+    larger = find(key);
     if (larger != kNone && too_slow(larger)) larger = kNone;
   }
-  return sets_[static_cast<std::size_t>(set)].with[place] = larger;
+  if (is_same_size) sets_[static_cast<std::size_t>(set)].with[place] = larger;
+  return larger;
 }
 
 SetIndex TaskSets::without(SetIndex set, KindIndex kind) {
   const auto place = static_cast<std::size_t>(kind);
   if (const SetIndex known = at(set).without[place]; known != kUnknown) return known;
-  std::vector<std::int32_t> counts = at(set).counts;
-  --counts[place];
-  SetIndex smaller = find(counts);
+  Key key(at(set).counts, at(set).size);
+  --key.first[place];
+  SetIndex smaller = find(key);
   // An estimate need not know every layout that fits; the larger set's is one.
-  if (smaller == kNone) smaller = by_counts_[counts] = add(counts, at(set).rate);
+  if (smaller == kNone) smaller = known_[key] = add(key, at(set).rate);
   return sets_[static_cast<std::size_t>(set)].without[place] = smaller;
 }
 
-std::int32_t TaskSets::most_of(KindIndex kind) {
+std::int32_t TaskSets::most_of(KindIndex kind, std::int64_t gpus) {
+  if (most_of_.empty()) most_of_.assign(step_tokens_.size(), 0);
   std::int32_t& most = most_of_[static_cast<std::size_t>(kind)];
   if (most > 0) return most;
   std::int32_t fit = 0;
-  for (SetIndex set = with(kEmpty, kind); set != kNone; set = with(set, kind)) ++fit;
+  for (SetIndex set = alone(kind, gpus); set != kNone; set = with(set, kind)) ++fit;
   return most = fit;
 }
 
-SetIndex TaskSets::find(const std::vector<std::int32_t>& counts) {
-  const auto [known, is_new] = by_counts_.try_emplace(counts, kNone);
+SetIndex TaskSets::find(const Key& key) {
+  const auto [known, is_new] = known_.try_emplace(key, kNone);
   if (!is_new) return known->second;
-  if (const std::optional<SetRate> rate = estimate_(counts)) known->second = add(counts, *rate);
+  if (const std::optional<SetRate> rate = estimate_(key.first, sizes_[key.second])) known->second = add(key, *rate);
   return known->second;
 }
 
-SetIndex TaskSets::add(const std::vector<std::int32_t>& counts, SetRate rate) {
+SetIndex TaskSets::add(const Key& key, SetRate rate) {
   BRAID_CHECK(rate.step_seconds > 0, "a step of {} s", rate.step_seconds);
+  const std::vector<std::int32_t>& counts = key.first;
   Set set;
   set.counts = counts;
+  set.size = key.second;
   set.tasks = std::accumulate(counts.begin(), counts.end(), 0);
   set.rate = rate;
   for (std::size_t kind = 0; kind < counts.size(); ++kind) {
@@ -75,8 +95,8 @@ bool TaskSets::too_slow(SetIndex set) {
   if (limits_.most_slowdown == std::numeric_limits<double>::infinity()) return false;
   for (KindIndex kind = 0; kind < kinds(); ++kind) {
     if (at(set).counts[static_cast<std::size_t>(kind)] == 0) continue;
-    std::vector<std::int32_t> alone(step_tokens_.size(), 0);
-    alone[static_cast<std::size_t>(kind)] = 1;
+    Key alone(std::vector<std::int32_t>(step_tokens_.size(), 0), at(set).size);
+    alone.first[static_cast<std::size_t>(kind)] = 1;
     const SetIndex single = find(alone);
     if (single != kNone && step_seconds(set) > limits_.most_slowdown * step_seconds(single)) return true;
   }
@@ -84,7 +104,7 @@ bool TaskSets::too_slow(SetIndex set) {
 }
 
 TaskSets exclusive_sets() {
-  return {{0.0}, {.most_tasks = 1}, [](const std::vector<std::int32_t>&) { return SetRate{1, 0}; }};
+  return {{0.0}, {.most_tasks = 1}, [](const std::vector<std::int32_t>&, std::int32_t) { return SetRate{1, 0}; }};
 }
 
 }  // namespace braid::sim

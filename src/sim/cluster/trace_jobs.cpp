@@ -50,14 +50,15 @@ std::vector<double> owed_steps(const traces::Trace& trace, const std::vector<Kin
 }
 
 std::vector<ClusterJob> task_jobs(const traces::Trace& trace, const std::vector<KindIndex>& kinds,
-                                  const std::vector<double>& steps, const InstanceModel& model) {
+                                  const std::vector<double>& steps, std::int32_t gpus,
+                                  const std::vector<std::optional<KindCost>>& alone) {
   std::vector<ClusterJob> jobs;
   for (std::size_t row = 0; row < trace.jobs.size(); ++row) {
     ClusterJob& job = jobs.emplace_back(job_of(trace.jobs[row]));
     job.kind = kinds[row];
-    job.gpus = static_cast<std::int32_t>(model.instance().gpus());
-    const std::optional<KindCost>& alone = model.alone()[static_cast<std::size_t>(job.kind)];
-    job.service_seconds = alone ? steps[row] * alone->step_seconds : 0;
+    job.gpus = gpus;
+    const std::optional<KindCost>& cost = alone[static_cast<std::size_t>(job.kind)];
+    job.service_seconds = cost ? steps[row] * cost->step_seconds : 0;
   }
   return jobs;
 }

@@ -19,9 +19,10 @@ using StepRates = std::function<double(KindIndex kind, std::int32_t gpus)>;
 std::vector<double> owed_steps(const traces::Trace& trace, const std::vector<KindIndex>& kinds,
                                const StepRates& reference, std::int32_t job_gpus);
 
-/// The same jobs as tasks on instances of a model. Those whose kind does not fit one have no service time; the
-/// simulation rejects them.
+/// The same jobs as tasks that ask for instances of so many GPUs, where each kind costs what `alone` says. Those whose
+/// kind does not fit have no service time; the simulation rejects them.
 std::vector<ClusterJob> task_jobs(const traces::Trace& trace, const std::vector<KindIndex>& kinds,
-                                  const std::vector<double>& steps, const InstanceModel& model);
+                                  const std::vector<double>& steps, std::int32_t gpus,
+                                  const std::vector<std::optional<KindCost>>& alone);
 
 }  // namespace braid::sim

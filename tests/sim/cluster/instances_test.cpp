@@ -29,7 +29,7 @@ double step_of(const Counts& counts) {
 }
 
 TaskSets two_kinds(std::int32_t most_tasks, double most_slowdown = std::numeric_limits<double>::infinity()) {
-  return {{10, 30}, {.most_tasks = most_tasks, .most_slowdown = most_slowdown}, [](const Counts& counts) {
+  return {{10, 30}, {.most_tasks = most_tasks, .most_slowdown = most_slowdown}, [](const Counts& counts, std::int32_t) {
             return SetRate{step_of(counts), 0};
           }};
 }
@@ -142,7 +142,7 @@ TEST(Instances, TasksThatShareSlowEachOtherDown) {
 }
 
 TEST(Instances, LoadingAndPlanningTakeTheirTime) {
-  const InstanceRules rules{.load_seconds = 3, .replan_seconds = 1};
+  const InstanceRules rules{.backbones = {{0, 3}, {0, 3}}, .replan_seconds = 1};
   // Loads until 3; at 7 four steps are done, and the plan of two is there at 8: the second ends after 2 steps of 1.5 s
   // at 11, the first goes on at 12.
   const ClusterRun made = run({task(0, 10), task(7, 2)}, 1, "fcfs", two_kinds(2), rules);
@@ -151,7 +151,7 @@ TEST(Instances, LoadingAndPlanningTakeTheirTime) {
 }
 
 TEST(Instances, ABackboneStaysWhereSomebodyTakesThePlaceAtOnce) {
-  const InstanceRules rules{.load_seconds = 3, .replan_seconds = 0};
+  const InstanceRules rules{.backbones = {{0, 3}, {0, 3}}, .replan_seconds = 0};
   EXPECT_EQ(finishes(run({task(0, 10), task(0, 10), task(0, 10)}, 1, "fcfs", two_kinds(2), rules)),
             (std::vector<double>{18, 18, 28}));
   // Whose system shares nothing loads it anew.
@@ -161,7 +161,7 @@ TEST(Instances, ABackboneStaysWhereSomebodyTakesThePlaceAtOnce) {
 TEST(Instances, LimitsKeepTasksOut) {
   EXPECT_EQ(finishes(run({task(0, 10), task(0, 10), task(0, 10)}, 1, "fcfs", two_kinds(3, 1.5))),
             (std::vector<double>{15, 15, 25}));
-  TaskSets never{{1, 1}, {.most_tasks = 2}, [](const Counts& counts) {
+  TaskSets never{{1, 1}, {.most_tasks = 2}, [](const Counts& counts, std::int32_t) {
                    return counts[1] > 0 ? std::nullopt : std::optional(SetRate{1, 0});
                  }};
   const ClusterRun made = run({task(0, 10, 1), task(0, 10)}, 1, "fcfs", never);
@@ -213,9 +213,10 @@ RC_GTEST_PROP(Instances, EverySchedulerServesTasksThatShare, ()) {
     now += *rc::gen::inRange(0, 6);
     jobs.push_back(task(now, *rc::gen::inRange(0, 30), *rc::gen::inRange(0, 2), *rc::gen::inRange(0, 3)));
   }
-  const InstanceRules rules{.load_seconds = *rc::gen::inRange(0, 3) * 1.0,
-                            .replan_seconds = *rc::gen::inRange(0, 3) * 0.5};
+  const double load = *rc::gen::inRange(0, 3);
+  const InstanceRules rules{.backbones = {{0, load}, {0, load}}, .replan_seconds = *rc::gen::inRange(0, 3) * 0.5};
   for (const SchedulerKind& kind : scheduler_kinds()) {
+    if (kind.is_elastic) continue;
     // Nodes of a GPU more than an instance has one left over each, which is too few; and tasks that share.
     for (const auto& [gpus_per_node, most_tasks] : {std::pair(kInstanceGpus, 3), std::pair(kInstanceGpus + 1, 1)}) {
       const auto scheduler = kind.make(jobs);

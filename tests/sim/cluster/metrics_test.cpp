@@ -28,7 +28,7 @@ ClusterJob job(double submit, double service, std::int32_t gpus, double deadline
 /// Two GPUs; the second job waits for the first, the third for the second.
 TEST(Metrics, AreWhatAPersonCounts) {
   const std::vector<ClusterJob> jobs = {job(0, 10, 2, 9), job(2, 4, 1, 14), job(3, 6, 2, 30), job(3, 6, 3, 30)};
-  TaskSets sets({50}, {.most_tasks = 1}, [](const std::vector<std::int32_t>&) { return SetRate{2, 0}; });
+  TaskSets sets({50}, {.most_tasks = 1}, [](const std::vector<std::int32_t>&, std::int32_t) { return SetRate{2, 0}; });
   // Alone a step takes 2 s.
   const auto scheduler = make_scheduler("fcfs", jobs);
   const ClusterRun run = simulate_cluster(jobs, {2, 1, true, Placement::packed}, *scheduler, sets);

@@ -119,6 +119,7 @@ RC_GTEST_PROP(Outages, EverySchedulerServesEveryJobThroughThem, ()) {
   const bool flat = *rc::gen::arbitrary<bool>();
   const auto placement = *rc::gen::element(Placement::packed, Placement::spread, Placement::frag);
   for (const SchedulerKind& kind : scheduler_kinds()) {
+    if (kind.is_elastic) continue;
     const ClusterRun made =
         run_with(jobs, {nodes, 8, flat, placement}, std::string(kind.name), Outages(outages), *rc::gen::inRange(1, 9));
     double work = 0, lost = 0;
@@ -181,7 +182,7 @@ TEST(Outages, GpusAreOutForTheShareOfTheirRepairs) {
 
 TEST(Outages, TasksThatShareLoseWhatTheyDidTogether) {
   // Two tasks take two seconds a step together; each alone one.
-  TaskSets sets({10}, {.most_tasks = 2}, [](const std::vector<std::int32_t>& counts) {
+  TaskSets sets({10}, {.most_tasks = 2}, [](const std::vector<std::int32_t>& counts, std::int32_t) {
     return SetRate{static_cast<double>(counts[0]), 0};
   });
   const std::vector<ClusterJob> jobs = {job(0, 10, 2), job(4, 10, 2)};

@@ -47,14 +47,22 @@ class Watched final : public Scheduler {
     double attained_seconds(JobIndex job) const override { return cluster_.attained_seconds(job); }
     double remaining_seconds(JobIndex job) const override { return cluster_.remaining_seconds(job); }
     double finish_seconds(JobIndex job) const override { return cluster_.finish_seconds(job); }
-    bool fits_alone(JobIndex job) const override { return cluster_.fits_alone(job); }
+    bool fits_alone(std::int64_t gpus) const override { return cluster_.fits_alone(gpus); }
+    const std::vector<std::int32_t>& sizes() const override { return cluster_.sizes(); }
+    double pace(JobIndex job, std::int32_t gpus) override { return cluster_.pace(job, gpus); }
+    bool can_resize(JobIndex job, std::int64_t gpus) override { return cluster_.can_resize(job, gpus); }
+    std::int64_t gpus_of(JobIndex job) const override { return cluster_.gpus_of(job); }
     void start(JobIndex job) override {
       see(job);
       cluster_.start(job);
     }
-    void start_alone(JobIndex job) override {
+    void start_alone(JobIndex job, std::int64_t gpus) override {
       see(job);
-      cluster_.start_alone(job);
+      cluster_.start_alone(job, gpus);
+    }
+    void resize(JobIndex job, std::int64_t gpus) override {
+      see(job);
+      cluster_.resize(job, gpus);
     }
     void preempt(JobIndex job) override {
       see(job);

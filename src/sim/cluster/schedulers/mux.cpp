@@ -33,6 +33,9 @@ class Mux final : public Scheduler {
   using Like = std::tuple<std::int32_t, std::int32_t, KindIndex>;  // -priority, GPUs, kind
   using Queues = std::map<Like, std::set<JobIndex>>;
 
+  static std::int32_t gpus_of(const Cluster& cluster, JobIndex job) {
+    return cluster.jobs()[static_cast<std::size_t>(job)].gpus;
+  }
   static std::int32_t priority_of(const Queues::value_type& queue) { return -std::get<0>(queue.first); }
 
   void start_of_priority(Cluster& cluster, Queues::iterator begin, Queues::iterator end) {
@@ -42,12 +45,12 @@ class Mux final : public Scheduler {
       for (auto queue = begin; queue != end; ++queue) {
         std::set<JobIndex>& jobs = queue->second;
         if (jobs.empty() || (first && *first->begin() < *jobs.begin())) continue;
-        if (alone ? cluster.fits_alone(*jobs.begin()) : cluster.fits(*jobs.begin())) first = &jobs;
+        if (alone ? cluster.fits_alone(gpus_of(cluster, *jobs.begin())) : cluster.fits(*jobs.begin())) first = &jobs;
       }
       if (!first) return;
       const JobIndex job = *first->begin();
       first->erase(first->begin());
-      alone ? cluster.start_alone(job) : cluster.start(job);
+      alone ? cluster.start_alone(job, gpus_of(cluster, job)) : cluster.start(job);
     }
   }
 
