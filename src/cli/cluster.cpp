@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <thread>
@@ -76,7 +77,7 @@ workload::Cluster default_cluster() {
 struct Flags {
   CommonFlags common;
   std::string trace, schedulers = "fcfs", placements = "packed", jobs = "fine-tuning", job_gpus, horizon = "drain";
-  std::string outages;
+  std::string outages, quotas;
   double gpu_mtbf_hours = -1, node_mtbf_hours = -1, repair_hours = 4, checkpoint_minutes = 30;
   std::string backbones = "llama2-7b", scaling = "out", elastic_gpus;
   std::string datasets = "sst2,qa,rte", batch_sizes = "2,4,8", adapter_ranks = "16";
@@ -132,6 +133,7 @@ bool parse(const std::vector<std::string>& words, Flags& flags) {
   add_default("load-gbs", &flags.load_gbs, "GB/s at which a backbone is loaded");
   add_default("audit", &settings.audited_share,
               "share of an instance's changes whose estimate is held against a replay");
+  add("quotas", &flags.quotas, "NAME=WEIGHT,... of virtual clusters, for drf; left out: 1 each");
   add("gpu-mtbf-hours", &flags.gpu_mtbf_hours, "mean time between failures of a GPU, exponential; left out: never");
   add("node-mtbf-hours", &flags.node_mtbf_hours, "the same of a node with all of its GPUs");
   add_default("repair-hours", &flags.repair_hours, "mean time until it is back, exponential");
@@ -233,6 +235,26 @@ traces::Trace trace_of(const Flags& flags) {
   return traces::generate(generator);
 }
 
+/// "name=weight,name=weight", of virtual clusters that the trace has.
+std::map<std::string, double> quotas_of(const std::string& text, const traces::Trace& trace) {
+  std::map<std::string, double> quotas;
+  if (text.empty()) return quotas;
+  for (const std::string& word : words_of(text, "quotas")) {
+    const std::size_t equals = word.rfind('=');
+    const std::string name = word.substr(0, equals);
+    char* end = nullptr;
+    const double weight = equals == std::string::npos ? 0 : std::strtod(word.c_str() + equals + 1, &end);
+    if (!end || *end != '\0' || !(weight > 0) || std::isinf(weight))
+      throw error("--quotas '{}' is not usable; give NAME=WEIGHT with weights above 0", word);
+    const auto& known = trace.virtual_clusters;
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw error("--quotas: the trace has no virtual cluster '{}'; it has {}", name,
+                  known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+    quotas[name] = weight;
+  }
+  return quotas;
+}
+
 /// Under --strict.
 void refuse_large_jobs(const traces::Trace& trace, const std::vector<sim::RunSettings>& runs) {
   for (const sim::RunSettings& run : runs) {
@@ -308,7 +330,7 @@ int run_cluster(const std::vector<std::string>& words) {
   Flags flags;
   if (!parse(words, flags)) return kSuccess;
   resolve(flags);
-  const std::vector<sim::RunSettings> runs = sim::runs_of(flags.settings, flags.grid);
+  std::vector<sim::RunSettings> runs = sim::runs_of(flags.settings, flags.grid);
   if (flags.settings.keeps_timeline) {
     if (runs.size() > 1) throw error("--timeline-out is of one run, and these are {}; ask for one", runs.size());
     check_writable(flags.common.timeline_out);
@@ -322,6 +344,8 @@ int run_cluster(const std::vector<std::string>& words) {
   if (launched && flags.common.out.empty()) throw error("several ranks meet in a folder; give --out");
   traces::Trace trace = trace_of(flags);
   if (flags.strict) refuse_large_jobs(trace, runs);
+  flags.settings.quotas = quotas_of(flags.quotas, trace);
+  runs = sim::runs_of(flags.settings, flags.grid);
   sim::Study study(std::move(trace), profile_for(flags.common, kinds.front(), flags.settings.cluster));
   const auto ranks = launched ? exec::make_mpi_communicator() : exec::make_local_communicator();
   set_thread_count(threads_of_rank(flags.common, ranks->size()));

@@ -223,6 +223,8 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   refuses("--audit 2", "give 0 to 1");
   refuses("--jobs as-recorded --policy muxtune", "leave one of them out");
   refuses("--jobs some", "give fine-tuning or as-recorded");
+  refuses("--quotas a=1", "the trace has no virtual cluster 'a'; it has none");
+  refuses("--quotas a", "give NAME=WEIGHT with weights above 0");
   refuses("--scaling down", "scaling 'down' is not known; give out, up or up-then-out");
   refuses("--scheduler goodput --jobs as-recorded", "jobs as recorded have theirs");
   refuses("--scheduler fcfs,goodput --sweep scaling=out,up", "leave --scaling away");

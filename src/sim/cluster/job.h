@@ -17,6 +17,7 @@ struct ClusterJob {
   double service_seconds = 0;         ///< that it must run for, alone on an instance
   std::int32_t gpus = 1;              ///< of the instance that it runs on
   std::int32_t virtual_cluster = -1;  ///< -1: none
+  double quota = 1;                   ///< of the virtual cluster, over that of another
   std::int32_t priority = 0;          ///< larger first
   double deadline_seconds = std::numeric_limits<double>::infinity();
   KindIndex kind = 0;

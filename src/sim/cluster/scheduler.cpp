@@ -25,7 +25,7 @@ const std::vector<SchedulerKind>& scheduler_kinds() {
       {"max-min", "least GPU time so far over its equal share first, in rounds of 6 min, preemptive (Gavel)",
        &make_max_min},
       {"ftf", "worst predicted finish-time fairness first, in rounds of 6 min, preemptive (Themis)", &make_ftf},
-      {"drf", "the virtual cluster that holds the fewest GPUs first, fcfs within one", &make_drf},
+      {"drf", "the virtual cluster that holds the fewest GPUs for its quota first, fcfs within one", &make_drf},
       {"deadline", "edf of those whose deadlines can all be met, the others behind them, preemptive (ElasticFlow)",
        &make_deadline},
       {"budget", "refuses jobs that cost more than their budget; tightest budget first, whoever fits", &make_budget},

@@ -152,6 +152,15 @@ InstanceRules rules_of(const RunSettings& wanted, const traces::Trace& trace) {
   return rules;
 }
 
+void give_quotas(std::vector<ClusterJob>& jobs, const traces::Trace& trace,
+                 const std::map<std::string, double>& quotas) {
+  for (ClusterJob& job : jobs) {
+    if (job.virtual_cluster < 0) continue;
+    const auto quota = quotas.find(trace.virtual_clusters[static_cast<std::size_t>(job.virtual_cluster)]);
+    if (quota != quotas.end()) job.quota = quota->second;
+  }
+}
+
 EstimateErrors errors_of(const ClusterRun& run, const TaskSets& sets, InstanceModels& models) {
   std::vector<double> errors;
   for (const SetIndex set : run.audited) errors.push_back(std::abs(models.error(sets.counts(set), sets.gpus(set))));
@@ -275,6 +284,7 @@ RunResult Study::run_recorded(const RunSettings& wanted, const traces::Trace& tr
   const std::int64_t gpus = wanted.settings.cluster.gpus();
   RunResult result;
   result.jobs = recorded_jobs(trace);
+  give_quotas(result.jobs, trace, wanted.settings.quotas);
   TaskSets sets = exclusive_sets();
   const auto scheduler = make_scheduler(wanted.scheduler, result.jobs);
   const workload::Cluster& cluster = wanted.settings.cluster;
@@ -308,6 +318,7 @@ RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace
   MetricContext context;
   context.kinds = instances.alone(gpus);
   result.jobs = task_jobs(trace, kinds, steps, gpus, context.kinds);
+  give_quotas(result.jobs, trace, settings.quotas);
   TaskSets sets = instances.task_sets({.most_tasks = most_tasks(wanted), .most_slowdown = settings.most_slowdown});
   const auto scheduler = make_scheduler(wanted.scheduler, result.jobs);
   InstanceRules rules = rules_of(wanted, trace);

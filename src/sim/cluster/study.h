@@ -37,6 +37,7 @@ struct StudySettings {
   double horizon_seconds = std::numeric_limits<double>::infinity();
   double load_bytes_per_second = 2e9;  ///< at which a backbone is read
   double replan_seconds = 1;
+  std::map<std::string, double> quotas;  ///< of virtual clusters by name; 1 where they have none
   FailureRates failures;
   std::vector<Outage> outages;  ///< recorded ones, in the place of failures that are drawn
   double checkpoint_seconds = 1800;

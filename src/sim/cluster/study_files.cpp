@@ -82,6 +82,7 @@ ordered_json described(const StudySettings& settings) {
                             {"load", settings.load > 0 ? ordered_json(settings.load) : ordered_json(nullptr)},
                             {"horizon_seconds", limit(settings.horizon_seconds)},
                             {"failures", described_failures(settings)}};
+  if (!settings.quotas.empty()) described["quotas"] = settings.quotas;
   if (settings.as_recorded) return described;
   const Configurations& from = settings.configurations;
   described["backbones"] = from.backbones;

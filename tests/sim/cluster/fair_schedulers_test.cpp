@@ -128,7 +128,8 @@ std::vector<double> drf_by_the_book(const std::vector<ClusterJob>& jobs, std::in
     for (bool again = true; again;) {
       again = false;
       std::int64_t free = gpus;
-      std::map<std::int32_t, std::int64_t> held;
+      std::map<std::int32_t, double> held, quota;
+      for (const ClusterJob& each : jobs) quota[each.virtual_cluster] = each.quota;
       for (std::size_t j = 0; j < jobs.size(); ++j) {
         if (start[j] < 0 || end[j] <= now) continue;
         held[jobs[j].virtual_cluster] += jobs[j].gpus;
@@ -140,7 +141,8 @@ std::vector<double> drf_by_the_book(const std::vector<ClusterJob>& jobs, std::in
           if (start[j] < 0 && jobs[j].submit_seconds <= now) next.emplace(jobs[j].virtual_cluster, j);
         }
         const auto least = std::min_element(next.begin(), next.end(), [&](const auto& a, const auto& b) {
-          return std::pair(held[a.first], a.second) < std::pair(held[b.first], b.second);
+          return std::pair(held[a.first] / quota[a.first], a.second) <
+                 std::pair(held[b.first] / quota[b.first], b.second);
         });
         if (least == next.end() || jobs[least->second].gpus > free) break;
         const std::size_t j = least->second;
@@ -168,6 +170,9 @@ TEST(Drf, GivesVirtualClustersTheSame) {
   for (int j = 0; j < 3; ++j) jobs.push_back(job(1, 100));
   for (std::size_t j = 0; j < jobs.size(); ++j) jobs[j].virtual_cluster = j < 8 ? 0 : 1;
   EXPECT_EQ(starts(run(jobs, 4, "drf")), (std::vector<double>{0, 0, 0, 0, 12, 13, 26, 28, 10, 11, 42}));
+  // With three times the quota the second holds three GPUs as soon as the first's jobs end.
+  for (std::size_t j = 8; j < jobs.size(); ++j) jobs[j].quota = 3;
+  EXPECT_EQ(starts(run(jobs, 4, "drf")), (std::vector<double>{0, 0, 0, 0, 13, 27, 42, 58, 10, 11, 12}));
 }
 
 }  // namespace

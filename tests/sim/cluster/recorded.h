@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -62,6 +63,7 @@ inline std::vector<ClusterJob> any_jobs(int most_gpus, int most_jobs = 40) {
     jobs.push_back(job(now, *rc::gen::inRange(0, 20), *rc::gen::inRange(1, most_gpus + 1)));
     jobs.back().priority = *rc::gen::inRange(0, 3);
     jobs.back().virtual_cluster = *rc::gen::inRange(-1, 3);
+    jobs.back().quota = std::array{1.0, 0.5, 3.0, 1.0}[static_cast<std::size_t>(jobs.back().virtual_cluster + 1)];
     jobs.back().deadline_seconds = now + *rc::gen::inRange(1, 60);
     jobs.back().budget = cost(jobs.back()) * *rc::gen::element(0.5, 1.0, 2.0, JobOutcome::kNever, JobOutcome::kNever);
     if (std::isnan(jobs.back().budget)) jobs.back().budget = 0;

@@ -8,22 +8,25 @@ namespace braid::sim {
 namespace {
 
 /// Dominant resource fairness (Ghodsi et al., NSDI'11, Algorithm 1) of virtual clusters, whose one resource is GPUs: of
-/// those with jobs waiting the one that holds the fewest GPUs starts its next, in the order of submission. Where that
-/// does not fit the cluster counts as full, and it goes next when GPUs are free. All weigh the same; jobs of no virtual
-/// cluster are together in one. Never preempts.
+/// those with jobs waiting the one that holds the fewest GPUs for its quota starts its next, in the order of
+/// submission. Where that does not fit the cluster counts as full, and it goes next when GPUs are free. Jobs of no
+/// virtual cluster are together in one. Never preempts.
 class DominantResourceFairness final : public Scheduler {
  public:
   std::string_view name() const override { return "drf"; }
 
   void submitted(const Cluster& cluster, JobIndex job) override {
-    change(of(cluster, job), [&](VirtualCluster& its) { its.queue.insert(job); });
+    change(of(cluster, job), [&](VirtualCluster& its) {
+      its.quota = cluster.jobs()[static_cast<std::size_t>(job)].quota;
+      its.queue.insert(job);
+    });
   }
   void ended(const Cluster& cluster, JobIndex job) override {
     change(of(cluster, job), [&](VirtualCluster& its) { its.held -= gpus(cluster, job); });
   }
   void decide(Cluster& cluster) override {
     while (!order_.empty()) {
-      const auto [held, job, virtual_cluster] = *order_.begin();
+      const auto [share, job, virtual_cluster] = *order_.begin();
       if (!cluster.fits(job)) return;
       cluster.start(job);
       change(virtual_cluster, [&](VirtualCluster& its) {
@@ -36,7 +39,10 @@ class DominantResourceFairness final : public Scheduler {
  private:
   struct VirtualCluster {
     std::int64_t held = 0;  // GPUs
+    double quota = 1;
     std::set<JobIndex> queue;
+
+    double share() const { return static_cast<double>(held) / quota; }
   };
 
   static std::int32_t of(const Cluster& cluster, JobIndex job) {
@@ -49,14 +55,14 @@ class DominantResourceFairness final : public Scheduler {
   template <typename Change>
   void change(std::int32_t virtual_cluster, const Change& change) {
     VirtualCluster& its = all_[virtual_cluster];
-    if (!its.queue.empty()) order_.erase({its.held, *its.queue.begin(), virtual_cluster});
+    if (!its.queue.empty()) order_.erase({its.share(), *its.queue.begin(), virtual_cluster});
     change(its);
-    if (!its.queue.empty()) order_.emplace(its.held, *its.queue.begin(), virtual_cluster);
+    if (!its.queue.empty()) order_.emplace(its.share(), *its.queue.begin(), virtual_cluster);
   }
 
   std::map<std::int32_t, VirtualCluster> all_;
-  /// Of those with jobs waiting: GPUs held, the next job, the virtual cluster.
-  std::set<std::tuple<std::int64_t, JobIndex, std::int32_t>> order_;
+  /// Of those with jobs waiting: GPUs held over the quota, the next job, the virtual cluster.
+  std::set<std::tuple<double, JobIndex, std::int32_t>> order_;
 };
 
 }  // namespace
