@@ -4,7 +4,9 @@
 import sys
 from pathlib import Path
 
+from cluster_failures import failures
 from cluster_figure import figure_21b, varied
+from cluster_scaling import figure_21a
 from cluster_schedulers import schedulers
 from cluster_studies import Studies
 from report import Report
@@ -13,7 +15,7 @@ from report import Report
 def main() -> None:
     studies = Studies(Path(sys.argv[1]))
     report = Report(Path(sys.argv[2]), "scripts/reproduce.sh cluster")
-    for figure in (figure_21b, varied, schedulers):
+    for figure in (figure_21b, figure_21a, varied, schedulers, failures):
         print(figure.__name__.replace("_", " "), file=sys.stderr)
         figure(studies, report)
     report.write_claims()

@@ -6,7 +6,7 @@ from report import Panel, Report, Series
 POLICIES = {"exclusive": "nemo:schedule=1f1b", "sl-peft": "sl-peft", "mlora": "mlora", "muxtune": "muxtune"}
 # Without those that need what these traces do not tell: priorities, deadlines, budgets.
 SCHEDULERS = ["fcfs", "fcfs-any", "easy", "conservative", "sjf", "srtf", "srsf", "las", "gittins", "max-min", "ftf"]
-SCHEDULERS += ["drf", "mux"]
+SCHEDULERS += ["drf", "goodput", "mux"]
 LOADS = ["0.7", "0.9", "1.1"]
 GPUS = "128"
 JOBS = 2000
