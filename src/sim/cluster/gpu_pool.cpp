@@ -126,6 +126,15 @@ double GpuPool::useless(std::int64_t free) const {
   return all > 0 ? static_cast<double>(free) * larger / all : 0;
 }
 
+double GpuPool::fragmented() const {
+  if (flat_) return 0;
+  double gpus = 0;
+  for (std::int64_t free = 1; free < gpus_per_node_; ++free) {
+    if (nodes_with(free) > 0) gpus += static_cast<double>(nodes_with(free)) * useless(free);
+  }
+  return gpus;
+}
+
 std::int64_t GpuPool::choose_count(std::int64_t gpus) const {
   std::int64_t best = 0;
   double least = std::numeric_limits<double>::infinity();

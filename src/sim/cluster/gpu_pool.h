@@ -32,7 +32,7 @@ class GpuPool {
   /// Throws Error for no GPUs, or more than 64 in a node.
   GpuPool(std::int64_t nodes, std::int64_t gpus_per_node, bool flat, Placement placement);
 
-  /// How often jobs of each number of GPUs come (relative), for Placement::frag.
+  /// How often jobs of each number of GPUs come (relative), for Placement::frag and `fragmented`.
   void expect(std::vector<std::pair<std::int32_t, double>> sizes) { sizes_ = std::move(sizes); }
 
   /// In service.
@@ -41,6 +41,9 @@ class GpuPool {
   std::int64_t free() const { return total_free_; }
   std::int64_t nodes() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t gpus_per_node() const { return gpus_per_node_; }
+  /// Free GPUs of nodes that have too few of them for the next job, as far as that is expected; none in a flat pool.
+  /// O(GPUs of a node).
+  double fragmented() const;
 
   /// Whether so many fit now; could ever fit, were all free and in service.
   bool fits(std::int64_t gpus) const;

@@ -92,6 +92,7 @@ class Metrics {
     if (offered <= 0) return;
     add("gpu_allocation", run_.sums.allocated_gpu_seconds / offered);
     add("free_while_waiting", run_.sums.waiting_free_gpu_seconds / offered);
+    add("fragmentation", run_.sums.fragmented_gpu_seconds / offered);
     if (run_.outages > 0) {
       add("outages", static_cast<double>(run_.outages));
       add("out_of_service", run_.sums.broken_gpu_seconds / offered);

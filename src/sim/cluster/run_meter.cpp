@@ -6,6 +6,7 @@ void RunMeter::advance(double from, double to, const Levels& levels, const Token
   const double span = to - from, before = tokens.at(from), after = tokens.at(to);
   sums_.allocated_gpu_seconds += static_cast<double>(levels.allocated) * span;
   sums_.broken_gpu_seconds += static_cast<double>(levels.broken) * span;
+  sums_.fragmented_gpu_seconds += levels.fragmented * span;
   if (levels.waiting > 0) sums_.waiting_free_gpu_seconds += static_cast<double>(levels.free) * span;
   usage_.add(to, static_cast<double>(levels.allocated), static_cast<double>(levels.running),
              static_cast<double>(levels.waiting), after - before);

@@ -31,12 +31,14 @@ class RunMeter {
   /// What stays the same between two moments.
   struct Levels {
     std::int64_t allocated = 0, free = 0, broken = 0;  ///< GPUs
+    double fragmented = 0;                             ///< of those free
     std::size_t running = 0;                           ///< jobs
     std::int64_t waiting = 0;
     bool is_full = false;  ///< no job would find a place of its own
   };
   struct Sums {
     double allocated_gpu_seconds = 0, waiting_free_gpu_seconds = 0, broken_gpu_seconds = 0;
+    double fragmented_gpu_seconds = 0;
     SaturatedSpan saturated;
   };
 

@@ -227,6 +227,7 @@ class ClusterSimulation final : public Cluster {
     const RunMeter::Levels levels{.allocated = pool_.size() - pool_.free(),
                                   .free = pool_.free(),
                                   .broken = pool_.broken(),
+                                  .fragmented = pool_.fragmented(),
                                   .running = running_.size(),
                                   .waiting = waiting_,
                                   .is_full = pool_.free() < least_gpus_};

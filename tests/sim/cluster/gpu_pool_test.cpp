@@ -100,6 +100,22 @@ TEST(GpuPool, PlacementsChooseNodesByTheirRule) {
   EXPECT_NE(node_for(Placement::frag, {{4, 1}}).first, empty);
 }
 
+TEST(GpuPool, FreeGpusThatAreTooFewForTheNextJobAreFragmented) {
+  GpuPool pool(3, 4, false, Placement::packed);
+  pool.expect({{1, 1}, {2, 1}, {4, 2}});
+  EXPECT_EQ(pool.fragmented(), 0);
+  pool.take(3);  // one left, which is enough for one job of four
+  EXPECT_EQ(pool.fragmented(), 0.75);
+  pool.take(2);  // two left on another, enough for half of them
+  EXPECT_EQ(pool.fragmented(), 0.75 + 1);
+  pool.take(4);
+  EXPECT_EQ(pool.fragmented(), 1.75);
+  GpuPool flat(3, 4, true, Placement::packed);
+  flat.expect({{4, 1}});
+  flat.take(3);
+  EXPECT_EQ(flat.fragmented(), 0);
+}
+
 TEST(GpuPool, GivingBackTwiceIsCaught) {
   GpuPool pool(2, 4, false, Placement::packed);
   const GpuSet taken = pool.take(3);
