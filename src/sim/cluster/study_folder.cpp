@@ -27,9 +27,11 @@ std::string fingerprint(const StudySettings& settings, const StudyGrid& grid, co
   std::vector<double> numbers;
   for (const traces::Job& job : trace.jobs) {
     numbers.insert(numbers.end(), {job.submit_seconds, job.duration_seconds, static_cast<double>(job.gpus),
-                                   static_cast<double>(job.priority), job.deadline_seconds, job.budget});
+                                   static_cast<double>(job.priority), job.deadline_seconds, job.budget,
+                                   static_cast<double>(job.virtual_cluster)});
     all += job.id + '\n';
   }
+  for (const std::string& name : trace.virtual_clusters) all += name + '\n';
   all.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double));
   return hash_bytes(all);
 }
