@@ -1,0 +1,93 @@
+#include "planner/layout_sketch.h"
+
+#include <algorithm>
+#include <array>
+
+#include "planner/pipeline_template.h"
+
+namespace braid::planner {
+namespace {
+
+using costmodel::Pass;
+
+std::vector<TaskRun> runs_of(const FusedTasks& partition, const std::vector<std::int32_t>& bucket) {
+  std::vector<TaskRun> runs;
+  for (const std::int32_t h : bucket) runs.push_back(partition.htasks[static_cast<std::size_t>(h)]);
+  return runs;
+}
+
+}  // namespace
+
+LayoutSketch::LayoutSketch(const PolicyInput& input, const FixedPlan& fixed,
+                           std::span<const costmodel::StageShape> stages,
+                           std::span<const costmodel::MicrobatchLoad> loads, const RunCosts& costs)
+    : input_(input),
+      fixed_(fixed),
+      stages_(stages),
+      costs_(costs),
+      clocks_(input, stages, loads, costs),
+      end_(input, stages.front()) {
+  for (const costmodel::MicrobatchLoad& load : loads) tokens_ += load.tokens;
+}
+
+double LayoutSketch::busiest_stage_seconds(const FusedTasks& partition) const {
+  double busiest = 0;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    double busy = 0;
+    for (const TaskRun& run : partition.htasks)
+      busy += static_cast<double>(costs_.microbatches(run)) * costs_.seconds(s, run);
+    busiest = std::max(busiest, busy);
+  }
+  return busiest;
+}
+
+double LayoutSketch::busiest_stage_seconds(const FusedTasks& partition, const Buckets& buckets) {
+  double busiest = 0;
+  std::vector<double> forward(buckets.size(), 0), backward(buckets.size(), 0);  // through the stages below
+  std::size_t first = 0;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    double busy = 0;
+    const double filled = forward[first], drained = *std::min_element(backward.begin(), backward.end());
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      const std::vector<TaskRun> runs = runs_of(partition, buckets[b]);
+      const double up = clocks_.seconds(s, runs, Pass::forward), down = clocks_.seconds(s, runs, Pass::backward);
+      busy += static_cast<double>(clocks_.clocks_of(runs)) * (up + down);
+      forward[b] += up, backward[b] += down;
+    }
+    busiest = std::max(busiest, filled + busy + drained);
+    if (s == 0) first = static_cast<std::size_t>(std::max_element(forward.begin(), forward.end()) - forward.begin());
+  }
+  return busiest;
+}
+
+Nanoseconds LayoutSketch::step(const FusedTasks& partition, const Buckets& buckets) {
+  std::vector<PipelineJob> jobs;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    PipelineJob job;
+    job.bucket = static_cast<std::int32_t>(b);
+    const std::vector<TaskRun> runs = runs_of(partition, buckets[b]);
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      job.forward.push_back(nanoseconds(clocks_.seconds(s, runs, Pass::forward)));
+      job.backward.push_back(nanoseconds(clocks_.seconds(s, runs, Pass::backward)));
+      job.stash.push_back(0);
+    }
+    jobs.insert(jobs.end(), static_cast<std::size_t>(clocks_.clocks_of(runs)), job);
+  }
+  const std::vector<Nanoseconds> messages(stages_.size() - 1, message_time(jobs.size()));
+  const Nanoseconds makespan = pipeline_makespan(jobs, static_cast<int>(stages_.size()), {}, messages, {});
+  return end_.after(makespan, static_cast<Nanoseconds>(buckets.size()));
+}
+
+/// A mean clock's message between the first two stages.
+Nanoseconds LayoutSketch::message_time(std::size_t clocks) const {
+  if (stages_.size() < 2) return 0;
+  const std::array ends = {std::int32_t{0}, input_.deployment.front().tp};
+  const Bytes bytes = tokens_ * input_.microbatches / static_cast<std::int64_t>(clocks) *
+                      costmodel::message_bytes_per_token(input_.workload.backbone, fixed_.storage);
+  if (bytes <= 0) return 0;
+  const costmodel::CostModel& cost = input_.cost();
+  const costmodel::OperatorShape link = cost.group_shape(costmodel::Operator::send_recv, ends);
+  return nanoseconds(cost.estimate({costmodel::Operator::send_recv, Pass::forward, link, bytes, 0, 0, 1}).seconds);
+}
+
+}  // namespace braid::planner
