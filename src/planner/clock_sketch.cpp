@@ -16,32 +16,36 @@ ClockSketch::ClockSketch(const PolicyInput& input, std::span<const costmodel::St
                          std::span<const MicrobatchLoad> loads, const RunCosts& costs)
     : input_(input),
       stages_(stages),
-      loads_(loads),
       costs_(costs),
+      tokens_before_{0},
+      scored_before_{0},
       ranks_(static_cast<std::size_t>(input.deployment.front().tp)) {
   std::iota(ranks_.begin(), ranks_.end(), 0);
   const costmodel::Profile& profile = input.cost().profile();
+  for (const costmodel::StageShape& stage : stages)
+    first_alike_.push_back(static_cast<std::size_t>(std::find(stages.begin(), stages.end(), stage) - stages.begin()));
+  for (const MicrobatchLoad& load : loads) {
+    tokens_before_.push_back(tokens_before_.back() + load.tokens);
+    scored_before_.push_back(scored_before_.back() + load.scored);
+  }
   if (!profile.device.empty()) slowdown_ = costmodel::overlap_slowdown(costmodel::device_of(profile.device));
 }
 
-std::int64_t ClockSketch::clocks_of(std::span<const TaskRun> runs) const {
-  std::int64_t clocks = 1;
-  for (const TaskRun& run : runs) clocks = std::max(clocks, costs_.microbatches(run));
-  return clocks;
+std::int64_t ClockSketch::clocks_of(std::vector<TaskRun>& runs) const {
+  const auto more = [&](const TaskRun& a, const TaskRun& b) { return costs_.microbatches(a) > costs_.microbatches(b); };
+  if (!std::is_sorted(runs.begin(), runs.end(), more)) std::stable_sort(runs.begin(), runs.end(), more);
+  return costs_.microbatches(runs.front());
 }
 
 double ClockSketch::seconds(std::size_t stage, std::span<const TaskRun> runs, Pass pass) {
   if (runs.size() == 1) return together(stage, runs, pass);
-  std::vector<TaskRun> left(runs.begin(), runs.end());
-  std::stable_sort(left.begin(), left.end(),
-                   [&](const TaskRun& a, const TaskRun& b) { return costs_.microbatches(a) > costs_.microbatches(b); });
   double total = 0;
-  const std::int64_t clocks = costs_.microbatches(left.front());
+  const std::int64_t clocks = costs_.microbatches(runs.front());
   for (std::int64_t done = 0; done < clocks;) {
-    const std::int64_t until = costs_.microbatches(left.back());
-    total += static_cast<double>(until - done) * together(stage, left, pass);
+    const std::int64_t until = costs_.microbatches(runs.back());
+    total += static_cast<double>(until - done) * together(stage, runs, pass);
     done = until;
-    while (!left.empty() && costs_.microbatches(left.back()) == until) left.pop_back();
+    while (!runs.empty() && costs_.microbatches(runs.back()) == until) runs = runs.first(runs.size() - 1);
   }
   return total / static_cast<double>(clocks);
 }
@@ -70,15 +74,15 @@ double ClockSketch::together(std::size_t stage, std::span<const TaskRun> runs, P
 
 double ClockSketch::collective_seconds(std::size_t stage, const TaskRun& run, Pass pass) {
   if (stages_[stage].tp == 1) return 0;
+  const auto share = [&](const std::vector<std::int64_t>& before) {
+    const std::int64_t whole =
+        before[static_cast<std::size_t>(run.last) + 1] - before[static_cast<std::size_t>(run.first)];
+    return static_cast<std::int64_t>(std::llround(static_cast<double>(whole) / costs_.cut(run)));
+  };
   MicrobatchLoad load;
-  for (std::int32_t t = run.first; t <= run.last; ++t) {
-    load.tokens += loads_[static_cast<std::size_t>(t)].tokens;
-    load.scored += loads_[static_cast<std::size_t>(t)].scored;
-  }
-  load.tokens = std::max<std::int64_t>(1, std::llround(static_cast<double>(load.tokens) / costs_.cut(run)));
-  load.scored = std::llround(static_cast<double>(load.scored) / costs_.cut(run));
-  const auto like = std::find(stages_.begin(), stages_.end(), stages_[stage]) - stages_.begin();
-  auto [known, is_new] = collectives_.try_emplace({like, load.tokens, load.scored, pass});
+  load.tokens = std::max<std::int64_t>(1, share(tokens_before_));
+  load.scored = share(scored_before_);
+  const auto [known, is_new] = collectives_.try_emplace({first_alike_[stage], load.tokens, load.scored, pass});
   if (is_new) known->second = input_.latency.collectives(stages_[stage], ranks_, load, pass).seconds;
   return known->second;
 }

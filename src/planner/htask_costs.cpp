@@ -16,57 +16,62 @@ class PassTable {
             const HTaskCosts::Fullness& fullness)
       : prices_(prices), stage_(stage), loads_(loads), pass_(pass), fullness_(fullness) {}
 
-  std::vector<double> run() {
+  void run(std::vector<double>& seconds) {
     const std::size_t count = loads_.size();
-    for (std::size_t t = 0; t < count; ++t) {
-      // Sorted by tokens, tasks alike are neighbours.
-      const bool like_last = t > 0 && loads_[t] == loads_[t - 1];
-      tasks_.push_back(like_last ? tasks_.back() : numbered(prices_.shared_calls(stage_, loads_[t], pass_)));
-    }
-    std::vector<double> seconds(count * count, 0);
+    number_tasks();
+    std::vector<SharedCall> together;
     for (std::size_t first = 0; first < count; ++first) {
-      std::vector<SharedCall> together(slots_.size());
-      MicrobatchLoad run;
-      run.tasks = {loads_[first].tasks.front()};
-      run.kernels = loads_[first].kernels;
-      RunPrices::TokenPasses& tokens = prices_.token_passes(stage_, run, pass_);
+      together.assign(slots_.size(), {});
+      RunPrices::TokenPasses& passes = prices_.token_passes(stage_, loads_[first], pass_);
+      std::int64_t tokens = 0, scored = 0;
       bool asked = false;
       for (std::size_t last = first; last < count; ++last) {
-        run.tokens += loads_[last].tokens;
-        run.scored += loads_[last].scored;
-        for (const auto& [slot, call] : tasks_[last]) add(call, together[slot]);
+        tokens += loads_[last].tokens;
+        scored += loads_[last].scored;
+        for (const auto& [slot, call] : unlike_[tasks_[last]]) add(*call, together[slot]);
         const double fullness = fullness_of(first, last);
         if (fullness <= 0) {
           if (asked) break;
           continue;
         }
         asked = true;
-        seconds[first * count + last] = total(tokens.of(filled(run, fullness)), together);
+        seconds[first * count + last] = total(passes.of(filled(tokens, fullness), filled(scored, fullness)), together);
       }
     }
-    return seconds;
   }
 
  private:
+  /// Slots by their place in `slots_`.
+  using NumberedCalls = std::vector<std::pair<std::size_t, const SharedCall*>>;
+
   double fullness_of(std::size_t first, std::size_t last) const {
     return fullness_ ? fullness_(static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)) : 1;
   }
 
-  static MicrobatchLoad filled(MicrobatchLoad run, double fullness) {
-    if (fullness != 1) {
-      run.tokens = std::llround(fullness * static_cast<double>(run.tokens));
-      run.scored = std::llround(fullness * static_cast<double>(run.scored));
-    }
-    run.tasks.front().tokens = run.tokens;
-    return run;
+  static std::int64_t filled(std::int64_t tokens, double fullness) {
+    return fullness == 1 ? tokens : std::llround(fullness * static_cast<double>(tokens));
   }
 
-  /// Slots by their place in `slots_`.
-  std::vector<std::pair<std::size_t, SharedCall>> numbered(const RunPrices::SharedCalls& calls) {
-    std::vector<std::pair<std::size_t, SharedCall>> numbers;
+  void number_tasks() {
+    tasks_.reserve(loads_.size());
+    for (std::size_t t = 0; t < loads_.size(); ++t) {
+      // Sorted by tokens, tasks alike are neighbours.
+      const bool like_last = t > 0 && loads_[t] == loads_[t - 1];
+      if (!like_last) unlike_.push_back(numbered(prices_.shared_calls(stage_, loads_[t], pass_)));
+      tasks_.push_back(unlike_.size() - 1);
+    }
+  }
+
+  NumberedCalls numbered(const RunPrices::SharedCalls& calls) {
+    NumberedCalls numbers;
+    numbers.reserve(calls.size());
     for (const auto& [slot, call] : calls) {
-      const auto known = std::find(slots_.begin(), slots_.end(), slot);
-      numbers.emplace_back(known - slots_.begin(), call);
+      // Mostly all tasks have the same.
+      const std::size_t next = numbers.size();
+      const auto known = next < slots_.size() && slots_[next] == slot
+                             ? slots_.begin() + static_cast<std::ptrdiff_t>(next)
+                             : std::find(slots_.begin(), slots_.end(), slot);
+      numbers.emplace_back(known - slots_.begin(), &call);
       if (known == slots_.end()) slots_.push_back(slot);
     }
     return numbers;
@@ -102,16 +107,16 @@ class PassTable {
   Pass pass_;
   const HTaskCosts::Fullness& fullness_;
   std::vector<RunPrices::Slot> slots_;
-  std::vector<std::vector<std::pair<std::size_t, SharedCall>>> tasks_;  // slots by their place in `slots_`
+  std::vector<NumberedCalls> unlike_;
+  std::vector<std::size_t> tasks_;  // into `unlike_`
 };
 
 }  // namespace
 
-HTaskCosts::HTaskCosts(RunPrices& prices, const costmodel::StageShape& stage, std::span<const MicrobatchLoad> loads,
-                       const Fullness& fullness)
-    : count_(static_cast<std::int32_t>(loads.size())) {
-  seconds_[0] = PassTable(prices, stage, loads, Pass::forward, fullness).run();
-  seconds_[1] = PassTable(prices, stage, loads, Pass::backward, fullness).run();
+void HTaskCosts::ask(RunPrices& prices, const costmodel::StageShape& stage, std::span<const MicrobatchLoad> loads,
+                     const Fullness& fullness) {
+  PassTable(prices, stage, loads, Pass::forward, fullness).run(seconds_[0]);
+  PassTable(prices, stage, loads, Pass::backward, fullness).run(seconds_[1]);
 }
 
 }  // namespace braid::planner

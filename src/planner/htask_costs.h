@@ -20,10 +20,14 @@ class HTaskCosts {
   /// Tokens of a run's microbatch over the sum of its tasks' loads; 0: the run is not asked for.
   using Fullness = std::function<double(std::int32_t first, std::int32_t last)>;
 
+  /// Runs that were not asked for cost 0.
+  explicit HTaskCosts(std::int32_t tasks)
+      : count_(tasks), seconds_{std::vector<double>(place(tasks, 0)), std::vector<double>(place(tasks, 0))} {}
+
   /// `loads`: one microbatch of each task, in the order of the runs; each of one task. Without a fullness it is 1 of
-  /// every run. Runs that are not asked for cost 0; of one first task those asked for end at neighbours.
-  HTaskCosts(RunPrices& prices, const costmodel::StageShape& stage, std::span<const costmodel::MicrobatchLoad> loads,
-             const Fullness& fullness = {});
+  /// every run. Of one first task the runs asked for end at neighbours.
+  void ask(RunPrices& prices, const costmodel::StageShape& stage, std::span<const costmodel::MicrobatchLoad> loads,
+           const Fullness& fullness = {});
 
   std::int32_t tasks() const { return count_; }
   /// Tasks first..last, both included.

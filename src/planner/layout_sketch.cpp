@@ -6,17 +6,7 @@
 #include "planner/pipeline_template.h"
 
 namespace braid::planner {
-namespace {
-
 using costmodel::Pass;
-
-std::vector<TaskRun> runs_of(const FusedTasks& partition, const std::vector<std::int32_t>& bucket) {
-  std::vector<TaskRun> runs;
-  for (const std::int32_t h : bucket) runs.push_back(partition.htasks[static_cast<std::size_t>(h)]);
-  return runs;
-}
-
-}  // namespace
 
 LayoutSketch::LayoutSketch(const PolicyInput& input, const FixedPlan& fixed,
                            std::span<const costmodel::StageShape> stages,
@@ -33,6 +23,7 @@ LayoutSketch::LayoutSketch(const PolicyInput& input, const FixedPlan& fixed,
 double LayoutSketch::busiest_stage_seconds(const FusedTasks& partition) const {
   double busiest = 0;
   for (std::size_t s = 0; s < stages_.size(); ++s) {
+    if (clocks_.first_alike(s) != s) continue;
     double busy = 0;
     for (const TaskRun& run : partition.htasks)
       busy += static_cast<double>(costs_.microbatches(run)) * costs_.seconds(s, run);
@@ -41,7 +32,25 @@ double LayoutSketch::busiest_stage_seconds(const FusedTasks& partition) const {
   return busiest;
 }
 
-double LayoutSketch::busiest_stage_seconds(const FusedTasks& partition, const Buckets& buckets) {
+std::vector<LayoutSketch::BucketClocks> LayoutSketch::clocks(const FusedTasks& partition, const Buckets& buckets) {
+  std::vector<BucketClocks> clocks(buckets.size());
+  std::vector<TaskRun> runs;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    runs.clear();
+    for (const std::int32_t h : buckets[b]) runs.push_back(partition.htasks[static_cast<std::size_t>(h)]);
+    clocks[b].count = clocks_.clocks_of(runs);
+    std::vector<double>&forward = clocks[b].forward, &backward = clocks[b].backward;
+    forward.reserve(stages_.size()), backward.reserve(stages_.size());
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const std::size_t like = clocks_.first_alike(s);
+      forward.push_back(like < s ? forward[like] : clocks_.seconds(s, runs, Pass::forward));
+      backward.push_back(like < s ? backward[like] : clocks_.seconds(s, runs, Pass::backward));
+    }
+  }
+  return clocks;
+}
+
+double LayoutSketch::busiest_stage_seconds(std::span<const BucketClocks> buckets) const {
   double busiest = 0;
   std::vector<double> forward(buckets.size(), 0), backward(buckets.size(), 0);  // through the stages below
   std::size_t first = 0;
@@ -49,9 +58,8 @@ double LayoutSketch::busiest_stage_seconds(const FusedTasks& partition, const Bu
     double busy = 0;
     const double filled = forward[first], drained = *std::min_element(backward.begin(), backward.end());
     for (std::size_t b = 0; b < buckets.size(); ++b) {
-      const std::vector<TaskRun> runs = runs_of(partition, buckets[b]);
-      const double up = clocks_.seconds(s, runs, Pass::forward), down = clocks_.seconds(s, runs, Pass::backward);
-      busy += static_cast<double>(clocks_.clocks_of(runs)) * (up + down);
+      const double up = buckets[b].forward[s], down = buckets[b].backward[s];
+      busy += static_cast<double>(buckets[b].count) * (up + down);
       forward[b] += up, backward[b] += down;
     }
     busiest = std::max(busiest, filled + busy + drained);
@@ -60,18 +68,15 @@ double LayoutSketch::busiest_stage_seconds(const FusedTasks& partition, const Bu
   return busiest;
 }
 
-Nanoseconds LayoutSketch::step(const FusedTasks& partition, const Buckets& buckets) {
+Nanoseconds LayoutSketch::step(std::span<const BucketClocks> buckets) const {
   std::vector<PipelineJob> jobs;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     PipelineJob job;
     job.bucket = static_cast<std::int32_t>(b);
-    const std::vector<TaskRun> runs = runs_of(partition, buckets[b]);
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      job.forward.push_back(nanoseconds(clocks_.seconds(s, runs, Pass::forward)));
-      job.backward.push_back(nanoseconds(clocks_.seconds(s, runs, Pass::backward)));
-      job.stash.push_back(0);
-    }
-    jobs.insert(jobs.end(), static_cast<std::size_t>(clocks_.clocks_of(runs)), job);
+    for (const double time : buckets[b].forward) job.forward.push_back(nanoseconds(time));
+    for (const double time : buckets[b].backward) job.backward.push_back(nanoseconds(time));
+    job.stash.assign(stages_.size(), 0);
+    jobs.insert(jobs.end(), static_cast<std::size_t>(buckets[b].count), job);
   }
   const std::vector<Nanoseconds> messages(stages_.size() - 1, message_time(jobs.size()));
   const Nanoseconds makespan = pipeline_makespan(jobs, static_cast<int>(stages_.size()), {}, messages, {});

@@ -19,11 +19,18 @@ class LayoutSketch {
   /// What no grouping of the partition is faster than.
   double busiest_stage_seconds(const FusedTasks& partition) const;
 
+  /// A bucket's clocks: how many, and what a mean one takes on each stage.
+  struct BucketClocks {
+    std::int64_t count = 1;
+    std::vector<double> forward, backward;
+  };
+  std::vector<BucketClocks> clocks(const FusedTasks& partition, const Buckets& buckets);
+
   /// What the template is no faster than: a stage's work; before it the way forward through the stages below of the
   /// bucket that goes first, the one with the longest clock; after it the shortest way back.
-  double busiest_stage_seconds(const FusedTasks& partition, const Buckets& buckets);
+  double busiest_stage_seconds(std::span<const BucketClocks> buckets) const;
 
-  Nanoseconds step(const FusedTasks& partition, const Buckets& buckets);
+  Nanoseconds step(std::span<const BucketClocks> buckets) const;
 
  private:
   Nanoseconds message_time(std::size_t clocks) const;

@@ -178,24 +178,26 @@ class MuxTuneSearch {
   /// The best layouts of all N and P, ascending by makespan; ties as they are tried. Those whose busiest stage alone
   /// takes longer than the worst that is kept are not simulated.
   std::vector<Layout> best_layouts(std::size_t count) {
-    std::vector<FusedTasks> fused = partitions();
-    std::stable_sort(fused.begin(), fused.end(), [&](const FusedTasks& a, const FusedTasks& b) {
-      return sketch_->busiest_stage_seconds(a) < sketch_->busiest_stage_seconds(b);
-    });
+    const std::vector<FusedTasks> fused = partitions();
+    std::vector<std::pair<double, const FusedTasks*>> by_bound;
+    for (const FusedTasks& partition : fused)
+      by_bound.emplace_back(sketch_->busiest_stage_seconds(partition), &partition);
+    std::stable_sort(by_bound.begin(), by_bound.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Layout> best;
     const auto hopeless = [&](double least) {
       return least > input_.sketch_limit || (best.size() == count && nanoseconds(least) >= best.back().makespan);
     };
-    for (const FusedTasks& partition : fused) {
-      if (hopeless(sketch_->busiest_stage_seconds(partition))) break;
-      for (const std::int32_t buckets : bucket_counts(partition)) {
+    for (const auto& [bound, partition] : by_bound) {
+      if (hopeless(bound)) break;
+      for (const std::int32_t buckets : bucket_counts(*partition)) {
         Layout layout;
-        layout.buckets = group(partition, buckets);
+        layout.buckets = group(*partition, buckets);
         ++tried_;
-        if (hopeless(sketch_->busiest_stage_seconds(partition, layout.buckets))) continue;
-        layout.makespan = sketch_->step(partition, layout.buckets);
+        const std::vector<LayoutSketch::BucketClocks> clocks = sketch_->clocks(*partition, layout.buckets);
+        if (hopeless(sketch_->busiest_stage_seconds(clocks))) continue;
+        layout.makespan = sketch_->step(clocks);
         if (hopeless(seconds(layout.makespan))) continue;
-        layout.htasks = htasks_of(partition);
+        layout.htasks = htasks_of(*partition);
         const auto place = std::upper_bound(best.begin(), best.end(), layout,
                                             [](const Layout& a, const Layout& b) { return a.makespan < b.makespan; });
         best.insert(place, std::move(layout));

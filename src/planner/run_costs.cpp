@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <map>
 
 #include "planner/alignment.h"
 
@@ -49,15 +47,17 @@ RunCosts::RunCosts(const PolicyInput& input, const FixedPlan& fixed, std::span<c
     stage_places_.push_back(static_cast<std::size_t>(known - unlike.begin()));
     if (known == unlike.end()) unlike.push_back(shape);
   }
-  for (const costmodel::StageShape& shape : unlike) {
-    for (std::size_t c = 0; c < cuts_.size(); ++c) {
-      std::vector<MicrobatchLoad> pieces;
-      for (const MicrobatchLoad& part : loads) pieces.push_back(cut_load(part, cuts_[c], fixed.chunk_size));
-      costs_.emplace_back(input.latency.run_prices(), shape, pieces, [&](std::int32_t first, std::int32_t last) {
-        const std::size_t run = place({first, last});
-        return cut_places_[run] == c ? fullness_[run] : 0;
-      });
-    }
+  costs_.assign(unlike.size(), HTaskCosts(static_cast<std::int32_t>(count_)));
+  std::vector<MicrobatchLoad> pieces;
+  for (std::size_t c = 0; c < cuts_.size(); ++c) {
+    pieces.clear();
+    for (const MicrobatchLoad& part : loads) pieces.push_back(cut_load(part, cuts_[c], fixed.chunk_size));
+    const auto fullness = [&](std::int32_t first, std::int32_t last) {
+      const std::size_t run = place({first, last});
+      return cut_places_[run] == c ? fullness_[run] : 0;
+    };
+    for (std::size_t u = 0; u < unlike.size(); ++u)
+      costs_[u].ask(input.latency.run_prices(), unlike[u], pieces, fullness);
   }
 }
 
@@ -81,7 +81,9 @@ void RunCosts::find_cuts(const PolicyInput& input, const FixedPlan& fixed, std::
       cut = std::max(nearest_power(cut), 1 / static_cast<double>(parts_ * replicas));
       const auto known = std::find(cuts_.begin(), cuts_.end(), cut);
       cut_places_[first * count_ + last] = static_cast<std::uint8_t>(known - cuts_.begin());
-      if (known == cuts_.end()) cuts_.push_back(cut);
+      if (known != cuts_.end()) continue;
+      cuts_.push_back(cut);
+      microbatches_.push_back(std::max<std::int64_t>(1, std::llround(cut * static_cast<double>(parts_))));
     }
   }
 }
@@ -92,7 +94,7 @@ void RunCosts::find_fullness(const PolicyInput& input, const FixedPlan& fixed, s
   const auto replicas = static_cast<std::int64_t>(input.deployment.size());
   if (replicas == 1 || (fixed.chunk_size == 0 && fixed.pack_length == 0)) return;
   for (std::size_t first = 0; first < count_; ++first) {
-    std::map<std::int64_t, std::int64_t, std::greater<>> tokens_by_pack;  // of all replicas, largest packs first
+    std::vector<std::pair<std::int64_t, std::int64_t>> tokens_by_pack;  // of all replicas, largest packs first
     std::int64_t part = 0, longest = 0;
     for (std::size_t last = first; last < count_; ++last) {
       const workload::Task& task = input.workload.tasks[static_cast<std::size_t>(tasks[last])];
@@ -100,7 +102,14 @@ void RunCosts::find_fullness(const PolicyInput& input, const FixedPlan& fixed, s
       longest = std::max(longest, task.max_length);
       part += loads[last].tokens;
       const std::int64_t pack = fixed.pack_length > 0 ? fixed.pack_length : longest;
-      tokens_by_pack[std::min(pack, tokens)] += tokens;
+      const std::int64_t size_here = std::min(pack, tokens);
+      const auto known = std::find_if(tokens_by_pack.begin(), tokens_by_pack.end(),
+                                      [&](const auto& one) { return one.first <= size_here; });
+      if (known != tokens_by_pack.end() && known->first == size_here) {
+        known->second += tokens;
+      } else {
+        tokens_by_pack.insert(known, {size_here, tokens});
+      }
       // Packs are dealt largest first: those of a size stand on as even a floor as larger ones left.
       std::int64_t fullest = 0, dealt = 0;
       for (const auto& [size, of_size] : tokens_by_pack) {
@@ -112,10 +121,6 @@ void RunCosts::find_fullness(const PolicyInput& input, const FixedPlan& fixed, s
       fullness_[place(run)] = std::max(1.0, static_cast<double>(fullest) / mean);
     }
   }
-}
-
-std::int64_t RunCosts::microbatches(const TaskRun& run) const {
-  return std::max<std::int64_t>(1, std::llround(cut(run) * static_cast<double>(parts_)));
 }
 
 }  // namespace braid::planner

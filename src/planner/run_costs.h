@@ -24,24 +24,22 @@ class RunCosts {
 
   /// Microbatches of the run for each of its C parts, and of all parts (at least one).
   double cut(const TaskRun& run) const { return cuts_[cut_places_[place(run)]]; }
-  std::int64_t microbatches(const TaskRun& run) const;
+  std::int64_t microbatches(const TaskRun& run) const { return microbatches_[cut_places_[place(run)]]; }
 
   /// One microbatch of the run.
   double forward_seconds(std::size_t stage, const TaskRun& run) const {
-    return costs(stage, run).forward_seconds(run.first, run.last);
+    return costs(stage).forward_seconds(run.first, run.last);
   }
   double backward_seconds(std::size_t stage, const TaskRun& run) const {
-    return costs(stage, run).backward_seconds(run.first, run.last);
+    return costs(stage).backward_seconds(run.first, run.last);
   }
-  double seconds(std::size_t stage, const TaskRun& run) const { return costs(stage, run).seconds(run.first, run.last); }
+  double seconds(std::size_t stage, const TaskRun& run) const { return costs(stage).seconds(run.first, run.last); }
 
  private:
   std::size_t place(const TaskRun& run) const {
     return static_cast<std::size_t>(run.first) * count_ + static_cast<std::size_t>(run.last);
   }
-  const HTaskCosts& costs(std::size_t stage, const TaskRun& run) const {
-    return costs_[stage_places_[stage] * cuts_.size() + cut_places_[place(run)]];
-  }
+  const HTaskCosts& costs(std::size_t stage) const { return costs_[stage_places_[stage]]; }
   /// Packs are whole, so that the replica which has the most of them does more than the mean: by how much, of each run.
   void find_fullness(const PolicyInput& input, const FixedPlan& fixed, std::span<const TaskIndex> tasks,
                      std::span<const costmodel::MicrobatchLoad> loads);
@@ -50,11 +48,12 @@ class RunCosts {
 
   std::size_t count_;
   std::int64_t parts_;
-  std::vector<double> cuts_;               // those that runs have
-  std::vector<std::uint8_t> cut_places_;   // per run, into cuts_
-  std::vector<double> fullness_;           // per run
-  std::vector<std::size_t> stage_places_;  // per stage, of its shape among unlike ones
-  std::vector<HTaskCosts> costs_;          // per unlike shape and cut
+  std::vector<double> cuts_;                // those that runs have
+  std::vector<std::int64_t> microbatches_;  // per cut
+  std::vector<std::uint8_t> cut_places_;    // per run, into cuts_
+  std::vector<double> fullness_;            // per run
+  std::vector<std::size_t> stage_places_;   // per stage, of its shape among unlike ones
+  std::vector<HTaskCosts> costs_;           // per unlike shape, each run at its cut
 };
 
 }  // namespace braid::planner

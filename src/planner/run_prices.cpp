@@ -1,6 +1,7 @@
 #include "planner/run_prices.h"
 
 #include <algorithm>
+#include <map>
 
 namespace braid::planner {
 namespace {
@@ -39,7 +40,7 @@ const RunPrices::SharedCalls& RunPrices::shared_calls(const StageShape& stage, c
 }
 
 RunPrices::SharedCalls RunPrices::priced(const Task& task) const {
-  SharedCalls calls;
+  std::map<Slot, SharedCall> calls;
   costmodel::OperatorShape product{};
   for (const OperatorCall& call : costmodel::stage_operators(backbone_, task.stage, task.load, task.pass)) {
     if (call.op == Operator::linear) product = call.shape;
@@ -55,7 +56,7 @@ RunPrices::SharedCalls RunPrices::priced(const Task& task) const {
     shared.device = price.launches > 0;
     shared.attends = attends;
   }
-  return calls;
+  return {calls.begin(), calls.end()};
 }
 
 RunPrices::TokenPasses& RunPrices::token_passes(const StageShape& stage, const MicrobatchLoad& load, Pass pass) {
@@ -73,21 +74,12 @@ RunPrices::TokenPasses& RunPrices::token_passes(const StageShape& stage, const M
   return made;
 }
 
-TokenPass RunPrices::TokenPasses::of(const MicrobatchLoad& run) {
-  const auto [all, is_new] = by_tokens_.try_emplace(run.tokens);
-  if (is_new) {
-    MicrobatchLoad unscored = run;
-    unscored.scored = 0;
-    all->second = priced(stage_, unscored);
-  }
+TokenPass RunPrices::TokenPasses::of(std::int64_t tokens, std::int64_t scored) {
+  const auto [all, is_new] = by_tokens_.try_emplace(tokens);
+  if (is_new) all->second = priced(stage_, {tokens, 0, {}, {{adapter_, tokens}}, kernels_});
   if (!stage_.has_head) return all->second;
-  const auto [head, is_new_head] = by_scored_.try_emplace(run.scored);
-  if (is_new_head) {
-    MicrobatchLoad scored = run;
-    scored.tokens = run.scored;
-    scored.tasks.clear();
-    head->second = priced({0, false, true, stage_.tp}, scored);
-  }
+  const auto [head, is_new_head] = by_scored_.try_emplace(scored);
+  if (is_new_head) head->second = priced({0, false, true, stage_.tp}, {scored, scored, {}, {}, kernels_});
   const TokenPass &a = all->second, &b = head->second;
   return {a.seconds + b.seconds, a.device + b.device, a.host + b.host};
 }

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <tuple>
 #include <unordered_map>
+#include <vector>
 
 #include "costmodel/cost_model.h"
 #include "costmodel/operators.h"
@@ -28,7 +28,7 @@ class RunPrices {
  public:
   /// Adapters are told apart by the frozen product that they stand beside; their own shapes may differ between tasks.
   using Slot = std::tuple<bool, costmodel::Pass, std::int64_t, std::int64_t>;
-  using SharedCalls = std::map<Slot, SharedCall>;
+  using SharedCalls = std::vector<std::pair<Slot, SharedCall>>;  ///< ascending by slot
 
   RunPrices(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone)
       : cost_(cost), backbone_(backbone) {}
@@ -42,8 +42,9 @@ class RunPrices {
   /// Runs whose passes differ in their tokens alone.
   class TokenPasses {
    public:
-    /// Of a run: the parts that depend on all tokens, and those that depend on the scored rows alone (the head).
-    TokenPass of(const costmodel::MicrobatchLoad& run);
+    /// Of a run's tokens: the parts that depend on all of them, and those that depend on the scored rows alone (the
+    /// head).
+    TokenPass of(std::int64_t tokens, std::int64_t scored);
 
    private:
     friend class RunPrices;

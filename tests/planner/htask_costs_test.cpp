@@ -1,10 +1,11 @@
 #include "planner/htask_costs.h"
-#include "planner/task_load.h"
 
 #include <numeric>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include "planner/task_load.h"
 
 namespace braid::planner {
 namespace {
@@ -39,7 +40,8 @@ RC_GTEST_PROP(HTaskCosts, AreWhatTheCostModelSaysOfTheTasksTogether, ()) {
   const auto count = *rc::gen::inRange<std::int64_t>(1, 7);
   for (std::int64_t task = 0; task < count; ++task) loads.push_back(any_load(task, kernels));
   RunPrices prices(cost, backbone);
-  const HTaskCosts costs(prices, stage, loads);
+  HTaskCosts costs(static_cast<std::int32_t>(count));
+  costs.ask(prices, stage, loads);
   costmodel::StageLatency latency(cost, backbone);
   for (std::int32_t first = 0; first < costs.tasks(); ++first) {
     for (std::int32_t last = first; last < costs.tasks(); ++last) {
