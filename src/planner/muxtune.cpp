@@ -58,7 +58,10 @@ class MuxTuneSearch {
         fixed.htasks = layout.htasks;
         fixed.buckets = layout.buckets;
         fixed.chunk_size = size;
-        const std::optional<Nanoseconds> makespan = order_structured(input_, options_.order, fixed);
+        // Reasons tell of all, the fastest must be known alone.
+        const Nanoseconds limit = best && input_.silent ? least : std::numeric_limits<Nanoseconds>::max();
+        const std::optional<Nanoseconds> makespan =
+            order_structured(input_, options_.order, laid_out_before(), fixed, limit);
         if (!makespan) continue;
         laid_out_.push_back({fixed.htasks.size(), fixed.buckets.size(), fixed.chunk_size, *makespan});
         if (!best || *makespan < least) best = fixed, least = *makespan;
@@ -106,6 +109,8 @@ class MuxTuneSearch {
     fixed.steps_per_window = kStreamedSteps;
     fixed.order.clear();
   }
+
+  LaidOutBuckets& laid_out_before() { return input_.laid_out ? *input_.laid_out : laid_out_here_; }
 
   void set_alignment() {
     base_.padding = options_.pad_to;
@@ -285,7 +290,8 @@ class MuxTuneSearch {
   std::optional<FittingRuns> fitting_;
   std::optional<RunCosts> costs_;       // where every task fits by itself
   std::optional<LayoutSketch> sketch_;  // likewise
-  std::int64_t tried_ = 0;              // groupings
+  LaidOutBuckets laid_out_here_;
+  std::int64_t tried_ = 0;  // groupings
   std::vector<LaidOut> laid_out_;
 };
 

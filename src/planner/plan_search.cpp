@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "planner/structured_plan.h"
+#include "planner/stash_budget.h"
 #include "planner/through_hosts.h"
 
 namespace braid::planner {

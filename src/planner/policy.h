@@ -3,6 +3,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ struct PolicyOption {
   std::int64_t multiple_of = 0;  ///< above 0: its positive multiples are values, too
 };
 
+class LaidOutBuckets;
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
 /// What a policy arranges: the tasks of a workload on one deployment, each global batch in so many microbatches.
@@ -37,6 +39,13 @@ struct PolicyInput {
   std::size_t most_laid_out = 0;
   /// The first arrangement that seems to fit will do.
   bool hurries = false;
+  /// Nobody reads the reasons.
+  bool silent = false;
+  /// Of each task: tasks of one kind are alike but for their names and seeds. Empty: no two are.
+  std::span<const std::int32_t> kinds = {};
+  /// Buckets that were laid out before, on this deployment, in so many microbatches and of tasks of the same kinds;
+  /// nullptr: none.
+  LaidOutBuckets* laid_out = nullptr;
 
   std::int32_t task_count() const { return static_cast<std::int32_t>(workload.tasks.size()); }
   const costmodel::CostModel& cost() const { return latency.cost(); }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "planner/structured_plan.h"
+#include "planner/stash_budget.h"
 
 namespace braid::planner {
 namespace {

@@ -65,6 +65,26 @@ std::int64_t fullest_window(const FixedPlan& fixed, const WindowInput& input, st
   return fullest;
 }
 
+/// The Programs of a plan's windows, the last one kept.
+class WindowPrograms {
+ public:
+  WindowPrograms(const FixedPlan& plan, const WindowInput& input, Outlook outlook)
+      : fixed_(outlook == Outlook::glance ? glanced(plan) : plan), input_(without_end(input)) {}
+
+  const FixedPlan& fixed() const { return fixed_; }
+  const WindowInput& input() const { return input_; }
+  const Program& of(std::int64_t window) {
+    if (window != window_) program_ = window_program(fixed_, input_, window), window_ = window;
+    return program_;
+  }
+
+ private:
+  FixedPlan fixed_;
+  WindowInput input_;
+  std::int64_t window_ = -1;
+  Program program_;
+};
+
 /// What a window is predicted to do.
 struct WindowOutlook {
   double flops = 0;
@@ -174,31 +194,49 @@ std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& ti
   return busy;
 }
 
+namespace {
+
+void glance_at_memory(WindowPrograms& programs, Prediction& prediction) {
+  const FixedPlan& fixed = programs.fixed();
+  const std::int64_t fullest = fullest_window(fixed, programs.input(), windows_to_predict(fixed, 1));
+  raise_memory(programs.of(fullest), memory_context(fixed, programs.input().workload), prediction);
+}
+
+void rates_of(WindowPrograms& programs, ClockLatency& latency, const Judge& judge, Outlook outlook,
+              Prediction& prediction);
+
+}  // namespace
+
 void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook outlook, Prediction& prediction) {
-  const MemoryContext memory = memory_context(plan, input.workload);
-  if (outlook == Outlook::full) {
-    for (const std::int64_t window : telling_windows(plan, input))
-      raise_memory(window_program(plan, input, window), memory, prediction);
-    return;
+  if (outlook == Outlook::glance) {
+    WindowPrograms programs(plan, input, outlook);
+    return glance_at_memory(programs, prediction);
   }
-  const FixedPlan fixed = glanced(plan);
-  const WindowInput endless = without_end(input);
-  const std::int64_t fullest = fullest_window(fixed, endless, windows_to_predict(fixed, 1));
-  raise_memory(window_program(fixed, endless, fullest), memory, prediction);
+  const MemoryContext memory = memory_context(plan, input.workload);
+  for (const std::int64_t window : telling_windows(plan, input))
+    raise_memory(window_program(plan, input, window), memory, prediction);
 }
 
 void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook, Prediction& prediction) {
-  const FixedPlan fixed = outlook == Outlook::glance ? glanced(plan) : plan;
-  const WindowInput endless = without_end(input);
+  WindowPrograms programs(plan, input, outlook);
+  rates_of(programs, latency, judge, outlook, prediction);
+}
+
+namespace {
+
+void rates_of(WindowPrograms& programs, ClockLatency& latency, const Judge& judge, Outlook outlook,
+              Prediction& prediction) {
+  const FixedPlan& fixed = programs.fixed();
+  const WindowInput& endless = programs.input();
   const std::int64_t steps = outlook == Outlook::full ? kPredictedSteps : 1;
   Outlooks outlooks(fixed, endless, latency, judge);
   Totals totals;
   for (const std::int64_t window : windows_to_predict(fixed, steps)) {
-    const Program program = window_program(fixed, endless, window);
+    const Program& program = programs.of(window);
     const WindowOutlook& seen = outlooks.of(program);
     // Each of these policies drains its pipeline every window, so that windows simply add up.
-    totals.add(seen, count_tokens(program, input.workload));
+    totals.add(seen, count_tokens(program, endless.workload));
     if (holds_first_step(window)) totals.first_span += seen.first_steps;
   }
   const costmodel::Profile& profile = latency.cost().profile();
@@ -235,11 +273,18 @@ void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency
   }
 }
 
+}  // namespace
+
 Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook) {
   Prediction prediction;
-  predict_memory(plan, input, outlook, prediction);
-  predict_rates(plan, input, latency, judge, outlook, prediction);
+  WindowPrograms programs(plan, input, outlook);
+  if (outlook == Outlook::glance) {
+    glance_at_memory(programs, prediction);
+  } else {
+    predict_memory(plan, input, outlook, prediction);
+  }
+  rates_of(programs, latency, judge, outlook, prediction);
   return prediction;
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/structured_plan.h"
+#include "planner/stash_budget.h"
 #include "planner/task_load.h"
 
 namespace braid::planner {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -10,9 +11,6 @@ namespace braid::planner {
 namespace {
 
 using Counts = std::vector<std::int32_t>;
-
-/// Of MuxTune's layouts the best few by Eq. 3.
-constexpr std::size_t kLaidOut = 4;
 
 /// Sets of 2, 4, ... and as many tasks as there may be, of kinds from first to last, whose plans say where other sets
 /// are laid.
@@ -55,6 +53,7 @@ StepEstimator::StepEstimator(const PlanningInput& input, const PolicyChoice& cho
   for (const Counts& counts : telling_sets(kinds, most_tasks)) {
     if (const std::optional<Plan> planned = plan(counts)) learn_from(*planned);
   }
+  laid_out_.resize(candidates_.size());
 }
 
 void StepEstimator::learn_from(const Plan& plan) {
@@ -79,11 +78,13 @@ StepEstimator::Tasks StepEstimator::tasks_of(std::span<const std::int32_t> count
   workload.backbone_folder = kinds.backbone_folder;
   workload.backbone = kinds.backbone;
   std::vector<std::vector<workload::SampleSize>> sizes;
+  std::vector<std::int32_t> kind_of;
   for (std::size_t kind = 0; kind < counts.size(); ++kind) {
     for (std::int32_t copy = 0; copy < counts[kind]; ++copy) {
       workload::Task& task = workload.tasks.emplace_back(kinds.tasks[kind]);
       task.name = fmt::format("{}-{}", task.name, copy);
       task.seed = static_cast<std::uint64_t>(copy);
+      kind_of.push_back(static_cast<std::int32_t>(kind));
       if (drawn) {
         sizes.push_back(workload::sample_sizes(task));
         continue;
@@ -98,12 +99,16 @@ StepEstimator::Tasks StepEstimator::tasks_of(std::span<const std::int32_t> count
     }
   }
   workload::SampleIndex index(workload.tasks, std::move(sizes));
-  return {std::move(workload), std::move(index)};
+  return {std::move(workload), std::move(index), std::move(kind_of)};
 }
 
 PolicyInput StepEstimator::policy_input(const Tasks& tasks, const Candidate& candidate) {
-  return {tasks.workload,       tasks.samples,          latency_,       capacity_,
-          candidate.deployment, candidate.microbatches, choice_.options};
+  PolicyInput input{tasks.workload,       tasks.samples,          latency_,       capacity_,
+                    candidate.deployment, candidate.microbatches, choice_.options};
+  input.silent = true;
+  input.kinds = tasks.kinds;
+  input.laid_out = &laid_out_[static_cast<std::size_t>(&candidate - candidates_.data())];
+  return input;
 }
 
 std::optional<FixedPlan> StepEstimator::arrange(const PolicyInput& input) const {
@@ -124,17 +129,39 @@ bool StepEstimator::fits(const Prediction& prediction) const {
 std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks) {
   std::int64_t most = 1;
   for (const workload::Task& task : tasks.workload.tasks) most = std::max(most, task.global_batch_size);
+  // Sketches are about right: the first that fits memory is taken. Without any all are tried.
+  if (const Candidate* candidate = best_sketch(tasks, most)) {
+    if (std::optional<Laid> laid = lay(tasks, *candidate)) return laid;
+  }
   std::optional<Laid> best;
   for (const auto& [sketched, candidate] : sketches(tasks, most)) {
-    // Sketches are about right: the first that fits memory is taken. Without any all are tried.
     if (best && sketched > 0) break;
-    std::optional<FixedPlan> fixed = arrange(policy_input(tasks, *candidate));
-    if (!fixed) continue;
-    const WindowInput window{tasks.workload, tasks.samples};
-    const Prediction glance = predict(*fixed, window, latency_, input_.judge, Outlook::glance);
-    if (!fits(glance)) continue;
-    const double seconds = fixed->steps_per_window > 1 ? streamed(*fixed, window, glance) : glance.step_seconds;
-    if (!best || seconds < best->step_seconds) best = Laid{std::move(*fixed), seconds, candidate->layout};
+    std::optional<Laid> laid = lay(tasks, *candidate);
+    if (laid && (!best || laid->step_seconds < best->step_seconds)) best = std::move(laid);
+  }
+  return best;
+}
+
+std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks, const Candidate& candidate) {
+  std::optional<FixedPlan> fixed = arrange(policy_input(tasks, candidate));
+  if (!fixed) return std::nullopt;
+  const WindowInput window{tasks.workload, tasks.samples};
+  const Prediction glance = predict(*fixed, window, latency_, input_.judge, Outlook::glance);
+  if (!fits(glance)) return std::nullopt;
+  const double seconds = fixed->steps_per_window > 1 ? streamed(*fixed, window, glance) : glance.step_seconds;
+  return Laid{std::move(*fixed), seconds, candidate.layout};
+}
+
+const StepEstimator::Candidate* StepEstimator::best_sketch(const Tasks& tasks, std::int64_t most_samples) {
+  const Candidate* best = nullptr;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.microbatches > most_samples) continue;
+    PolicyInput asked = policy_input(tasks, candidate);
+    asked.sketch_limit = least;
+    const std::optional<double> seconds = choice_.policy->sketch(asked);
+    if (!seconds) return nullptr;
+    if (*seconds < least) best = &candidate, least = *seconds;
   }
   return best;
 }

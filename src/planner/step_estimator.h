@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/laid_out_bucket.h"
 #include "planner/make_plan.h"
 
 namespace braid::planner {
@@ -50,6 +51,7 @@ class StepEstimator {
   struct Tasks {
     workload::Workload workload;
     workload::SampleIndex samples;
+    std::vector<std::int32_t> kinds;  ///< per task
   };
   struct Laid {
     FixedPlan fixed;
@@ -61,6 +63,9 @@ class StepEstimator {
   void learn_from(const Plan& plan);
   std::int32_t layout_of(const Plan& plan) const;
   std::optional<Laid> lay(const Tasks& tasks);
+  std::optional<Laid> lay(const Tasks& tasks, const Candidate& candidate);
+  /// The candidate with the least sketch; nullptr where none may fit, or the policy does not sketch.
+  const Candidate* best_sketch(const Tasks& tasks, std::int64_t most_samples);
   /// A step of a window of many, of which the glance saw two: further ones take what the second added to the first.
   double streamed(const FixedPlan& fixed, const WindowInput& window, const Prediction& glance);
   /// Candidates that may fit, ascending by what the policy sketches of a step; 0 where it does not sketch.
@@ -75,6 +80,7 @@ class StepEstimator {
   Bytes capacity_;
   std::vector<std::optional<Plan>> alone_;  // per kind
   std::vector<Candidate> candidates_;
+  std::vector<LaidOutBuckets> laid_out_;  // per candidate
 };
 
 }  // namespace braid::planner

@@ -123,7 +123,8 @@ TEST(MuxTune, TheTemplateTakesAboutWhatItsReplayDoes) {
   fixed.padding = Padding::max_length;
   fixed.chunk_size = 64;
   fixed.storage = study.cost.profile().storage();
-  const std::optional<Nanoseconds> makespan = order_structured(input, BucketSearch::descending, fixed);
+  LaidOutBuckets buckets;
+  const std::optional<Nanoseconds> makespan = order_structured(input, BucketSearch::descending, buckets, fixed);
   ASSERT_TRUE(makespan);
   const WindowInput window{study.workload, study.samples, {}, true};
   const Program program = window_program(fixed, window, 0);

@@ -4,7 +4,7 @@
 
 #include "planner/orders.h"
 #include "planner/policy.h"
-#include "planner/structured_plan.h"
+#include "planner/stash_budget.h"
 #include "planner/task_grouping.h"
 #include "planner/task_load.h"
 #include "planner/task_scheduler.h"
