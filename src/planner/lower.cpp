@@ -20,7 +20,10 @@ struct SharedLayers {
 
 class Lowering {
  public:
-  explicit Lowering(const Schedule& schedule) : schedule_(schedule), sync_order_(sync_order(schedule)) {}
+  explicit Lowering(const Schedule& schedule) : schedule_(schedule) {
+    for (const Microbatch& microbatch : schedule.microbatches) batches_.push_back(batches_of(microbatch));
+    sync_order_ = sync_order(schedule, batches_);
+  }
 
   Program run() {
     program_.microbatches = schedule_.microbatches;
@@ -123,9 +126,9 @@ class Lowering {
     StageProgram& stage = program_.stages[static_cast<std::size_t>(index)];
     last_backward_ = kNone;
     std::map<BatchKey, int> backwards_left;
-    for (const Microbatch& microbatch : schedule_.microbatches) {
-      if (microbatch.replica != stage.replica) continue;
-      for (const BatchKey& key : batches_of(microbatch)) ++backwards_left[key];
+    for (std::size_t m = 0; m < batches_.size(); ++m) {
+      if (schedule_.microbatches[m].replica != stage.replica) continue;
+      for (const BatchKey& key : batches_[m]) ++backwards_left[key];
     }
     std::size_t synced = 0;
     std::vector<PendingStep> pending;
@@ -143,14 +146,14 @@ class Lowering {
       for (auto same = slot; same != end; ++same) together.push_back(&program_.microbatch(same->microbatch));
       if (slot->kind == Kind::forward) {
         for (const Microbatch* microbatch : together) {
-          for (const BatchKey& key : batches_of(*microbatch)) open_gate(stage, key, pending);
+          for (const BatchKey& key : batches(*microbatch)) open_gate(stage, key, pending);
         }
         forward(index, together, slot->subgraph);
       } else {
         backward(index, together, slot->subgraph);
         for (const Microbatch* microbatch : together) {
           if (slot->subgraph > 0) break;
-          for (const BatchKey& key : batches_of(*microbatch)) --backwards_left[key];
+          for (const BatchKey& key : batches(*microbatch)) --backwards_left[key];
         }
         sync_what_is_complete();
       }
@@ -181,6 +184,11 @@ class Lowering {
     instruction.task = step.key.task;
     instruction.global_batch = step.key.global_batch;
     return stage.append(instruction, step.waits);
+  }
+
+  /// Of one of the Program's microbatches.
+  const std::vector<BatchKey>& batches(const Microbatch& microbatch) const {
+    return batches_[static_cast<std::size_t>(&microbatch - program_.microbatches.data())];
   }
 
   Bytes message_bytes(const Microbatch& microbatch) const {
@@ -300,6 +308,7 @@ class Lowering {
   }
 
   const Schedule& schedule_;
+  std::vector<std::vector<BatchKey>> batches_;  // per microbatch
   std::vector<BatchKey> sync_order_;
   Program program_;
   std::vector<StageIndex> first_stage_;            // per replica

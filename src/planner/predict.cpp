@@ -125,8 +125,12 @@ Likeness likeness_of(const Program& program) {
 /// Replays windows, those alike once.
 class Outlooks {
  public:
-  Outlooks(const FixedPlan& fixed, const WindowInput& input, ClockLatency& latency, const Judge& judge)
-      : style_(pass_style(fixed, input.workload)), input_(input), latency_(latency), judge_(judge) {}
+  Outlooks(const FixedPlan& fixed, const WindowInput& input, ClockLatency& latency, const Judge& judge, Outlook outlook)
+      : style_(pass_style(fixed, input.workload)),
+        input_(input),
+        latency_(latency),
+        judge_(judge),
+        counts_flops_(outlook == Outlook::full) {}
 
   const WindowOutlook& of(const Program& program) {
     auto [known, is_new] = known_.try_emplace(likeness_of(program));
@@ -137,7 +141,7 @@ class Outlooks {
     outlook.span = timeline.end();
     outlook.first_steps = end_of_first_steps(program, timeline);
     outlook.work = predicted.total;
-    outlook.flops = backbone_flops(program, input_.workload.backbone, style_.adapters);
+    if (counts_flops_) outlook.flops = backbone_flops(program, input_.workload.backbone, style_.adapters);
     outlook.busy = compute_busy(program, timeline, predicted.stalled);
     return outlook;
   }
@@ -147,6 +151,7 @@ class Outlooks {
   const WindowInput& input_;
   ClockLatency& latency_;
   const Judge& judge_;
+  bool counts_flops_;
   std::map<Likeness, WindowOutlook> known_;
 };
 
@@ -230,7 +235,7 @@ void rates_of(WindowPrograms& programs, ClockLatency& latency, const Judge& judg
   const FixedPlan& fixed = programs.fixed();
   const WindowInput& endless = programs.input();
   const std::int64_t steps = outlook == Outlook::full ? kPredictedSteps : 1;
-  Outlooks outlooks(fixed, endless, latency, judge);
+  Outlooks outlooks(fixed, endless, latency, judge, outlook);
   Totals totals;
   for (const std::int64_t window : windows_to_predict(fixed, steps)) {
     const Program& program = programs.of(window);

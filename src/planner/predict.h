@@ -11,7 +11,7 @@ inline constexpr std::int64_t kPredictedSteps = 8;
 
 /// How much of the stream a prediction looks at: to rank many plans, or to tell what one will do.
 enum class Outlook {
-  glance,  ///< one step of every task (two where a window has several); memory of its largest microbatch
+  glance,  ///< one step of every task (two where a window has several); memory of its largest microbatch; no FLOPs
   full     ///< kPredictedSteps of every task; memory of the windows that need the most of a whole run
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
 namespace braid::planner {
 namespace {
@@ -14,11 +14,14 @@ struct Extent {
   std::size_t last_backward = 0;
 };
 
-std::map<BatchKey, Extent> extents_of(const StageOrder& order,
-                                      const std::map<MicrobatchId, std::vector<BatchKey>>& batches) {
+std::map<BatchKey, Extent> extents_of(const StageOrder& order, const std::vector<Microbatch>& microbatches,
+                                      std::span<const std::vector<BatchKey>> batches) {
+  const auto before = [](const Microbatch& microbatch, MicrobatchId id) { return microbatch.id < id; };
   std::map<BatchKey, Extent> extents;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    for (const BatchKey& key : batches.at(order[i].microbatch)) {
+    const auto microbatch =
+        std::lower_bound(microbatches.begin(), microbatches.end(), order[i].microbatch, before) - microbatches.begin();
+    for (const BatchKey& key : batches[static_cast<std::size_t>(microbatch)]) {
       Extent& extent = extents.emplace(key, Extent{i, i}).first->second;
       if (order[i].kind == Kind::backward) extent.last_backward = i;
     }
@@ -27,36 +30,35 @@ std::map<BatchKey, Extent> extents_of(const StageOrder& order,
 }
 
 /// By last microbatch, then task.
-std::vector<BatchKey> plain_order(const std::vector<Microbatch>& microbatches) {
+std::vector<BatchKey> plain_order(const std::vector<Microbatch>& microbatches,
+                                  std::span<const std::vector<BatchKey>> batches) {
   std::map<BatchKey, MicrobatchId> last;
-  for (const Microbatch& microbatch : microbatches) {
-    for (const BatchKey& key : batches_of(microbatch)) last[key] = std::max(last[key], microbatch.id);
+  for (std::size_t m = 0; m < microbatches.size(); ++m) {
+    for (const BatchKey& key : batches[m]) last[key] = std::max(last[key], microbatches[m].id);
   }
+  std::vector<std::pair<MicrobatchId, BatchKey>> keyed;
+  for (const auto& [key, id] : last) keyed.emplace_back(id, key);
+  std::sort(keyed.begin(), keyed.end());
   std::vector<BatchKey> order;
-  for (const auto& [key, id] : last) order.push_back(key);
-  std::stable_sort(order.begin(), order.end(), [&](const BatchKey& a, const BatchKey& b) {
-    return std::tuple(last[a], a.task) < std::tuple(last[b], b.task);
-  });
+  for (const auto& [id, key] : keyed) order.push_back(key);
   return order;
 }
 
 }  // namespace
 
-std::vector<BatchKey> sync_order(const Schedule& schedule) {
-  const std::vector<BatchKey> plain = plain_order(schedule.microbatches);
+std::vector<BatchKey> sync_order(const Schedule& schedule, std::span<const std::vector<BatchKey>> batches) {
+  const std::vector<BatchKey> plain = plain_order(schedule.microbatches, batches);
   // One replica goes through its microbatches in turn, and so ends batches in this order.
   if (schedule.replicas.size() == 1) return plain;
   std::map<BatchKey, std::size_t> place;
   for (std::size_t i = 0; i < plain.size(); ++i) place[plain[i]] = i;
-  std::map<MicrobatchId, std::vector<BatchKey>> batches;
-  for (const Microbatch& microbatch : schedule.microbatches) batches[microbatch.id] = batches_of(microbatch);
   std::vector<std::set<std::size_t>> after(plain.size());
   const auto require = [&](const BatchKey& early, const BatchKey& late) {
     if (early != late) after[place[early]].insert(place[late]);
   };
   for (const std::vector<StageOrder>& replica : schedule.orders) {
     for (const StageOrder& order : replica) {
-      const std::map<BatchKey, Extent> extents = extents_of(order, batches);
+      const std::map<BatchKey, Extent> extents = extents_of(order, schedule.microbatches, batches);
       for (const auto& [key, extent] : extents) {
         // The task's batch before this one, wherever its samples are.
         const BatchKey before{key.task, key.global_batch - 1};

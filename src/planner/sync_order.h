@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "planner/batch_key.h"
@@ -13,6 +14,8 @@ namespace braid::planner {
 /// some rank begins a task's next global batch before another batch has ended there, the task's sync comes before that
 /// other's; beyond that, by last microbatch, then task. Where replicas contradict each other no order serves, and the
 /// step gate is broken whatever is returned.
-std::vector<BatchKey> sync_order(const Schedule& schedule);
+///
+/// `batches`: of each of the schedule's microbatches.
+std::vector<BatchKey> sync_order(const Schedule& schedule, std::span<const std::vector<BatchKey>> batches);
 
 }  // namespace braid::planner
