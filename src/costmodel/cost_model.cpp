@@ -274,8 +274,14 @@ std::optional<Estimate> CostModel::adapter_between_ranks(const OperatorCall& cal
 }
 
 OperatorShape CostModel::group_shape(Operator op, std::span<const std::int32_t> ranks) const {
-  std::set<std::int64_t> nodes;
-  for (const std::int32_t rank : ranks) nodes.insert(profile_.interconnect.node_of(rank));
+  const auto node_of = [&](std::int32_t rank) { return profile_.interconnect.node_of(rank); };
+  std::vector<decltype(node_of(0))> nodes;
+  for (const std::int32_t rank : ranks) {
+    // Ranks mostly ascend.
+    if (nodes.empty() || nodes.back() != node_of(rank)) nodes.push_back(node_of(rank));
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   const auto members = static_cast<std::int64_t>(ranks.size()), spanned = static_cast<std::int64_t>(nodes.size());
   if (spanned > 1) return {members, spanned};
   return op == Operator::send_recv ? OperatorShape{} : OperatorShape{members};

@@ -114,6 +114,7 @@ std::vector<DependencyGraph::Place> DependencyGraph::circle() const {
 }
 
 std::vector<std::int64_t> most_waiting_messages(const Program& program) {
+  if (program.channels.empty()) return {};
   const DependencyGraph graph(program);
   const auto order = graph.topological_order();
   BRAID_CHECK(order.has_value(), "instructions wait for each other");

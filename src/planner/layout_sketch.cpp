@@ -69,6 +69,14 @@ double LayoutSketch::busiest_stage_seconds(std::span<const BucketClocks> buckets
 }
 
 Nanoseconds LayoutSketch::step(std::span<const BucketClocks> buckets) const {
+  const auto bucket_count = static_cast<Nanoseconds>(buckets.size());
+  if (stages_.size() == 1) {
+    // A pipeline of one stage has something to do until it ends.
+    Nanoseconds busy = 0;
+    for (const BucketClocks& bucket : buckets)
+      busy += bucket.count * (nanoseconds(bucket.forward.front()) + nanoseconds(bucket.backward.front()));
+    return end_.after(busy, bucket_count);
+  }
   std::vector<PipelineJob> jobs;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     PipelineJob job;
@@ -80,7 +88,7 @@ Nanoseconds LayoutSketch::step(std::span<const BucketClocks> buckets) const {
   }
   const std::vector<Nanoseconds> messages(stages_.size() - 1, message_time(jobs.size()));
   const Nanoseconds makespan = pipeline_makespan(jobs, static_cast<int>(stages_.size()), {}, messages, {});
-  return end_.after(makespan, static_cast<Nanoseconds>(buckets.size()));
+  return end_.after(makespan, bucket_count);
 }
 
 /// A mean clock's message between the first two stages.

@@ -51,10 +51,10 @@ class MuxTuneSearch {
     const std::vector<std::int64_t> sizes = chunk_sizes();
     std::optional<FixedPlan> best;
     Nanoseconds least = 0;
+    FixedPlan fixed = base_;
     for (const Layout& layout : layouts) {
       for (const std::int64_t size : sizes) {
         if (best && input_.hurries) break;
-        FixedPlan fixed = base_;
         fixed.htasks = layout.htasks;
         fixed.buckets = layout.buckets;
         fixed.chunk_size = size;

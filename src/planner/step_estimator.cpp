@@ -79,6 +79,7 @@ StepEstimator::Tasks StepEstimator::tasks_of(std::span<const std::int32_t> count
   workload.backbone = kinds.backbone;
   std::vector<std::vector<workload::SampleSize>> sizes;
   std::vector<std::int32_t> kind_of;
+  workload.tasks.reserve(static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), 0)));
   for (std::size_t kind = 0; kind < counts.size(); ++kind) {
     for (std::int32_t copy = 0; copy < counts[kind]; ++copy) {
       workload::Task& task = workload.tasks.emplace_back(kinds.tasks[kind]);

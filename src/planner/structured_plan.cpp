@@ -60,6 +60,9 @@ class Buckets {
     return true;
   }
 
+  bool timed() const {
+    return std::all_of(buckets_.begin(), buckets_.end(), [](const LaidOutBucket* bucket) { return bucket->timed; });
+  }
   void time() {
     for (LaidOutBucket* bucket : buckets_) {
       if (!bucket->timed) laid_out_.time(input_, *bucket);
@@ -154,6 +157,7 @@ std::vector<std::vector<TemplateSlot>> template_of(const PipelineSchedule& sched
 std::optional<Nanoseconds> order_structured(const PolicyInput& input, BucketSearch search, LaidOutBuckets& laid_out,
                                             FixedPlan& fixed, Nanoseconds limit) {
   Buckets laid(input, fixed, laid_out);
+  if (laid.timed() && laid.least_makespan() >= limit) return std::nullopt;
   const std::vector<Bytes> budget = laid.budget();
   if (!laid.fit(budget)) return std::nullopt;
   laid.time();
