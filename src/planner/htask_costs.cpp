@@ -28,7 +28,7 @@ class PassTable {
       for (std::size_t last = first; last < count; ++last) {
         tokens += loads_[last].tokens;
         scored += loads_[last].scored;
-        for (const auto& [slot, call] : unlike_[tasks_[last]]) add(*call, together[slot]);
+        for (const auto& [slot, call] : calls_of(last)) add(*call, together[slot]);
         const double fullness = fullness_of(first, last);
         if (fullness <= 0) {
           if (asked) break;
@@ -41,8 +41,8 @@ class PassTable {
   }
 
  private:
-  /// Slots by their place in `slots_`.
-  using NumberedCalls = std::vector<std::pair<std::size_t, const SharedCall*>>;
+  /// A slot by its place in `slots_`.
+  using NumberedCall = std::pair<std::size_t, const SharedCall*>;
 
   double fullness_of(std::size_t first, std::size_t last) const {
     return fullness_ ? fullness_(static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)) : 1;
@@ -57,24 +57,31 @@ class PassTable {
     for (std::size_t t = 0; t < loads_.size(); ++t) {
       // Sorted by tokens, tasks alike are neighbours.
       const bool like_last = t > 0 && loads_[t] == loads_[t - 1];
-      if (!like_last) unlike_.push_back(numbered(prices_.shared_calls(stage_, loads_[t], pass_)));
-      tasks_.push_back(unlike_.size() - 1);
+      if (like_last) {
+        tasks_.push_back(tasks_.back());
+        continue;
+      }
+      const std::size_t begin = calls_.size();
+      number(prices_.shared_calls(stage_, loads_[t], pass_));
+      tasks_.emplace_back(begin, calls_.size() - begin);
     }
   }
 
-  NumberedCalls numbered(const RunPrices::SharedCalls& calls) {
-    NumberedCalls numbers;
-    numbers.reserve(calls.size());
+  std::span<const NumberedCall> calls_of(std::size_t task) const {
+    return std::span(calls_).subspan(tasks_[task].first, tasks_[task].second);
+  }
+
+  void number(const RunPrices::SharedCalls& calls) {
+    std::size_t next = 0;
     for (const auto& [slot, call] : calls) {
       // Mostly all tasks have the same.
-      const std::size_t next = numbers.size();
-      const auto known = next < slots_.size() && slots_[next] == slot
-                             ? slots_.begin() + static_cast<std::ptrdiff_t>(next)
-                             : std::find(slots_.begin(), slots_.end(), slot);
-      numbers.emplace_back(known - slots_.begin(), &call);
-      if (known == slots_.end()) slots_.push_back(slot);
+      const bool in_turn = next < slots_.size() && slots_[next] == slot;
+      const std::size_t place =
+          in_turn ? next : static_cast<std::size_t>(std::find(slots_.begin(), slots_.end(), slot) - slots_.begin());
+      if (place == slots_.size()) slots_.push_back(slot);
+      calls_.emplace_back(place, &call);
+      ++next;
     }
-    return numbers;
   }
 
   /// Attention has one launch for all sequences; adapters only where they run side by side.
@@ -107,8 +114,8 @@ class PassTable {
   Pass pass_;
   const HTaskCosts::Fullness& fullness_;
   std::vector<RunPrices::Slot> slots_;
-  std::vector<NumberedCalls> unlike_;
-  std::vector<std::size_t> tasks_;  // into `unlike_`
+  std::vector<NumberedCall> calls_;
+  std::vector<std::pair<std::size_t, std::size_t>> tasks_;  // the first of its calls, and how many
 };
 
 }  // namespace

@@ -12,12 +12,12 @@ using costmodel::MicrobatchLoad;
 
 /// A part's load cut into so many like microbatches; samples longer than a chunk read, in the mean, half of what comes
 /// before their last chunk.
-MicrobatchLoad cut_load(const MicrobatchLoad& part, double cut, std::int64_t chunk_size) {
-  if (cut == 1) return part;
+void cut_load(const MicrobatchLoad& part, double cut, std::int64_t chunk_size, MicrobatchLoad& load) {
+  load = part;
+  if (cut == 1) return;
   const auto share = [&](std::int64_t tokens) {
     return std::max<std::int64_t>(1, std::llround(static_cast<double>(tokens) / cut));
   };
-  MicrobatchLoad load = part;
   load.tokens = share(part.tokens);
   load.scored = std::min(load.tokens, share(part.scored));
   load.tasks.front().tokens = load.tokens;
@@ -27,7 +27,6 @@ MicrobatchLoad cut_load(const MicrobatchLoad& part, double cut, std::int64_t chu
   const std::int64_t prefix = chunked ? (length - chunk_size) / 2 : 0;
   load.sequences.assign(static_cast<std::size_t>(std::max<std::int64_t>(1, load.tokens / piece)),
                         {prefix, prefix + piece});
-  return load;
 }
 
 double nearest_power(double ratio) {
@@ -48,10 +47,9 @@ RunCosts::RunCosts(const PolicyInput& input, const FixedPlan& fixed, std::span<c
     if (known == unlike.end()) unlike.push_back(shape);
   }
   costs_.assign(unlike.size(), HTaskCosts(static_cast<std::int32_t>(count_)));
-  std::vector<MicrobatchLoad> pieces;
+  std::vector<MicrobatchLoad> pieces(loads.size());
   for (std::size_t c = 0; c < cuts_.size(); ++c) {
-    pieces.clear();
-    for (const MicrobatchLoad& part : loads) pieces.push_back(cut_load(part, cuts_[c], fixed.chunk_size));
+    for (std::size_t t = 0; t < loads.size(); ++t) cut_load(loads[t], cuts_[c], fixed.chunk_size, pieces[t]);
     const auto fullness = [&](std::int32_t first, std::int32_t last) {
       const std::size_t run = place({first, last});
       return cut_places_[run] == c ? fullness_[run] : 0;

@@ -81,6 +81,7 @@ class StepEstimator {
   std::vector<std::optional<Plan>> alone_;  // per kind
   std::vector<Candidate> candidates_;
   std::vector<LaidOutBuckets> laid_out_;  // per candidate
+  std::size_t likely_ = 0;                // the candidate that was best last
 };
 
 }  // namespace braid::planner
