@@ -36,6 +36,12 @@ const std::vector<SchedulerKind>& scheduler_kinds() {
   return kKinds;
 }
 
+bool is_elastic(const std::string& scheduler) {
+  const auto& kinds = scheduler_kinds();
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [&](const SchedulerKind& kind) { return kind.name == scheduler && kind.is_elastic; });
+}
+
 std::unique_ptr<Scheduler> make_scheduler(const std::string& name, const std::vector<ClusterJob>& jobs) {
   std::vector<std::string_view> names;
   for (const SchedulerKind& kind : scheduler_kinds()) {

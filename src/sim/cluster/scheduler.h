@@ -89,6 +89,8 @@ struct SchedulerKind {
 
 /// All that there are.
 const std::vector<SchedulerKind>& scheduler_kinds();
+/// Whether the scheduler of this name asks for instances of several sizes.
+bool is_elastic(const std::string& scheduler);
 /// Throws Error for an unknown name, which lists those there are.
 std::unique_ptr<Scheduler> make_scheduler(const std::string& name, const std::vector<ClusterJob>& jobs);
 

@@ -1,9 +1,7 @@
 #include "sim/cluster/study.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <set>
 
 #include <fmt/ranges.h>
 
@@ -15,88 +13,6 @@
 
 namespace braid::sim {
 namespace {
-
-constexpr double kMinute = 60, kHour = 3600;
-
-double positive(const std::string& name, const std::string& text) {
-  double number = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (fault != std::errc() || end != text.data() + text.size() || !(number > 0) || std::isinf(number))
-    throw error("--sweep {}: '{}' is not usable; give numbers above 0", name, text);
-  return number;
-}
-
-std::int64_t whole(const std::string& name, const std::string& text) {
-  const double number = positive(name, text);
-  if (number != std::floor(number)) throw error("--sweep {}: '{}' is not usable; give whole numbers", name, text);
-  return static_cast<std::int64_t>(number);
-}
-
-struct Sweepable {
-  const char* name;
-  void (*set)(StudySettings& settings, const std::string& name, const std::string& text);
-};
-constexpr Sweepable kSweepable[] = {
-    {"gpus", [](StudySettings& s, const std::string& n, const std::string& t) { set_gpus(s.cluster, whole(n, t)); }},
-    {"load", [](StudySettings& s, const std::string& n, const std::string& t) { s.load = positive(n, t); }},
-    {"instance-gpus",
-     [](StudySettings& s, const std::string& n, const std::string& t) { s.instance_gpus = whole(n, t); }},
-    {"most-tasks", [](StudySettings& s, const std::string& n, const std::string& t) { s.most_tasks = whole(n, t); }},
-    {"most-slowdown",
-     [](StudySettings& s, const std::string& n, const std::string& t) { s.most_slowdown = positive(n, t); }},
-    {"scaling", [](StudySettings& s, const std::string&, const std::string& t) { s.scaling = parse_scaling(t); }},
-    {"gpu-mtbf-hours", [](StudySettings& s, const std::string& n,
-                          const std::string& t) { s.failures.gpu_mtbf_seconds = kHour * positive(n, t); }},
-    {"node-mtbf-hours", [](StudySettings& s, const std::string& n,
-                           const std::string& t) { s.failures.node_mtbf_seconds = kHour * positive(n, t); }},
-    {"checkpoint-minutes", [](StudySettings& s, const std::string& n,
-                              const std::string& t) { s.checkpoint_seconds = kMinute * positive(n, t); }},
-};
-
-std::int64_t instance_gpus(const StudySettings& settings) {
-  return settings.instance_gpus > 0 ? settings.instance_gpus : settings.cluster.gpus_per_node;
-}
-
-/// Doubling: parts of a node, then whole nodes, up to a number that is one of both.
-std::vector<std::int64_t> doubled_up_to(std::int64_t most, std::int64_t node) {
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t gpus = 1; gpus < std::min(most, node); gpus *= 2) sizes.push_back(gpus);
-  for (std::int64_t gpus = node; gpus < most; gpus *= 2) sizes.push_back(gpus);
-  sizes.push_back(most);
-  return sizes;
-}
-
-bool is_elastic(const std::string& scheduler) {
-  const auto& kinds = scheduler_kinds();
-  return std::any_of(kinds.begin(), kinds.end(),
-                     [&](const SchedulerKind& kind) { return kind.name == scheduler && kind.is_elastic; });
-}
-
-/// GPUs that instances may have.
-std::vector<std::int32_t> sizes_of(const RunSettings& wanted) {
-  const StudySettings& settings = wanted.settings;
-  const std::int64_t own = instance_gpus(settings), cluster = settings.cluster.gpus();
-  const std::int64_t node = settings.cluster.gpus_per_node;
-  std::vector<std::int64_t> sizes = {own};
-  if (settings.scaling == Scaling::up) sizes = doubled_up_to(cluster, node);
-  if (settings.scaling == Scaling::up_then_out) sizes = doubled_up_to(own, node);
-  if (is_elastic(wanted.scheduler)) {
-    sizes = settings.elastic_gpus;
-    if (sizes.empty()) sizes = doubled_up_to(std::min(cluster, std::max(own, 2 * node)), node);
-    sizes.push_back(own);
-  }
-  std::erase_if(sizes, [&](std::int64_t gpus) { return gpus > cluster; });
-  std::set<std::int32_t> sorted(sizes.begin(), sizes.end());
-  return {sorted.begin(), sorted.end()};
-}
-
-/// That share an instance.
-std::int32_t most_tasks(const RunSettings& wanted) {
-  if (!planner::parse_policy(wanted.policy).policy->shares_backbone() || is_elastic(wanted.scheduler)) return 1;
-  // One that scales has a task for each GPU.
-  const std::int64_t most = wanted.settings.scaling == Scaling::out ? 0 : sizes_of(wanted).back();
-  return static_cast<std::int32_t>(std::max(wanted.settings.most_tasks, most));
-}
 
 /// In one word.
 std::string described(const Configurations& from) {
@@ -110,24 +26,6 @@ workload::Cluster part_of(const workload::Cluster& cluster, std::int64_t gpus) {
   part.nodes = (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
   if (part.nodes == 1) part.gpus_per_node = gpus;
   return part;
-}
-
-void check(const StudySettings& settings) {
-  const std::int64_t gpus = instance_gpus(settings), node = settings.cluster.gpus_per_node;
-  if (gpus > settings.cluster.gpus())
-    throw error("an instance of {} GPUs is larger than the cluster, which has {}", gpus, settings.cluster.gpus());
-  if (gpus > node && gpus % node != 0)
-    throw error("an instance of {} GPUs is no whole number of nodes, which have {} each", gpus, node);
-  for (const std::int64_t elastic : settings.elastic_gpus) {
-    if (elastic > node && elastic % node != 0)
-      throw error("an instance of {} GPUs is no whole number of nodes, which have {} each", elastic, node);
-  }
-  if (settings.most_tasks < 1) throw error("--most-tasks {}: give 1 or more", settings.most_tasks);
-  for (const Outage& outage : settings.outages) {
-    if (outage.gpus.node >= settings.cluster.nodes)
-      throw error("node {} has outages and is not of the cluster, whose nodes are 0 to {}", outage.gpus.node,
-                  settings.cluster.nodes - 1);
-  }
 }
 
 double load_seconds(const costmodel::BackboneShape& backbone, const costmodel::Storage& storage,
@@ -174,91 +72,6 @@ EstimateErrors errors_of(const ClusterRun& run, const TaskSets& sets, InstanceMo
 }
 
 }  // namespace
-
-Scaling parse_scaling(const std::string& word) {
-  for (const Scaling scaling : {Scaling::out, Scaling::up, Scaling::up_then_out}) {
-    if (word == name(scaling)) return scaling;
-  }
-  throw error("scaling '{}' is not known; give out, up or up-then-out", word);
-}
-
-std::string_view name(Scaling scaling) {
-  switch (scaling) {
-    case Scaling::out:
-      return "out";
-    case Scaling::up:
-      return "up";
-    case Scaling::up_then_out:
-      return "up-then-out";
-  }
-  return "";
-}
-
-void set_gpus(workload::Cluster& cluster, std::int64_t gpus) {
-  if (gpus < 1) throw error("a cluster of {} GPUs is not usable; give 1 or more", gpus);
-  if (gpus < cluster.gpus_per_node) {
-    cluster.nodes = 1;
-    cluster.gpus_per_node = gpus;
-  } else if (gpus % cluster.gpus_per_node != 0) {
-    throw error("{} GPUs are no whole number of nodes, which have {} each", gpus, cluster.gpus_per_node);
-  } else {
-    cluster.nodes = gpus / cluster.gpus_per_node;
-  }
-}
-
-std::vector<std::string> sweepable() {
-  std::vector<std::string> names;
-  for (const Sweepable& each : kSweepable) names.emplace_back(each.name);
-  return names;
-}
-
-std::vector<RunSettings> runs_of(const StudySettings& settings, const StudyGrid& grid) {
-  struct Point {
-    StudySettings settings;
-    std::vector<std::pair<std::string, std::string>> swept;
-  };
-  std::vector<Point> points = {{settings, {}}};
-  for (const auto& [name, values] : grid.sweeps) {
-    const auto known =
-        std::find_if(std::begin(kSweepable), std::end(kSweepable), [&](const auto& each) { return each.name == name; });
-    if (known == std::end(kSweepable))
-      throw error("--sweep {} is not known; give one of {}", name, fmt::join(sweepable(), ", "));
-    std::vector<Point> next;
-    for (const Point& point : points) {
-      for (const std::string& value : values) {
-        Point& swept = next.emplace_back(point);
-        known->set(swept.settings, name, value);
-        swept.swept.emplace_back(name, value);
-      }
-    }
-    points = std::move(next);
-  }
-  for (const std::string& name : grid.schedulers) {
-    make_scheduler(name, {});
-    if (!is_elastic(name)) continue;
-    if (settings.as_recorded)
-      throw error("scheduler '{}' changes GPUs, and jobs as recorded have theirs; leave one of them out", name);
-  }
-  std::vector<std::string> policies = grid.policies;
-  if (settings.as_recorded) policies = {"as-recorded"};
-  std::vector<RunSettings> runs;
-  for (const Point& point : points) {
-    check(point.settings);
-    for (const std::string& scheduler : grid.schedulers) {
-      if (is_elastic(scheduler) && point.settings.scaling != Scaling::out)
-        throw error("scheduler '{}' chooses how many GPUs instances have; leave --scaling away", scheduler);
-      for (const std::string& policy : policies) {
-        if (!settings.as_recorded) planner::parse_policy(policy);
-        for (const Placement placement : grid.placements) {
-          for (std::int64_t s = 0; s < grid.seeds; ++s)
-            runs.push_back({scheduler, policy, placement, grid.first_seed + static_cast<std::uint64_t>(s), point.swept,
-                            point.settings});
-        }
-      }
-    }
-  }
-  return runs;
-}
 
 Study::Study(traces::Trace trace, costmodel::Profile profile)
     : trace_(std::move(trace)), profile_(std::move(profile)) {}
@@ -349,7 +162,7 @@ RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace
 
 InstanceModels& Study::models(const RunSettings& wanted) {
   const StudySettings settings = wanted.settings;
-  const std::vector<std::int32_t> sizes = sizes_of(wanted);
+  const std::vector<std::int32_t> sizes = instance_sizes(wanted);
   const std::string policy = wanted.policy;
   const std::string key =
       fmt::format("{} {} {} {}", policy, most_tasks(wanted), described(settings.configurations), fmt::join(sizes, ","));

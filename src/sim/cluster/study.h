@@ -4,75 +4,12 @@
 #include <memory>
 #include <mutex>
 
-#include "sim/cluster/configurations.h"
 #include "sim/cluster/instance_models.h"
 #include "sim/cluster/metrics.h"
+#include "sim/cluster/study_settings.h"
 #include "sim/cluster/trace_jobs.h"
 
 namespace braid::sim {
-
-/// How instances follow their tasks (MuxTune §5.4).
-enum class Scaling : std::uint8_t {
-  out,          ///< all have the same GPUs
-  up,           ///< they get more GPUs as tasks join, up to the cluster's
-  up_then_out,  ///< up to those of an instance
-};
-/// "out", "up", "up-then-out". Throws Error for another word, which lists these.
-Scaling parse_scaling(const std::string& word);
-std::string_view name(Scaling scaling);
-
-/// What a what-if study is about: a trace, a cluster, and how jobs run on it.
-struct StudySettings {
-  bool as_recorded = false;  ///< jobs keep their recorded GPUs and durations, from one flat pool
-  Configurations configurations;
-  workload::Cluster cluster;
-  std::int64_t instance_gpus = 0;  ///< 0: those of a node
-  Scaling scaling = Scaling::out;
-  std::vector<std::int64_t> elastic_gpus;  ///< that instances of elastic schedulers may have; none: up to two nodes
-  std::int64_t job_gpus = 0;               ///< that a job's recorded duration counts for; 0: an instance's
-  bool recorded_job_gpus = false;          ///< those recorded, in their place
-  std::int64_t most_tasks = 8;             ///< of an instance
-  double most_slowdown = std::numeric_limits<double>::infinity();  ///< of a task among others
-  double load = 0;  ///< arrivals are drawn together until it is offered; 0: as they are
-  double horizon_seconds = std::numeric_limits<double>::infinity();
-  double load_bytes_per_second = 2e9;  ///< at which a backbone is read
-  double replan_seconds = 1;
-  std::map<std::string, double> quotas;  ///< of virtual clusters by name; 1 where they have none
-  FailureRates failures;
-  std::vector<Outage> outages;  ///< recorded ones, in the place of failures that are drawn
-  double checkpoint_seconds = 1800;
-  double audited_share = 0.01;
-  std::optional<double> gpu_hour_price;
-  bool keeps_timeline = false;  ///< of runs; changes no result
-};
-
-/// One simulation of a study.
-struct RunSettings {
-  std::string scheduler, policy;
-  Placement placement = Placement::packed;
-  std::uint64_t seed = 1;
-  std::vector<std::pair<std::string, std::string>> swept;  ///< name, value
-  StudySettings settings;                                  ///< with those values
-};
-
-/// Which simulations a study has: every swept point, scheduler, policy, placement and seed, the last varying fastest.
-struct StudyGrid {
-  std::vector<std::string> schedulers = {"fcfs"};
-  std::vector<std::string> policies = {"muxtune"};  ///< not asked for jobs as recorded
-  std::vector<Placement> placements = {Placement::packed};
-  std::uint64_t first_seed = 1;
-  std::int64_t seeds = 1;
-  std::vector<std::pair<std::string, std::vector<std::string>>> sweeps;  ///< name, values
-};
-
-/// Makes it one of so many GPUs: whole nodes, or part of one. Throws Error for other numbers.
-void set_gpus(workload::Cluster& cluster, std::int64_t gpus);
-
-/// What may be swept.
-std::vector<std::string> sweepable();
-
-/// Throws Error for unknown names, which lists those known, and values that make no sense.
-std::vector<RunSettings> runs_of(const StudySettings& settings, const StudyGrid& grid);
 
 /// How far estimates were off full replays, as shares of those.
 struct EstimateErrors {

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "sim/cluster/study.h"
+#include "sim/cluster/study_grid.h"
 
 // What a study leaves in its folder: jobs.csv, utilization.csv, summary.json.
 namespace braid::sim {
