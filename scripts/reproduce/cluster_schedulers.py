@@ -4,9 +4,11 @@ from cluster_studies import Studies, Trace, half_width, mean
 from report import Panel, Report, Series
 
 POLICIES = {"exclusive": "nemo:schedule=1f1b", "sl-peft": "sl-peft", "mlora": "mlora", "muxtune": "muxtune"}
-# Without those that need what these traces do not tell: priorities, deadlines, budgets.
+# Without `priority`, which is fcfs where all jobs have the same.
 SCHEDULERS = ["fcfs", "fcfs-any", "easy", "conservative", "sjf", "srtf", "srsf", "las", "gittins", "max-min", "ftf"]
-SCHEDULERS += ["drf", "goodput", "mux"]
+SCHEDULERS += ["drf", "edf", "deadline", "budget", "goodput", "mux"]
+# These traces tell neither.
+TERMS = ["--deadline-slack", "1.5:4", "--budget-slack", "1:2"]
 LOADS = ["0.7", "0.9", "1.1"]
 GPUS = "128"
 JOBS = 2000
@@ -20,6 +22,7 @@ METRICS = [
     ("gpu_hours", "gpu_hours", 1, True),
     ("energy_kwh", "energy_kwh", 1, True),
     ("makespan_seconds", "makespan_hours", 3600, True),
+    ("deadlines_met", "deadlines_met", 1, False),
     ("preemptions", "preemptions", 1, True),
 ]
 
@@ -56,7 +59,7 @@ def _traces(studies: Studies) -> list[Trace]:
 def _run(studies: Studies, trace: Trace, rows: list) -> dict:
     summary, command = studies.run(
         *("--trace", trace.file, "--gpus", GPUS, "--scheduler", ",".join(SCHEDULERS)),
-        *("--policy", ",".join(POLICIES.values()), "--sweep", "load=" + ",".join(LOADS), "--seeds", "3", "--audit", "0"),
+        *("--policy", ",".join(POLICIES.values()), "--sweep", "load=" + ",".join(LOADS), "--seeds", "3", "--audit", "0", *TERMS),
     )
     found = {}
     labels = {policy: label for label, policy in POLICIES.items()}

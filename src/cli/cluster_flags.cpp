@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <boost/program_options/value_semantic.hpp>
 #include <fmt/core.h>
@@ -59,16 +60,20 @@ workload::Cluster default_cluster() {
   return cluster;
 }
 
+/// No number that a flag may have.
+constexpr int kLeftOut = std::numeric_limits<int>::min();
+
 /// The words as given, before they mean anything.
 struct Given {
   std::string schedulers = "fcfs", placements = "packed", jobs = "fine-tuning", job_gpus, horizon = "drain";
-  std::string outages;
-  double gpu_mtbf_hours = -1, node_mtbf_hours = -1, repair_hours = 4, checkpoint_minutes = 30;
+  std::string deadline_slack, budget_slack, outages;
+  std::int64_t priorities = kLeftOut;
+  double gpu_mtbf_hours = kLeftOut, node_mtbf_hours = kLeftOut, repair_hours = 4, checkpoint_minutes = 30;
   std::string backbones = "llama2-7b", scaling = "out", elastic_gpus;
   std::string datasets = "sst2,qa,rte", batch_sizes = "2,4,8", adapter_ranks = "16";
-  std::int64_t gpus = -1;  // left out
+  std::int64_t gpus = kLeftOut;
   std::vector<std::string> sweeps;
-  double price = -1, load_gbs = 2;
+  double price = kLeftOut, load_gbs = 2;
 };
 
 bool parse(const std::vector<std::string>& words, Given& given, ClusterFlags& flags) {
@@ -114,6 +119,11 @@ bool parse(const std::vector<std::string>& words, Given& given, ClusterFlags& fl
   add_default("load-gbs", &given.load_gbs, "GB/s at which a backbone is loaded");
   add_default("audit", &settings.audited_share,
               "share of an instance's changes whose estimate is held against a replay");
+  add("deadline-slack", &given.deadline_slack,
+      "LOW:HIGH: jobs without a deadline get one, so many recorded durations after submission");
+  add("budget-slack", &given.budget_slack,
+      "LOW:HIGH: jobs without a budget get one, so many times what they cost alone");
+  add("priorities", &given.priorities, "jobs get one of so many, in the place of the trace's");
   add("quotas", &flags.quotas, "NAME=WEIGHT,... of virtual clusters, for drf; left out: 1 each");
   add("gpu-mtbf-hours", &given.gpu_mtbf_hours, "mean time between failures of a GPU, exponential; left out: never");
   add("node-mtbf-hours", &given.node_mtbf_hours, "the same of a node with all of its GPUs");
@@ -138,6 +148,31 @@ void check_number(const char* flag, double value, bool may_be_zero) {
     throw error("--{} {} is not usable; give a number {}", flag, value, may_be_zero ? ">= 0" : "above 0");
 }
 
+/// "low:high", or one number for both.
+sim::DrawnTerms::Range range_of(const std::string& text, const std::string& flag) {
+  const std::size_t colon = text.find(':');
+  const std::string words[] = {text.substr(0, colon), colon == std::string::npos ? text : text.substr(colon + 1)};
+  double numbers[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    char* end = nullptr;
+    numbers[i] = std::strtod(words[i].c_str(), &end);
+    if (words[i].empty() || *end != '\0' || !(numbers[i] > 0) || std::isinf(numbers[i]))
+      throw error("--{} '{}' is not usable; give LOW:HIGH, numbers above 0", flag, text);
+  }
+  if (numbers[0] > numbers[1]) throw error("--{} '{}' is not usable; give the lower number first", flag, text);
+  return {numbers[0], numbers[1]};
+}
+
+void resolve_terms(const Given& given, sim::DrawnTerms& terms) {
+  if (!given.deadline_slack.empty()) terms.deadline_slack = range_of(given.deadline_slack, "deadline-slack");
+  if (!given.budget_slack.empty()) terms.budget_slack = range_of(given.budget_slack, "budget-slack");
+  if (given.priorities == kLeftOut) return;
+  constexpr std::int64_t kMostPriorities = 1'000'000;
+  if (given.priorities < 1 || given.priorities > kMostPriorities)
+    throw error("--priorities {} is not usable; give 1 to {}", given.priorities, kMostPriorities);
+  terms.priorities = static_cast<std::int32_t>(given.priorities);
+}
+
 /// After the cluster is known.
 void resolve_failures(const Given& given, sim::StudySettings& settings) {
   constexpr double kMinute = 60, kHour = 3600;
@@ -146,7 +181,7 @@ void resolve_failures(const Given& given, sim::StudySettings& settings) {
   settings.failures.repair_seconds = kHour * given.repair_hours;
   settings.checkpoint_seconds = kMinute * given.checkpoint_minutes;
   const auto rate = [](const char* flag, double hours, double& seconds) {
-    if (hours == -1) return;
+    if (hours == kLeftOut) return;
     check_number(flag, hours, false);
     seconds = kHour * hours;
   };
@@ -190,12 +225,16 @@ void resolve(const Given& given, ClusterFlags& flags) {
   if (!(settings.audited_share >= 0 && settings.audited_share <= 1))
     throw error("--audit {} is no share; give 0 to 1", settings.audited_share);
   settings.load_bytes_per_second = given.load_gbs * 1e9;
-  if (given.price >= 0) settings.gpu_hour_price = given.price;
+  if (given.price != kLeftOut) {
+    check_number("gpu-hour-price", given.price, true);
+    settings.gpu_hour_price = given.price;
+  }
   settings.cluster = flags.common.cluster.empty() ? default_cluster() : workload::read_cluster(flags.common.cluster);
   if (settings.cluster.gpu == "cpu")
     throw error("{}: a cluster of CPUs has no GPUs to share out; name a GPU", flags.common.cluster);
-  if (given.gpus >= 0 || flags.common.cluster.empty())
-    sim::set_gpus(settings.cluster, given.gpus >= 0 ? given.gpus : kGpus);
+  if (given.gpus != kLeftOut || flags.common.cluster.empty())
+    sim::set_gpus(settings.cluster, given.gpus != kLeftOut ? given.gpus : kGpus);
+  resolve_terms(given, settings.terms);
   resolve_failures(given, settings);
   grid.schedulers = words_of(given.schedulers, "scheduler");
   grid.policies = words_of(flags.common.policy, "policy");

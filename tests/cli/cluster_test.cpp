@@ -157,6 +157,23 @@ TEST(ClusterCommand, GpusFailAndTheSameWorkIsDone) {
   EXPECT_GT(late["metrics"]["queueing_mean_seconds"], whole["metrics"]["queueing_mean_seconds"]);
 }
 
+TEST(ClusterCommand, TermsAreDrawnForJobsThatHaveNone) {
+  const TestFolder folder;
+  const std::string words = "cluster --trace " + busy_trace(folder) + " --gpus 8 --jobs as-recorded --json --seed 3";
+  const auto runs_of = [&](const std::string& more) {
+    const Outcome told = run_braid(words + more);
+    EXPECT_EQ(told.status, 0) << told.text;
+    return nlohmann::json::parse(told.text)["runs"];
+  };
+  const auto plain = runs_of(" --scheduler edf,fcfs-any");
+  EXPECT_FALSE(plain[0]["metrics"].contains("deadlines_met"));
+  const auto due = runs_of(" --scheduler edf,fcfs-any,deadline --deadline-slack 1.5:4");
+  EXPECT_GT(due[2]["metrics"]["deadlines_met"], due[1]["metrics"]["deadlines_met"]);
+  EXPECT_EQ(runs_of(" --scheduler budget --budget-slack 1:2")[0]["metrics"]["rejected"], 0);
+  EXPECT_GT(runs_of(" --scheduler budget --budget-slack 0.5:2")[0]["metrics"]["rejected"], 0);
+  EXPECT_NE(runs_of(" --scheduler priority --priorities 3"), runs_of(" --scheduler priority --priorities 1"));
+}
+
 TEST(ClusterCommand, ATimelineShowsEveryStretchOfEveryJob) {
   const TestFolder folder;
   const std::string words = "cluster --trace " + busy_trace(folder) + " --gpus 16 --jobs as-recorded --out " +
@@ -225,6 +242,13 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   refuses("--jobs some", "give fine-tuning or as-recorded");
   refuses("--quotas a=1", "the trace has no virtual cluster 'a'; it has none");
   refuses("--quotas a", "give NAME=WEIGHT with weights above 0");
+  refuses("--deadline-slack 3:2", "give the lower number first");
+  refuses("--budget-slack 1:x", "give LOW:HIGH, numbers above 0");
+  refuses("--deadline-slack 0", "give LOW:HIGH, numbers above 0");
+  refuses("--priorities 0", "give 1 to 1000000");
+  refuses("--gpu-hour-price -2", "give a number >= 0");
+  refuses("--gpus -1", "a cluster of -1 GPUs is not usable");
+  refuses("--gpu-mtbf-hours -1", "give a number above 0");
   refuses("--scaling down", "scaling 'down' is not known; give out, up or up-then-out");
   refuses("--scheduler goodput --jobs as-recorded", "jobs as recorded have theirs");
   refuses("--scheduler fcfs,goodput --sweep scaling=out,up", "leave --scaling away");

@@ -98,6 +98,7 @@ RunResult Study::run_recorded(const RunSettings& wanted, const traces::Trace& tr
   RunResult result;
   result.jobs = recorded_jobs(trace);
   give_quotas(result.jobs, trace, wanted.settings.quotas);
+  draw_terms(result.jobs, wanted.settings.terms, wanted.seed);
   TaskSets sets = exclusive_sets();
   const auto scheduler = make_scheduler(wanted.scheduler, result.jobs);
   const workload::Cluster& cluster = wanted.settings.cluster;
@@ -132,6 +133,7 @@ RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace
   context.kinds = instances.alone(gpus);
   result.jobs = task_jobs(trace, kinds, steps, gpus, context.kinds);
   give_quotas(result.jobs, trace, settings.quotas);
+  draw_terms(result.jobs, settings.terms, wanted.seed);
   TaskSets sets = instances.task_sets({.most_tasks = most_tasks(wanted), .most_slowdown = settings.most_slowdown});
   const auto scheduler = make_scheduler(wanted.scheduler, result.jobs);
   InstanceRules rules = rules_of(wanted, trace);

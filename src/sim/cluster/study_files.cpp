@@ -83,6 +83,10 @@ ordered_json described(const StudySettings& settings) {
                             {"horizon_seconds", limit(settings.horizon_seconds)},
                             {"failures", described_failures(settings)}};
   if (!settings.quotas.empty()) described["quotas"] = settings.quotas;
+  const DrawnTerms& terms = settings.terms;
+  if (terms.deadline_slack) described["deadline_slack"] = {terms.deadline_slack->least, terms.deadline_slack->most};
+  if (terms.budget_slack) described["budget_slack"] = {terms.budget_slack->least, terms.budget_slack->most};
+  if (terms.priorities > 0) described["priorities"] = terms.priorities;
   if (settings.as_recorded) return described;
   const Configurations& from = settings.configurations;
   described["backbones"] = from.backbones;

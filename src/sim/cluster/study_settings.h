@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/cluster/configurations.h"
+#include "sim/cluster/drawn_terms.h"
 #include "sim/cluster/gpu_pool.h"
 #include "sim/cluster/outages.h"
 #include "workload/cluster.h"
@@ -42,6 +43,7 @@ struct StudySettings {
   double load_bytes_per_second = 2e9;  ///< at which a backbone is read
   double replan_seconds = 1;
   std::map<std::string, double> quotas;  ///< of virtual clusters by name; 1 where they have none
+  DrawnTerms terms;
   FailureRates failures;
   std::vector<Outage> outages;  ///< recorded ones, in the place of failures that are drawn
   double checkpoint_seconds = 1800;

@@ -1,4 +1,4 @@
-#include "sim/cluster/trace_jobs.h"
+#include "sim/cluster/drawn_terms.h"
 
 #include <gtest/gtest.h>
 
