@@ -15,8 +15,8 @@ namespace {
 /// Relative error that adding up stretches of service may leave.
 constexpr double kRounding = 1e-9, kManyRoundings = 1e-6;
 
-/// Without a job that ends meanwhile.
-constexpr std::int64_t kMostOutages = 1'000'000;
+/// Moments at which GPUs may break or come back, without a job that ends meanwhile.
+constexpr std::int64_t kMostBreaks = 1'000'000;
 
 class ClusterSimulation final : public Cluster {
  public:
@@ -178,7 +178,7 @@ class ClusterSimulation final : public Cluster {
       for (const JobIndex job : ended) {
         leave(job);
         run_.outcomes[index(job)].finish_seconds = run_.end_seconds = now_;
-        outages_since_end_ = 0;
+        breaks_since_end_ = 0;
         scheduler_.ended(*this, job);
       }
     }
@@ -189,11 +189,13 @@ class ClusterSimulation final : public Cluster {
     instances_.give_up_idle();
     const Outages::Changes changes = outages_.take(now_);
     run_.outages += changes.outages;
-    outages_since_end_ += changes.outages;
     const std::size_t there = running_.size() + static_cast<std::size_t>(waiting_);
-    if (outages_since_end_ > kMostOutages && there > 0)
-      throw error("none of {} jobs ended during {} outages; let GPUs fail more seldom, or give a horizon", there,
-                  outages_since_end_);
+    breaks_since_end_ = there > 0 ? breaks_since_end_ + 1 : 0;
+    if (breaks_since_end_ > kMostBreaks)
+      throw error(
+          "none of {} jobs ended while GPUs broke and came back {} times; let them fail more seldom, or give a "
+          "horizon",
+          there, breaks_since_end_);
     for (const NodeGpus& gpus : changes.repaired) {
       instances_.repair(gpus);
       if (rules_.keeps_timeline) run_.breaks.push_back({now_, gpus, true});
@@ -335,7 +337,7 @@ class ClusterSimulation final : public Cluster {
   TaskSets& sets_;
   const InstanceRules& rules_;
   Outages outages_;
-  std::int64_t outages_since_end_ = 0;
+  std::int64_t breaks_since_end_ = 0;
   Instances instances_;
   std::vector<State> states_;
   std::vector<JobIndex> running_;
