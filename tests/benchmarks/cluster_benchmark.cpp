@@ -28,7 +28,7 @@ void replay_trace(benchmark::State& state, const char* scheduler) {
     const auto chosen = sim::make_scheduler(scheduler, jobs);
     sim::TaskSets sets = sim::exclusive_sets();
     const sim::ClusterRun run =
-        sim::simulate_cluster(jobs, {state.range(1), 1, true, sim::Placement::packed}, *chosen, sets);
+        sim::simulate_cluster(jobs, {state.range(1) / 4, 4, true, sim::Placement::packed}, *chosen, sets);
     for (const sim::JobOutcome& outcome : run.outcomes) finished += outcome.finished();
   }
   state.counters["jobs_per_second"] = benchmark::Counter(static_cast<double>(finished), benchmark::Counter::kIsRate);
