@@ -11,6 +11,7 @@ SCHEDULERS += ["drf", "edf", "deadline", "budget", "goodput", "mux"]
 TERMS = ["--deadline-slack", "1.5:4", "--budget-slack", "1:2"]
 LOADS = ["0.7", "0.9", "1.1"]
 GPUS = "128"
+INSTANCES = ["1", "2", "4", "8"]
 JOBS = 2000
 # Metric, column, unit, whether less is better.
 METRICS = [
@@ -28,15 +29,18 @@ METRICS = [
 
 
 def schedulers(studies: Studies, report: Report) -> None:
-    rows, winners = [], []
+    rows, winners, sizes = [], [], []
     for trace in _traces(studies):
         groups = _run(studies, trace, rows)
+        sizes += _sizes(studies, trace)
         winners += _winners(trace, groups)
         _picture(report, trace, groups)
     columns = ["trace", "load", "scheduler", "policy"]
     for _, column, _, _ in METRICS:
         columns += [column, f"{column}_ci95"]
     report.table("schedulers", columns + ["command"], rows)
+    columns = ["trace", "instance_gpus", "policy", "completion_mean_hours", "ci95", "completion_p99_hours"]
+    report.table("instances", columns + ["gpu_allocation", "command"], sizes)
     report.table("winners", ["trace", "load", "metric", "scheduler", "policy", "value", "fcfs_exclusive"], winners)
 
 
@@ -72,6 +76,22 @@ def _run(studies: Studies, trace: Trace, rows: list) -> dict:
             row += [value / unit if value is not None else None, width / unit if width is not None else None]
         rows.append(row + [command])
     return found
+
+
+def _sizes(studies: Studies, trace: Trace) -> list:
+    """Instances of other sizes, first come first served at a load of 0.9; recorded durations stay those of a node."""
+    policies = {label: POLICIES[label] for label in ("exclusive", "muxtune")}
+    summary, command = studies.run(
+        *("--trace", trace.file, "--gpus", GPUS, "--job-gpus", "4", "--load", "0.9", "--seeds", "3", "--audit", "0"),
+        *("--policy", ",".join(policies.values()), "--sweep", "instance-gpus=" + ",".join(INSTANCES)),
+    )
+    labels = {policy: label for label, policy in policies.items()}
+    rows = []
+    for group in summary["groups"]:
+        completion = mean(group, "completion_mean_seconds") / 3600, half_width(group, "completion_mean_seconds") / 3600
+        row = [trace.name, group["instance-gpus"], labels[group["policy"]], *completion]
+        rows.append(row + [mean(group, "completion_p99_seconds") / 3600, mean(group, "gpu_allocation"), command])
+    return rows
 
 
 def _winners(trace: Trace, groups: dict) -> list:
