@@ -102,6 +102,23 @@ class Runner {
 
 }  // namespace
 
+namespace {
+
+/// It must not take the place of what the study reads or writes.
+void check_timeline(const ClusterFlags& flags) {
+  namespace fs = std::filesystem;
+  const fs::path timeline = fs::weakly_canonical(flags.common.timeline_out);
+  for (const std::string& input : {flags.trace, flags.outages, flags.common.cluster, flags.common.profile}) {
+    if (!input.empty() && fs::weakly_canonical(input) == timeline)
+      throw error("--timeline-out {}: is read by this study; give another file", flags.common.timeline_out);
+  }
+  if (!flags.common.out.empty() && timeline.parent_path() == fs::weakly_canonical(flags.common.out))
+    throw error("--timeline-out {}: lies in --out, which holds the study's own files; give another folder",
+                flags.common.timeline_out);
+}
+
+}  // namespace
+
 int run_cluster(const std::vector<std::string>& words) {
   std::optional<ClusterFlags> parsed = parse_cluster_flags(words);
   if (!parsed) return kSuccess;
@@ -109,6 +126,7 @@ int run_cluster(const std::vector<std::string>& words) {
   std::vector<sim::RunSettings> runs = sim::runs_of(flags.settings, flags.grid);
   if (flags.settings.keeps_timeline) {
     if (runs.size() > 1) throw error("--timeline-out is of one run, and these are {}; ask for one", runs.size());
+    check_timeline(flags);
     check_writable(flags.common.timeline_out);
   }
   const std::vector<workload::Workload> kinds = sim::configured_tasks(flags.settings.configurations);

@@ -66,7 +66,7 @@ constexpr int kLeftOut = std::numeric_limits<int>::min();
 /// The words as given, before they mean anything.
 struct Given {
   std::string schedulers = "fcfs", placements = "packed", jobs = "fine-tuning", job_gpus, horizon = "drain";
-  std::string deadline_slack, budget_slack, outages;
+  std::string deadline_slack, budget_slack;
   std::int64_t priorities = kLeftOut;
   double gpu_mtbf_hours = kLeftOut, node_mtbf_hours = kLeftOut, repair_hours = 4, checkpoint_minutes = 30;
   std::string backbones = "llama2-7b", scaling = "out", elastic_gpus;
@@ -128,7 +128,7 @@ bool parse(const std::vector<std::string>& words, Given& given, ClusterFlags& fl
   add("gpu-mtbf-hours", &given.gpu_mtbf_hours, "mean time between failures of a GPU, exponential; left out: never");
   add("node-mtbf-hours", &given.node_mtbf_hours, "the same of a node with all of its GPUs");
   add_default("repair-hours", &given.repair_hours, "mean time until it is back, exponential");
-  add("outages", &given.outages, "CSV of from_s,to_s,node,gpu in the place of failures that are drawn");
+  add("outages", &flags.outages, "CSV of from_s,to_s,node,gpu in the place of failures that are drawn");
   add_default("checkpoint-minutes", &given.checkpoint_minutes, "of an instance; work since the last is redone");
   add("gpu-hour-price", &given.price, "for `cost`");
   line.add().add_options()(
@@ -174,7 +174,7 @@ void resolve_terms(const Given& given, sim::DrawnTerms& terms) {
 }
 
 /// After the cluster is known.
-void resolve_failures(const Given& given, sim::StudySettings& settings) {
+void resolve_failures(const Given& given, const std::string& outages, sim::StudySettings& settings) {
   constexpr double kMinute = 60, kHour = 3600;
   check_number("repair-hours", given.repair_hours, false);
   check_number("checkpoint-minutes", given.checkpoint_minutes, false);
@@ -187,9 +187,8 @@ void resolve_failures(const Given& given, sim::StudySettings& settings) {
   };
   rate("gpu-mtbf-hours", given.gpu_mtbf_hours, settings.failures.gpu_mtbf_seconds);
   rate("node-mtbf-hours", given.node_mtbf_hours, settings.failures.node_mtbf_seconds);
-  if (given.outages.empty()) return;
-  if (settings.failures.any()) throw error("--outages takes the place of failures that are drawn; leave one out");
-  settings.outages = sim::read_outages(given.outages, settings.cluster.nodes, settings.cluster.gpus_per_node);
+  if (outages.empty()) return;
+  settings.outages = sim::read_outages(outages, settings.cluster.nodes, settings.cluster.gpus_per_node);
 }
 
 /// Makes sense of the given.
@@ -235,7 +234,7 @@ void resolve(const Given& given, ClusterFlags& flags) {
   if (given.gpus != kLeftOut || flags.common.cluster.empty())
     sim::set_gpus(settings.cluster, given.gpus != kLeftOut ? given.gpus : kGpus);
   resolve_terms(given, settings.terms);
-  resolve_failures(given, settings);
+  resolve_failures(given, flags.outages, settings);
   grid.schedulers = words_of(given.schedulers, "scheduler");
   grid.policies = words_of(flags.common.policy, "policy");
   grid.placements.clear();

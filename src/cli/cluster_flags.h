@@ -16,7 +16,8 @@ struct ClusterFlags {
   CommonFlags common;
   std::string trace;  ///< file; empty: one is generated
   traces::ReadOptions reading;
-  std::string quotas;  ///< as given: what it names the trace must have
+  std::string outages;  ///< file; read into the settings
+  std::string quotas;   ///< as given: what it names the trace must have
   bool strict = false, resume = false;
   sim::StudySettings settings;  ///< all but the quotas
   sim::StudyGrid grid;

@@ -115,6 +115,12 @@ TEST(ClusterCommand, AStudyThatWasKilledGoesOnToTheSameBytes) {
   EXPECT_TRUE(
       contains(run_braid(words + " --seeds 2 --resume" + out("killed")).text, "holds a study of other settings"));
   EXPECT_EQ(run_braid(words + out("killed")).status, 2);
+  EXPECT_TRUE(contains(run_braid(words + " --gpu-hour-price 3 --resume" + out("killed")).text, "other settings"));
+  // What is damaged is not taken for done.
+  std::filesystem::remove(folder / "killed/jobs.csv");
+  EXPECT_TRUE(contains(run_braid(words + " --resume" + out("killed")).text, "holds a study that is damaged"));
+  folder.write("whole/summary.json", "[]");
+  EXPECT_TRUE(contains(run_braid(words + " --resume" + out("whole")).text, "holds a study that is damaged"));
 }
 
 TEST(ClusterCommand, RanksShareTheRunsOut) {
@@ -154,6 +160,8 @@ TEST(ClusterCommand, GpusFailAndTheSameWorkIsDone) {
   const auto file = folder.write("outages.csv", "node,from_s,to_s\n0,0,3600\n1,0,3600\n2,0,3600\n3,0,3600\n");
   const auto late = run_of(" --outages " + file.string());
   EXPECT_EQ(late["metrics"]["outages"], 4);
+  const auto none = run_of(" --gpu-mtbf-hours 1000000000");
+  EXPECT_EQ(none["metrics"]["lost_gpu_hours"], 0);
   EXPECT_GT(late["metrics"]["queueing_mean_seconds"], whole["metrics"]["queueing_mean_seconds"]);
 }
 
@@ -197,6 +205,16 @@ TEST(ClusterCommand, ATimelineShowsEveryStretchOfEveryJob) {
     EXPECT_NEAR(seconds[fields[0]], std::stod(fields[7]), 0.002);
   }
   EXPECT_TRUE(contains(run_braid(words + " --scheduler fcfs,srtf --overwrite").text, "is of one run, and these are 2"));
+  // Nothing that the study reads or writes is replaced.
+  const std::string trace = (folder / "jobs.csv").string(), before = read_text(trace);
+  const auto refused = [&](const std::string& file) {
+    return run_braid("cluster --trace " + trace + " --gpus 16 --jobs as-recorded --overwrite --out " +
+                     (folder / "o").string() + " --timeline-out " + file)
+        .text;
+  };
+  EXPECT_TRUE(contains(refused(trace), "is read by this study"));
+  EXPECT_TRUE(contains(refused((folder / "o/summary.json").string()), "lies in --out"));
+  EXPECT_EQ(read_text(trace), before);
 }
 
 TEST(ClusterCommand, JobsThatFitNowhereAreRejectedAndListed) {
@@ -260,7 +278,11 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   const std::string outages = folder.write("outages.csv", "node,from_s,to_s\n32,0,1\n").string();
   refuses("--outages " + outages, "outages.csv:2: node 32 is not of the cluster, whose nodes are 0 to 31");
   refuses("--outages " + outages + " --gpus 256 --sweep gpus=64", "whose nodes are 0 to 15");
-  refuses("--outages " + outages + " --gpu-mtbf-hours 9", "leave one out");
+  const std::string hours = folder.write("hours.csv", "node,from_s,to_s\n3,0,1\n").string();
+  refuses("--outages " + hours + " --gpu-mtbf-hours 9", "leave one out");
+  refuses("--outages " + hours + " --sweep gpu-mtbf-hours=1,2", "leave one out");
+  refuses("--outages " + hours + " --load 0.5", "--load changes");
+  refuses("--gpu-mtbf-hours 1e-20", "give 1 s or more");
   refuses("--outages " + file, "give from_s, to_s and node");
   folder.write("empty.csv", "submit_s,duration_s\n");
   EXPECT_EQ(run_braid("cluster --trace " + (folder / "empty.csv").string()).status, 2);

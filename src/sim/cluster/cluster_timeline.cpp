@@ -16,6 +16,11 @@ namespace {
 constexpr std::int64_t kClusterProcess = 0;
 constexpr int kBreaksRow = 0;
 
+/// Bytes that are no UTF-8 are replaced.
+std::string json_text(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::int64_t process_of(std::int32_t node) {
   return node + 1;
 }
@@ -86,7 +91,7 @@ class ClusterTimelineWriter {
       busy.emplace(stretch.to_seconds, row);
       line(fmt::format(
           R"({{"ph": "X", "name": {}, "cat": "job", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"instance": {}, "gpus": {}}}}})",
-          nlohmann::json(job_names_[static_cast<std::size_t>(stretch.job)]).dump(), process_of(stretch.node), row,
+          json_text(job_names_[static_cast<std::size_t>(stretch.job)]), process_of(stretch.node), row,
           microseconds(stretch.from_seconds), fmt::format("{:.3f}", 1e6 * (stretch.to_seconds - stretch.from_seconds)),
           stretch.instance, stretch.gpus));
     }

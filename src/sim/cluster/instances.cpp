@@ -184,7 +184,8 @@ double Instances::clock(InstanceIndex place, double now) const {
 double Instances::saved_steps(InstanceIndex place, double now) const {
   const Instance& instance = (*this)[place];
   const double passed = std::max(0.0, now - instance.at_seconds);
-  const double saved_seconds = std::floor(passed / rules_.checkpoint_seconds) * rules_.checkpoint_seconds;
+  const double checkpoints = std::floor(passed / rules_.checkpoint_seconds);
+  const double saved_seconds = checkpoints > 0 ? checkpoints * rules_.checkpoint_seconds : 0;
   return std::min(clock(place, now), instance.steps + saved_seconds / sets_.step_seconds(instance.set));
 }
 

@@ -109,6 +109,7 @@ class Instances {
 
   /// Billed on all of them.
   const TokenMeter& tokens() const { return tokens_; }
+  TokenMeter& tokens() { return tokens_; }
   struct Totals {
     std::int64_t started = 0;
     std::int64_t replans = 0;       ///< tasks that joined or left others

@@ -93,7 +93,7 @@ class Metrics {
     add("gpu_allocation", run_.sums.allocated_gpu_seconds / offered);
     add("free_while_waiting", run_.sums.waiting_free_gpu_seconds / offered);
     add("fragmentation", run_.sums.fragmented_gpu_seconds / offered);
-    if (run_.outages > 0) {
+    if (context_.fails) {
       add("outages", static_cast<double>(run_.outages));
       add("out_of_service", run_.sums.broken_gpu_seconds / offered);
       add("lost_gpu_hours", run_.lost_gpu_seconds / kHour);

@@ -13,6 +13,7 @@ namespace braid::sim {
 /// What jobs cost and bill, beside what a run says of them.
 struct MetricContext {
   std::int64_t gpus = 0;  ///< of the cluster
+  bool fails = false;     ///< its GPUs may
   /// Per kind; empty for jobs as recorded.
   std::vector<std::optional<KindCost>> kinds;
   std::vector<double> step_tokens, step_samples;

@@ -1,8 +1,44 @@
 #include "sim/cluster/run_meter.h"
 
+#include <algorithm>
+
 namespace braid::sim {
 
-void RunMeter::advance(double from, double to, const Levels& levels, const TokenMeter& tokens) {
+void TokenMeter::add_rate(double per_second, double from_seconds) {
+  if (from_seconds <= passed_) {
+    rate_ += per_second;
+    rate_from_ += per_second * from_seconds;
+    return;
+  }
+  Begin& begin = begins_[from_seconds];
+  begin.rate += per_second;
+  begin.count += per_second < 0 ? -1 : 1;
+  if (begin.count == 0) begins_.erase(from_seconds);
+}
+
+double TokenMeter::next_begin() const {
+  return begins_.empty() ? std::numeric_limits<double>::infinity() : begins_.begin()->first;
+}
+
+void TokenMeter::pass(double until) {
+  passed_ = until;
+  for (; next_begin() <= until; begins_.erase(begins_.begin())) {
+    const auto& [from, begin] = *begins_.begin();
+    rate_ += begin.rate;
+    rate_from_ += begin.rate * from;
+  }
+}
+
+void RunMeter::advance(double from, double to, const Levels& levels, TokenMeter& tokens) {
+  while (from < to) {
+    const double until = std::min(to, tokens.next_begin());
+    advance_between_begins(from, until, levels, tokens);
+    tokens.pass(until);
+    from = until;
+  }
+}
+
+void RunMeter::advance_between_begins(double from, double to, const Levels& levels, const TokenMeter& tokens) {
   const double span = to - from, before = tokens.at(from), after = tokens.at(to);
   sums_.allocated_gpu_seconds += static_cast<double>(levels.allocated) * span;
   sums_.broken_gpu_seconds += static_cast<double>(levels.broken) * span;

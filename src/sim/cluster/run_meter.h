@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <map>
 
 #include "sim/cluster/usage.h"
 
@@ -10,19 +12,29 @@ namespace braid::sim {
 /// Tokens that instances bill: each at a rate of its own that changes now and then, added up without visiting them.
 class TokenMeter {
  public:
-  /// What stands at a moment between two changes. Instances that begin later count less until they do.
+  /// What stands at a moment from the last change on, before the next begin.
   double at(double seconds) const { return done_ + rate_ * seconds - rate_from_; }
-  /// An instance bills so much a second from a moment on; less where the rate is negative.
-  void add_rate(double per_second, double from_seconds) {
-    rate_ += per_second;
-    rate_from_ += per_second * from_seconds;
-  }
+  /// An instance bills so much a second from a moment on, which may be to come; less where the rate is negative. What
+  /// was added is taken back with the same moment.
+  void add_rate(double per_second, double from_seconds);
   void add(double tokens) { done_ += tokens; }
   /// Of instances that bill no longer.
   double done() const { return done_; }
 
+  /// When an instance next begins to bill; infinity where none will.
+  double next_begin() const;
+  /// Moments until then have passed.
+  void pass(double until);
+
  private:
+  struct Begin {
+    double rate = 0;
+    int count = 0;  // added less taken back
+  };
+
   double done_ = 0, rate_ = 0, rate_from_ = 0;
+  double passed_ = -std::numeric_limits<double>::infinity();
+  std::map<double, Begin> begins_;  // to come
 };
 
 /// What a run adds up from one moment to the next.
@@ -44,14 +56,16 @@ class RunMeter {
 
   RunMeter(double first_seconds, double bin_seconds) : usage_(first_seconds, bin_seconds) {}
 
-  void advance(double from, double to, const Levels& levels, const TokenMeter& tokens);
+  void advance(double from, double to, const Levels& levels, TokenMeter& tokens);
   /// Tokens billed before that are lost: their work is done anew.
   void lose(double tokens);
 
   const Sums& sums() const { return sums_; }
-  Usage usage() { return usage_.finish(); }
+  Usage usage(double end) { return usage_.finish(end); }
 
  private:
+  void advance_between_begins(double from, double to, const Levels& levels, const TokenMeter& tokens);
+
   Sums sums_;
   bool was_full_ = false;
   double lost_tokens_ = 0, saturated_from_tokens_ = 0;

@@ -58,8 +58,8 @@ class ClusterSimulation final : public Cluster {
     run_.resizes += totals.growths;
     run_.audited = totals.audited;
     run_.tokens = instances_.tokens().done() - run_.lost_tokens;
-    run_.sums = meter_.sums();
-    run_.usage = meter_.usage();
+    run_.sums = sums_at_end_;
+    run_.usage = meter_.usage(run_.end_seconds);
     return std::move(run_);
   }
 
@@ -181,6 +181,7 @@ class ClusterSimulation final : public Cluster {
         breaks_since_end_ = 0;
         scheduler_.ended(*this, job);
       }
+      sums_at_end_ = meter_.sums();
     }
   }
 
@@ -232,6 +233,7 @@ class ClusterSimulation final : public Cluster {
       vacate(place, instances_.clock(place, now_));
     }
     run_.end_seconds = horizon;
+    sums_at_end_ = meter_.sums();
   }
 
   void take_submissions() {
@@ -346,6 +348,7 @@ class ClusterSimulation final : public Cluster {
   std::int64_t waiting_ = 0, least_gpus_ = std::numeric_limits<std::int64_t>::max();
   double now_ = 0;
   RunMeter meter_;
+  RunMeter::Sums sums_at_end_;  // of the last job so far; later submissions may be rejected
   ClusterRun run_;
 };
 

@@ -106,6 +106,7 @@ RunResult Study::run_recorded(const RunSettings& wanted, const traces::Trace& tr
   result.run = simulate_cluster(result.jobs, pool, *scheduler, sets, rules_of(wanted, trace));
   MetricContext context;
   context.gpus = gpus;
+  context.fails = wanted.settings.failures.any() || !wanted.settings.outages.empty();
   context.gpu_hour_price = wanted.settings.gpu_hour_price;
   result.metrics = metrics_of(result.jobs, result.run, context);
   result.step_tokens = {0};
@@ -152,6 +153,7 @@ RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace
   pool.expect({{gpus, 1.0}});
   result.run = simulate_cluster(result.jobs, std::move(pool), *scheduler, sets, rules);
   context.gpus = cluster.gpus();
+  context.fails = settings.failures.any() || !settings.outages.empty();
   context.step_tokens = result.step_tokens = instances.step_tokens();
   context.step_samples = instances.step_samples();
   context.peak_flops = profile_.peak_flops;

@@ -82,6 +82,7 @@ ordered_json described(const StudySettings& settings) {
                             {"load", settings.load > 0 ? ordered_json(settings.load) : ordered_json(nullptr)},
                             {"horizon_seconds", limit(settings.horizon_seconds)},
                             {"failures", described_failures(settings)}};
+  if (settings.gpu_hour_price) described["gpu_hour_price"] = *settings.gpu_hour_price;
   if (!settings.quotas.empty()) described["quotas"] = settings.quotas;
   const DrawnTerms& terms = settings.terms;
   if (terms.deadline_slack) described["deadline_slack"] = {terms.deadline_slack->least, terms.deadline_slack->most};
@@ -213,7 +214,9 @@ std::string summary_of_study(const StudySettings& settings, const StudyGrid& gri
 }
 
 std::string fingerprint_in(const std::string& summary) {
-  return ordered_json::parse(summary)["fingerprint"].get<std::string>();
+  const ordered_json study = ordered_json::parse(summary, nullptr, false);
+  const bool is_study = study.is_object() && study.contains("fingerprint") && study["fingerprint"].is_string();
+  return is_study ? study["fingerprint"].get<std::string>() : "";
 }
 
 }  // namespace braid::sim

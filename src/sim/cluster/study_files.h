@@ -22,6 +22,7 @@ std::string summary_of(const RunSettings& settings, const RunResult& result, con
 /// All of it, from its runs' parts: with means over seeds. `fingerprint` is study_folder.h's, which it keeps.
 std::string summary_of_study(const StudySettings& settings, const StudyGrid& grid, const traces::Trace& trace,
                              const std::string& fingerprint, const std::vector<std::string>& runs);
+/// Empty where this is no summary of a study.
 std::string fingerprint_in(const std::string& summary);
 
 }  // namespace braid::sim

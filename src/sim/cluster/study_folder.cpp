@@ -42,6 +42,10 @@ StudyFolder::StudyFolder(std::filesystem::path folder, const std::string& finger
   const bool begun = std::filesystem::exists(mark), complete = std::filesystem::exists(summary);
   if (begun && !resume)
     throw error("{}: holds an unfinished study; give --resume to go on with it, or --overwrite", folder_.string());
+  const auto is_there = [&](const char* file) { return std::filesystem::exists(folder_ / file); };
+  if (resume && complete && !begun &&
+      (fingerprint_in(read_file(summary)).empty() || !is_there("jobs.csv") || !is_there("utilization.csv")))
+    throw error("{}: holds a study that is damaged; give --overwrite to run it anew", folder_.string());
   const std::string held = begun ? read_file(mark) : resume && complete ? fingerprint_in(read_file(summary)) : "";
   if (!held.empty() && held != fingerprint)
     throw error("{}: holds a study of other settings or another trace; give those, or --overwrite", folder_.string());

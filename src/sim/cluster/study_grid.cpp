@@ -61,6 +61,13 @@ void check(const StudySettings& settings) {
       throw error("an instance of {} GPUs is no whole number of nodes, which have {} each", elastic, node);
   }
   if (settings.most_tasks < 1) throw error("--most-tasks {}: give 1 or more", settings.most_tasks);
+  for (const double mtbf : {settings.failures.gpu_mtbf_seconds, settings.failures.node_mtbf_seconds}) {
+    if (mtbf < 1) throw error("failures every {:g} s are not usable; give 1 s or more between those of one", mtbf);
+  }
+  if (!settings.outages.empty() && settings.failures.any())
+    throw error("--outages takes the place of failures that are drawn; leave one out");
+  if (!settings.outages.empty() && settings.load > 0)
+    throw error("--outages are at the trace's times, which --load changes; leave one out");
   for (const Outage& outage : settings.outages) {
     if (outage.gpus.node >= settings.cluster.nodes)
       throw error("node {} has outages and is not of the cluster, whose nodes are 0 to {}", outage.gpus.node,

@@ -31,10 +31,11 @@ class UsageMeter {
  public:
   UsageMeter(double first_seconds, double bin_seconds);
 
-  /// Until `to`, with so many GPUs allocated, jobs running and waiting, and `tokens` billed.
+  /// Until `to`, with so many GPUs allocated, jobs running and waiting, and `tokens` billed. Throws Error for a run of
+  /// more than a century's bins.
   void add(double to, double gpus, double running, double waiting, double tokens);
-  /// Sums become means.
-  Usage finish();
+  /// Sums become means; nothing may have been added after `end` but zeros.
+  Usage finish(double end);
 
  private:
   Usage usage_;

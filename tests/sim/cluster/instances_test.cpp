@@ -150,6 +150,16 @@ TEST(Instances, LoadingAndPlanningTakeTheirTime) {
   EXPECT_EQ(made.replans, 2);
 }
 
+TEST(Instances, NothingIsBilledWhileABackboneIsLoaded) {
+  InstanceRules rules{.backbones = {{0, 8}, {0, 8}}};
+  rules.usage_bin_seconds = 8;
+  const ClusterRun made = run({task(0, 16)}, 1, "fcfs", two_kinds(1), rules);
+  ASSERT_EQ(made.usage.bins.size(), 3U);
+  EXPECT_EQ(made.usage.bins[0].tokens, 0);
+  EXPECT_EQ(made.usage.bins[1].tokens, 80);
+  EXPECT_EQ(made.sums.saturated.tokens, 160);
+}
+
 TEST(Instances, ABackboneStaysWhereSomebodyTakesThePlaceAtOnce) {
   const InstanceRules rules{.backbones = {{0, 3}, {0, 3}}, .replan_seconds = 0};
   EXPECT_EQ(finishes(run({task(0, 10), task(0, 10), task(0, 10)}, 1, "fcfs", two_kinds(2), rules)),

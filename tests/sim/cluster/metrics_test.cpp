@@ -3,8 +3,10 @@
 #include <cmath>
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "sim/cluster/scheduler.h"
+#include "support.h"
 
 namespace braid::sim {
 namespace {
@@ -80,7 +82,7 @@ TEST(UsageMeter, SpreadsWhatLastsOverItsBins) {
   UsageMeter meter(100, 10);
   meter.add(105, 2, 1, 0, 50);
   meter.add(125, 4, 2, 1, 200);
-  const Usage usage = meter.finish();
+  const Usage usage = meter.finish(1e9);
   ASSERT_EQ(usage.bins.size(), 3U);
   EXPECT_EQ(usage.bins[0].gpus, 3);
   EXPECT_EQ(usage.bins[1].gpus, 4);
@@ -89,6 +91,44 @@ TEST(UsageMeter, SpreadsWhatLastsOverItsBins) {
   EXPECT_EQ(usage.bins[1].tokens, 100);
   EXPECT_EQ(usage.bins[2].tokens, 50);
   EXPECT_EQ(usage.bins[0].waiting, 0.5);
+}
+
+/// Wherever the first moment lies, and however bins' borders round.
+RC_GTEST_PROP(UsageMeter, NeverPutsMoreIntoABinThanItHolds, ()) {
+  const double first = *rc::gen::inRange(0, 1'000'000'000) / 1000.0, bin = *rc::gen::element(3600.0, 0.1, 7.3);
+  UsageMeter meter(first, bin);
+  double now = first;
+  for (int step = *rc::gen::inRange(1, 6); step > 0; --step) {
+    now = *rc::gen::arbitrary<bool>() ? now + *rc::gen::inRange(0, 100'000) / 1000.0 * bin
+                                      : first + std::ceil((now - first) / bin) * bin;
+    meter.add(now, 4, 1, 2, 0);
+  }
+  const Usage usage = meter.finish(now);
+  for (std::size_t b = 0; b < usage.bins.size(); ++b) {
+    if (usage.first_seconds + static_cast<double>(b) * bin >= now) continue;
+    RC_ASSERT(std::abs(usage.bins[b].gpus - 4) < 1e-6);
+    RC_ASSERT(std::abs(usage.bins[b].waiting - 2) < 1e-6);
+  }
+}
+
+TEST(UsageMeter, ARunOfCenturiesIsRefused) {
+  UsageMeter meter(0, 3600);
+  EXPECT_TRUE(contains(error_of([&] { meter.add(1e12, 1, 1, 1, 1); }), "are the times in seconds?"));
+}
+
+TEST(TokenMeter, InstancesBillFromTheirBeginOn) {
+  TokenMeter tokens;
+  tokens.pass(10);
+  tokens.add_rate(3, 10);
+  tokens.add_rate(5, 14);
+  tokens.add_rate(7, 14);
+  tokens.add_rate(-7, 14);  // taken back before it began
+  EXPECT_EQ(tokens.at(12) - tokens.at(10), 6);
+  EXPECT_EQ(tokens.next_begin(), 14);
+  tokens.pass(14);
+  EXPECT_EQ(tokens.at(15) - tokens.at(14), 8);
+  tokens.add_rate(-5, 14);
+  EXPECT_EQ(tokens.at(15) - tokens.at(14), 3);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "sim/cluster/recorded.h"
@@ -200,6 +201,24 @@ TEST(Outages, TasksThatShareLoseWhatTheyDidTogether) {
   EXPECT_EQ(made.lost_tokens, 2 * 1.5 * 10);
   EXPECT_EQ(made.sums.broken_gpu_seconds, 9);
   EXPECT_EQ(made.outages, 1);
+}
+
+TEST(Outages, NothingIsCountedAfterTheLastJob) {
+  std::vector<ClusterJob> jobs = {job(0, 100), job(10000, 100, 9)};
+  const ClusterRun made = run_with(jobs, flat_pool(4), "fcfs", Outages({{50, 9000, {1, 1}}}), 60);
+  EXPECT_TRUE(made.outcomes[1].rejected);
+  EXPECT_EQ(made.end_seconds, 100);
+  EXPECT_EQ(made.sums.broken_gpu_seconds, 50);
+  EXPECT_EQ(made.usage.last_seconds, 100);
+}
+
+TEST(Outages, WithoutCheckpointsAllIsLost) {
+  const double never = std::numeric_limits<double>::infinity();
+  for (const double checkpoint : {1e300, never}) {
+    const ClusterRun made = run_with({job(0, 100)}, flat_pool(1), "fcfs", Outages({{60, 90, {0, 1}}}), checkpoint);
+    EXPECT_EQ(made.outcomes[0].finish_seconds, 190);
+    EXPECT_EQ(made.lost_gpu_seconds, 60);
+  }
 }
 
 TEST(Outages, WhatNeverEndsIsSaid) {
