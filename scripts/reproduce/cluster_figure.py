@@ -31,8 +31,8 @@ def figure_21b(studies: Studies, report: Report) -> None:
         if trace is generated and report.claims:
             continue
         _claims(report, ratios)
-    columns = ["trace", "case", "policy", METRIC, "ci95", "muxtune_over_it", "completion_mean_hours", "tokens_per_second"]
-    columns += ["offered_load", "estimate_error_p99", "command"]
+    columns = ["trace", "case", "policy", METRIC, "ci95", "muxtune_over_it", "completion_mean_hours"]
+    columns += ["tokens_per_second", "offered_load", "estimate_error_p99", "command"]
     report.table("figure21b", columns, rows)
     first = [row for row in rows if row[0] == rows[0][0]]
     series = [Series(name, [_of(first, case, name) for case in CASES]) for name in POLICIES]

@@ -63,7 +63,8 @@ def _traces(studies: Studies) -> list[Trace]:
 def _run(studies: Studies, trace: Trace, rows: list) -> dict:
     summary, command = studies.run(
         *("--trace", trace.file, "--gpus", GPUS, "--scheduler", ",".join(SCHEDULERS)),
-        *("--policy", ",".join(POLICIES.values()), "--sweep", "load=" + ",".join(LOADS), "--seeds", "3", "--audit", "0", *TERMS),
+        *("--policy", ",".join(POLICIES.values()), "--sweep", "load=" + ",".join(LOADS)),
+        *("--seeds", "3", "--audit", "0", *TERMS),
     )
     found = {}
     labels = {policy: label for label, policy in POLICIES.items()}
@@ -104,7 +105,8 @@ def _winners(trace: Trace, groups: dict) -> list:
             having = {key: value for key, value in having.items() if value is not None}
             best = (min if less else max)(having, key=having.get)
             base = having.get((load, "fcfs", "exclusive"))
-            rows.append([trace.name, load, column, best[1], best[2], having[best] / unit, base / unit if base else None])
+            compared = base / unit if base else None
+            rows.append([trace.name, load, column, best[1], best[2], having[best] / unit, compared])
     return rows
 
 
