@@ -10,6 +10,9 @@
 namespace braid {
 namespace {
 
+/// Of UTF-8.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 template <typename Number>
 bool parse(std::string_view text, Number& number) {
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -22,7 +25,7 @@ CsvReader::CsvReader(const std::filesystem::path& path) : file_(path.string()), 
 
 bool CsvReader::next() {
   while (std::getline(in_, text_)) {
-    ++line_;
+    if (++line_ == 1 && text_.starts_with(kByteOrderMark)) text_.erase(0, kByteOrderMark.size());
     if (text_.ends_with('\r')) text_.pop_back();
     if (text_.find_first_not_of(" \t") == std::string::npos) {
       ++blank_lines_;
@@ -34,6 +37,13 @@ bool CsvReader::next() {
   if (in_.bad()) throw error("{}: reading failed after line {}; check the disk", file_, line_);
   fields_.clear();
   return false;
+}
+
+void CsvReader::check_distinct() const {
+  for (auto name = fields_.begin(); name != fields_.end(); ++name) {
+    if (std::find(fields_.begin(), name, *name) != name)
+      throw error_at(file_, line_, fmt::format("two columns are named '{}'", *name), "leave one of them out");
+  }
 }
 
 void CsvReader::split() {

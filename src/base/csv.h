@@ -11,7 +11,7 @@
 namespace braid {
 
 /// Comma-separated rows of a file, one at a time (RFC 4180; a quoted field may hold commas and doubled quotes, no line
-/// break). Blank lines are passed over and counted.
+/// break). Blank lines are passed over and counted; a byte order mark that begins the file is no part of it.
 class CsvReader {
  public:
   /// Throws Error when the file cannot be read.
@@ -19,6 +19,8 @@ class CsvReader {
 
   /// The next row; false at the end. Throws Error "FILE:LINE: ..." for a quote that is never closed.
   bool next();
+  /// For a row that names the columns: throws Error "FILE:LINE: ..." when two of them have one name.
+  void check_distinct() const;
 
   /// Of the row read last; good until the next.
   std::span<const std::string_view> fields() const { return fields_; }

@@ -66,6 +66,7 @@ class TableReader {
  public:
   TableReader(const Table& table, CsvReader& rows, TraceBuilder& trace)
       : table_(table), rows_(rows), trace_(trace), columns_(rows.fields().size()) {
+    rows.check_distinct();
     for (std::size_t role = 0; role < kRoles.size(); ++role)
       places_[role] = place_of(table.*kRoles[role], rows.fields());
   }
@@ -106,9 +107,11 @@ class TableReader {
     return error_at(rows_.file(), rows_.line(), what, remedy);
   }
 
-  double moment(Role role) {
+  double moment(Role role) { return checked(parsed_moment(role), role); }
+
+  double parsed_moment(Role role) {
     try {
-      return checked(trace_.moment(text(role), name(role)), role);
+      return trace_.moment(text(role), name(role));
     } catch (const Error& wrong) {
       throw error("{}:{}: {}", rows_.file(), rows_.line(), wrong.what());
     }

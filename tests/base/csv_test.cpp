@@ -29,6 +29,21 @@ TEST(Csv, AnOpenQuoteIsAnErrorWithItsLine) {
   }
 }
 
+TEST(Csv, AByteOrderMarkIsNoPartOfTheFirstField) {
+  EXPECT_EQ(rows_of("\xEF\xBB\xBF"
+                    "a,b\n\xEF\xBB\xBF,c"),
+            (Rows{{"a", "b"}, {"\xEF\xBB\xBF", "c"}}));
+}
+
+TEST(Csv, TwoColumnsOfOneNameAreAnError) {
+  const TestFolder folder;
+  CsvReader csv(folder.write("rows.csv", "a,b,c\nnode,gpu,node\n"));
+  ASSERT_TRUE(csv.next());
+  EXPECT_NO_THROW(csv.check_distinct());
+  ASSERT_TRUE(csv.next());
+  EXPECT_TRUE(contains(error_of([&] { csv.check_distinct(); }), "rows.csv:2: two columns are named 'node'"));
+}
+
 TEST(Csv, NumbersAreWholeFields) {
   const TestFolder folder;
   CsvReader csv(folder.write("rows.csv", "1.5,7,x,inf,3 "));

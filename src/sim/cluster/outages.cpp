@@ -35,6 +35,7 @@ struct Columns {
   std::size_t from = kAbsent, to = kAbsent, node = kAbsent, gpu = kAbsent;
 
   explicit Columns(const CsvReader& rows) {
+    rows.check_distinct();
     for (std::size_t c = 0; c < rows.fields().size(); ++c) {
       const std::string_view name = rows.fields()[c];
       if (name == "from_s") from = c;
