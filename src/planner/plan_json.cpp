@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/named.h"
 #include "planner/plan.h"
 
 namespace braid::planner {
@@ -30,13 +31,9 @@ constexpr costmodel::AdapterKernels kAdapterKernels[] = {
 template <typename Enum, std::size_t N>
 Enum named(const Node& node, std::string_view key, const Enum (&values)[N]) {
   const std::string text = node.string_at(key);
-  std::vector<std::string_view> names;
-  for (const Enum value : values) {
-    if (name(value) == text) return value;
-    names.push_back(name(value));
-  }
+  if (const auto value = value_named(text, values)) return *value;
   throw node.at(key).error(fmt::format("'{}' is not a value of '{}'", text, key),
-                           fmt::format("give one of: {}", fmt::join(names, ", ")));
+                           fmt::format("give one of: {}", names_of(values)));
 }
 
 Json deployment_json(const FixedPlan& fixed) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/named.h"
 
 namespace braid::sim {
 namespace {
@@ -24,10 +25,9 @@ std::uint64_t lowest(std::uint64_t gpus, std::int64_t count) {
 }  // namespace
 
 Placement parse_placement(const std::string& word) {
-  for (const Placement placement : {Placement::packed, Placement::spread, Placement::frag}) {
-    if (word == name(placement)) return placement;
-  }
-  throw error("placement '{}' is not known; give packed, spread or frag", word);
+  constexpr Placement kPlacements[] = {Placement::packed, Placement::spread, Placement::frag};
+  if (const auto placement = value_named(word, kPlacements)) return *placement;
+  throw error("placement '{}' is not known; give one of {}", word, names_of(kPlacements));
 }
 
 std::string_view name(Placement placement) {

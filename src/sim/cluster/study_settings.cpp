@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/named.h"
 #include "planner/policy.h"
 #include "sim/cluster/scheduler.h"
 
@@ -22,10 +23,9 @@ std::vector<std::int64_t> doubled_up_to(std::int64_t most, std::int64_t node) {
 }  // namespace
 
 Scaling parse_scaling(const std::string& word) {
-  for (const Scaling scaling : {Scaling::out, Scaling::up, Scaling::up_then_out}) {
-    if (word == name(scaling)) return scaling;
-  }
-  throw error("scaling '{}' is not known; give out, up or up-then-out", word);
+  constexpr Scaling kScalings[] = {Scaling::out, Scaling::up, Scaling::up_then_out};
+  if (const auto scaling = value_named(word, kScalings)) return *scaling;
+  throw error("scaling '{}' is not known; give one of {}", word, names_of(kScalings));
 }
 
 std::string_view name(Scaling scaling) {

@@ -123,7 +123,7 @@ TEST(GpuPool, GivingBackTwiceIsCaught) {
   EXPECT_THROW(pool.give(taken), InternalError);
   EXPECT_THROW(GpuPool(0, 4, true, Placement::packed), Error);
   EXPECT_THROW(GpuPool(1, 65, true, Placement::packed), Error);
-  EXPECT_TRUE(contains(error_of([] { parse_placement("tight"); }), "packed, spread or frag"));
+  EXPECT_TRUE(contains(error_of([] { parse_placement("tight"); }), "packed, spread, frag"));
 }
 
 TEST(GpuPool, BrokenGpusAreNoLongerOfTheCluster) {
