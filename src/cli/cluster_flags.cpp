@@ -74,7 +74,14 @@ struct Given {
   std::int64_t gpus = kLeftOut;
   std::vector<std::string> sweeps;
   double price = kLeftOut, load_gbs = 2;
+  std::vector<std::string> of_fine_tuning;  // flags among those given
 };
+
+/// Flags that say how jobs fine-tune.
+constexpr const char* kOfFineTuning[] = {"policy",         "profile",       "backbone",      "datasets",
+                                         "batch-sizes",    "adapter-ranks", "instance-gpus", "scaling",
+                                         "elastic-gpus",   "job-gpus",      "most-tasks",    "most-slowdown",
+                                         "replan-seconds", "load-gbs",      "audit"};
 
 bool parse(const std::vector<std::string>& words, Given& given, ClusterFlags& flags) {
   sim::StudySettings& settings = flags.settings;
@@ -140,7 +147,10 @@ bool parse(const std::vector<std::string>& words, Given& given, ClusterFlags& fl
   line.add_timeline();
   line.add().add_options()("resume", po::bool_switch(&flags.resume),
                            "go on with what --out already holds of this study");
-  return line.parse(words);
+  if (!line.parse(words)) return false;
+  std::copy_if(std::begin(kOfFineTuning), std::end(kOfFineTuning), std::back_inserter(given.of_fine_tuning),
+               [&](const char* flag) { return line.given(flag); });
+  return true;
 }
 
 void check_number(const char* flag, double value, bool may_be_zero) {
@@ -198,9 +208,9 @@ void resolve(const Given& given, ClusterFlags& flags) {
   if (given.jobs != "fine-tuning" && given.jobs != "as-recorded")
     throw error("--jobs {} is not known; give fine-tuning or as-recorded", given.jobs);
   settings.as_recorded = given.jobs == "as-recorded";
-  if (settings.as_recorded && !flags.common.policy.empty())
-    throw error("--policy {} fine-tunes tasks, and --jobs as-recorded has none; leave one of them out",
-                flags.common.policy);
+  if (settings.as_recorded && !given.of_fine_tuning.empty())
+    throw error("--{}: of fine-tuning tasks, and --jobs as-recorded has none; leave one of them out",
+                fmt::join(given.of_fine_tuning, ", --"));
   if (flags.common.policy.empty()) flags.common.policy = "muxtune";
   settings.scaling = sim::parse_scaling(given.scaling);
   if (!given.elastic_gpus.empty()) settings.elastic_gpus = counts_of(given.elastic_gpus, "elastic-gpus");

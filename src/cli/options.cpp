@@ -85,16 +85,14 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
   all.add(described_).add(hidden_);
   po::positional_options_description positional;
   if (!positional_.empty()) positional.add(positional_.c_str(), 1);
-  po::variables_map values;
-  po::store(po::command_line_parser(words).options(all).positional(positional).run(), values);
-  if (values["help"].as<bool>()) {
+  po::store(po::command_line_parser(words).options(all).positional(positional).run(), values_);
+  if (values_["help"].as<bool>()) {
     std::ostringstream text;
     text << described_;
     fmt::print("usage: {}\n\n{}", usage_, text.str());
     return false;
   }
-  po::notify(values);
-  const auto given = [&](const char* name) { return values.count(name) > 0 && !values[name].defaulted(); };
+  po::notify(values_);
   for (const auto& [name, number] :
        {std::pair("tp", flags_.tp), std::pair("pp", flags_.pp), std::pair("microbatches", flags_.microbatches),
         std::pair("ranks", flags_.ranks), std::pair("threads", flags_.threads)}) {
@@ -116,6 +114,10 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
       exec::launched_ranks() == 0)
     throw error("{}: exists; give another file or --overwrite", flags_.timeline_out);
   return true;
+}
+
+bool CommandLine::given(const std::string& flag) const {
+  return values_.count(flag) > 0 && !values_[flag].defaulted();
 }
 
 void check_output_folder(const std::filesystem::path& folder, bool overwrite) {

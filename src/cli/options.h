@@ -42,6 +42,8 @@ class CommandLine {
 
   /// False when --help was asked for and printed. Throws boost::program_options::error.
   bool parse(const std::vector<std::string>& words);
+  /// Whether the words that were parsed have the flag.
+  bool given(const std::string& flag) const;
 
  private:
   std::string usage_;
@@ -49,6 +51,7 @@ class CommandLine {
   boost::program_options::options_description described_;
   boost::program_options::options_description hidden_;
   std::string positional_;
+  boost::program_options::variables_map values_;
 };
 
 /// Refuses a folder that holds something unless `overwrite`; makes none.

@@ -135,14 +135,17 @@ TEST(ClusterCommand, RanksShareTheRunsOut) {
     EXPECT_EQ(read_text(folder / "one" / file), read_text(folder / "two" / file)) << file;
 }
 
+/// What --json tells of each run.
+nlohmann::json runs_of(const std::string& words) {
+  const Outcome told = run_braid(words);
+  EXPECT_EQ(told.status, 0) << told.text;
+  return nlohmann::json::parse(told.text)["runs"];
+}
+
 TEST(ClusterCommand, GpusFailAndTheSameWorkIsDone) {
   const TestFolder folder;
   const std::string words = "cluster --trace " + busy_trace(folder) + " --gpus 16 --datasets sst2 --json --seed 3";
-  const auto run_of = [&](const std::string& more) {
-    const Outcome told = run_braid(words + more);
-    EXPECT_EQ(told.status, 0) << told.text;
-    return nlohmann::json::parse(told.text)["runs"][0];
-  };
+  const auto run_of = [&](const std::string& more) { return runs_of(words + more)[0]; };
   const auto billed = [](const nlohmann::json& run) {
     return run["metrics"]["tokens_per_second"].get<double>() * run["metrics"]["makespan_seconds"].get<double>();
   };
@@ -168,18 +171,14 @@ TEST(ClusterCommand, GpusFailAndTheSameWorkIsDone) {
 TEST(ClusterCommand, TermsAreDrawnForJobsThatHaveNone) {
   const TestFolder folder;
   const std::string words = "cluster --trace " + busy_trace(folder) + " --gpus 8 --jobs as-recorded --json --seed 3";
-  const auto runs_of = [&](const std::string& more) {
-    const Outcome told = run_braid(words + more);
-    EXPECT_EQ(told.status, 0) << told.text;
-    return nlohmann::json::parse(told.text)["runs"];
-  };
-  const auto plain = runs_of(" --scheduler edf,fcfs-any");
+  const auto plain = runs_of(words + " --scheduler edf,fcfs-any");
   EXPECT_FALSE(plain[0]["metrics"].contains("deadlines_met"));
-  const auto due = runs_of(" --scheduler edf,fcfs-any,deadline --deadline-slack 1.5:4");
+  const auto due = runs_of(words + " --scheduler edf,fcfs-any,deadline --deadline-slack 1.5:4");
   EXPECT_GT(due[2]["metrics"]["deadlines_met"], due[1]["metrics"]["deadlines_met"]);
-  EXPECT_EQ(runs_of(" --scheduler budget --budget-slack 1:2")[0]["metrics"]["rejected"], 0);
-  EXPECT_GT(runs_of(" --scheduler budget --budget-slack 0.5:2")[0]["metrics"]["rejected"], 0);
-  EXPECT_NE(runs_of(" --scheduler priority --priorities 3"), runs_of(" --scheduler priority --priorities 1"));
+  EXPECT_EQ(runs_of(words + " --scheduler budget --budget-slack 1:2")[0]["metrics"]["rejected"], 0);
+  EXPECT_GT(runs_of(words + " --scheduler budget --budget-slack 0.5:2")[0]["metrics"]["rejected"], 0);
+  EXPECT_NE(runs_of(words + " --scheduler priority --priorities 3"),
+            runs_of(words + " --scheduler priority --priorities 1"));
 }
 
 TEST(ClusterCommand, ATimelineShowsEveryStretchOfEveryJob) {
@@ -256,7 +255,9 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   refuses("--sweep load=1,fast", "'fast' is not usable");
   refuses("--sweep gpus", "give NAME=VALUE,VALUE");
   refuses("--audit 2", "give 0 to 1");
-  refuses("--jobs as-recorded --policy muxtune", "leave one of them out");
+  refuses("--jobs as-recorded --policy muxtune --most-tasks 4", "--policy, --most-tasks: of fine-tuning");
+  refuses("--jobs as-recorded --sweep most-tasks=2,4", "--sweep most-tasks is of fine-tuning");
+  refuses("--sweep gpus=4,8 --sweep gpus=16", "--sweep gpus is given twice");
   refuses("--jobs some", "give fine-tuning or as-recorded");
   refuses("--quotas a=1", "the trace has no virtual cluster 'a'; it has none");
   refuses("--quotas a", "give NAME=WEIGHT with weights above 0");
@@ -267,7 +268,7 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   refuses("--gpu-hour-price -2", "give a number >= 0");
   refuses("--gpus -1", "a cluster of -1 GPUs is not usable");
   refuses("--gpu-mtbf-hours -1", "give a number above 0");
-  refuses("--scaling down", "scaling 'down' is not known; give out, up or up-then-out");
+  refuses("--scaling down", "scaling 'down' is not known; give one of out, up, up-then-out");
   refuses("--scheduler goodput --jobs as-recorded", "jobs as recorded have theirs");
   refuses("--scheduler fcfs,goodput --sweep scaling=out,up", "leave --scaling away");
   refuses("--elastic-gpus 2,6", "no whole number of nodes");

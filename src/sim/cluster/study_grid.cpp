@@ -32,16 +32,18 @@ std::int64_t whole(const std::string& name, const std::string& text) {
 struct Sweepable {
   const char* name;
   void (*set)(StudySettings& settings, const std::string& name, const std::string& text);
+  bool of_fine_tuning = false;  // means nothing to jobs as recorded
 };
 constexpr Sweepable kSweepable[] = {
     {"gpus", [](StudySettings& s, const std::string& n, const std::string& t) { set_gpus(s.cluster, whole(n, t)); }},
     {"load", [](StudySettings& s, const std::string& n, const std::string& t) { s.load = positive(n, t); }},
     {"instance-gpus",
-     [](StudySettings& s, const std::string& n, const std::string& t) { s.instance_gpus = whole(n, t); }},
-    {"most-tasks", [](StudySettings& s, const std::string& n, const std::string& t) { s.most_tasks = whole(n, t); }},
+     [](StudySettings& s, const std::string& n, const std::string& t) { s.instance_gpus = whole(n, t); }, true},
+    {"most-tasks", [](StudySettings& s, const std::string& n, const std::string& t) { s.most_tasks = whole(n, t); },
+     true},
     {"most-slowdown",
-     [](StudySettings& s, const std::string& n, const std::string& t) { s.most_slowdown = positive(n, t); }},
-    {"scaling", [](StudySettings& s, const std::string&, const std::string& t) { s.scaling = parse_scaling(t); }},
+     [](StudySettings& s, const std::string& n, const std::string& t) { s.most_slowdown = positive(n, t); }, true},
+    {"scaling", [](StudySettings& s, const std::string&, const std::string& t) { s.scaling = parse_scaling(t); }, true},
     {"gpu-mtbf-hours", [](StudySettings& s, const std::string& n,
                           const std::string& t) { s.failures.gpu_mtbf_seconds = kHour * positive(n, t); }},
     {"node-mtbf-hours", [](StudySettings& s, const std::string& n,
@@ -75,6 +77,42 @@ void check(const StudySettings& settings) {
   }
 }
 
+const Sweepable& sweep_named(const std::string& name) {
+  const auto known =
+      std::find_if(std::begin(kSweepable), std::end(kSweepable), [&](const auto& each) { return each.name == name; });
+  if (known == std::end(kSweepable))
+    throw error("--sweep {} is not known; give one of {}", name, fmt::join(sweepable(), ", "));
+  return *known;
+}
+
+/// What sweeps make of the settings, and the values that they set.
+struct Point {
+  StudySettings settings;
+  std::vector<std::pair<std::string, std::string>> swept;
+};
+
+std::vector<Point> points_of(const StudySettings& settings, const StudyGrid& grid) {
+  std::vector<Point> points = {{settings, {}}};
+  for (const auto& [name, values] : grid.sweeps) {
+    const Sweepable& sweep = sweep_named(name);
+    if (settings.as_recorded && sweep.of_fine_tuning)
+      throw error("--sweep {} is of fine-tuning tasks, and jobs as recorded are none; leave one of them out", name);
+    std::vector<Point> next;
+    for (const Point& point : points) {
+      for (const auto& [earlier, value] : point.swept) {
+        if (earlier == name) throw error("--sweep {} is given twice; give all of its values at once", name);
+      }
+      for (const std::string& value : values) {
+        Point& swept = next.emplace_back(point);
+        sweep.set(swept.settings, name, value);
+        swept.swept.emplace_back(name, value);
+      }
+    }
+    points = std::move(next);
+  }
+  return points;
+}
+
 }  // namespace
 
 std::vector<std::string> sweepable() {
@@ -84,26 +122,7 @@ std::vector<std::string> sweepable() {
 }
 
 std::vector<RunSettings> runs_of(const StudySettings& settings, const StudyGrid& grid) {
-  struct Point {
-    StudySettings settings;
-    std::vector<std::pair<std::string, std::string>> swept;
-  };
-  std::vector<Point> points = {{settings, {}}};
-  for (const auto& [name, values] : grid.sweeps) {
-    const auto known =
-        std::find_if(std::begin(kSweepable), std::end(kSweepable), [&](const auto& each) { return each.name == name; });
-    if (known == std::end(kSweepable))
-      throw error("--sweep {} is not known; give one of {}", name, fmt::join(sweepable(), ", "));
-    std::vector<Point> next;
-    for (const Point& point : points) {
-      for (const std::string& value : values) {
-        Point& swept = next.emplace_back(point);
-        known->set(swept.settings, name, value);
-        swept.swept.emplace_back(name, value);
-      }
-    }
-    points = std::move(next);
-  }
+  const std::vector<Point> points = points_of(settings, grid);
   for (const std::string& name : grid.schedulers) {
     make_scheduler(name, {});
     if (!is_elastic(name)) continue;
