@@ -202,11 +202,21 @@ double Instances::next_end() const {
   return ends_.empty() ? std::numeric_limits<double>::infinity() : ends_.top().time;
 }
 
+/// Asks memory for the instance whose tasks end next, while those of this one are seen to: with 100,000 of them what a
+/// run waits for is memory.
+void Instances::fetch_next() const {
+  if (ends_.empty()) return;
+  const auto* next = reinterpret_cast<const char*>(&(*this)[ends_.top().instance]);
+  constexpr std::size_t kCacheLine = 64;
+  for (std::size_t byte = 0; byte < sizeof(Instance); byte += kCacheLine) __builtin_prefetch(next + byte);
+}
+
 std::span<const JobIndex> Instances::take_ended(double now) {
   ended_.clear();
   while (ended_.empty() && next_end() == now) {
     const End end = ends_.top();
     ends_.pop();
+    fetch_next();
     Instance& instance = at(end.instance);
     if (instance.version != end.version) continue;  // tasks came or went meanwhile
     const double end_steps = instance.first_end_steps();

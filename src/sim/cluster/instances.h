@@ -141,6 +141,7 @@ class Instances {
   void load(Instance& instance, KindIndex kind, double now);
   void empty(InstanceIndex place);
   void give_up(InstanceIndex place);
+  void fetch_next() const;
   void take_gpus(InstanceIndex place, std::int64_t gpus);
   void give_gpus(InstanceIndex place);
   void set_owner(const GpuSet& gpus, InstanceIndex owner);
