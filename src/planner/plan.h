@@ -63,6 +63,8 @@ struct FixedPlan {
   bool blocking_messages = false;  ///< a stage does not compute while it sends or receives
   costmodel::AdapterKernels adapter_kernels = costmodel::AdapterKernels::separate;
   costmodel::Storage storage;  ///< how what is planned for stores things
+
+  std::int32_t ranks() const;
 };
 
 struct Prediction {
@@ -104,7 +106,7 @@ struct Plan {
   std::vector<std::pair<std::string, std::string>> data_hashes;  ///< file, hash: datasets and weights
   double planning_seconds = 0;
 
-  std::int32_t ranks() const;
+  std::int32_t ranks() const { return fixed.ranks(); }
 };
 
 /// Throws Error when a file is not a plan, or a part of it does not match its hash; the hashes of data files are

@@ -237,9 +237,9 @@ std::string describe_turns(const FixedPlan& fixed) {
   return fixed.turns.size() == fixed.htasks.size() ? "queued" : fmt::format("in {} turns", fixed.turns.size());
 }
 
-std::int32_t Plan::ranks() const {
+std::int32_t FixedPlan::ranks() const {
   std::int32_t count = 0;
-  for (const ReplicaShape& replica : fixed.deployment) count += replica.tp * replica.stages();
+  for (const ReplicaShape& replica : deployment) count += replica.tp * replica.stages();
   return count;
 }
 

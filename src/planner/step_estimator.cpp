@@ -24,6 +24,10 @@ std::vector<Counts> telling_sets(std::size_t kinds, std::int32_t most_tasks) {
   return sets;
 }
 
+double busy_gpu_seconds(const FixedPlan& fixed, const Prediction& predicted) {
+  return (1 - predicted.bubble_ratio) * static_cast<double>(fixed.ranks()) * predicted.step_seconds;
+}
+
 }  // namespace
 
 StepEstimator::StepEstimator(const PlanningInput& input, const PolicyChoice& choice, std::int32_t most_tasks)
@@ -138,7 +142,7 @@ std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks) {
   for (const auto& [sketched, candidate] : sketches(tasks, most)) {
     if (best && sketched > 0) break;
     std::optional<Laid> laid = lay(tasks, *candidate);
-    if (laid && (!best || laid->step_seconds < best->step_seconds)) best = std::move(laid);
+    if (laid && (!best || laid->step.step_seconds < best->step.step_seconds)) best = std::move(laid);
   }
   return best;
 }
@@ -150,7 +154,8 @@ std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks, const 
   const Prediction glance = predict(*fixed, window, latency_, input_.judge, Outlook::glance);
   if (!fits(glance)) return std::nullopt;
   const double seconds = fixed->steps_per_window > 1 ? streamed(*fixed, window, glance) : glance.step_seconds;
-  return Laid{std::move(*fixed), seconds, candidate.layout};
+  const StepEstimate step{seconds, busy_gpu_seconds(*fixed, glance), candidate.layout};
+  return Laid{std::move(*fixed), step};
 }
 
 const StepEstimator::Candidate* StepEstimator::best_sketch(const Tasks& tasks, std::int64_t most_samples) {
@@ -200,11 +205,12 @@ std::optional<StepEstimate> StepEstimator::estimate(std::span<const std::int32_t
     const std::optional<Plan>& plan =
         alone_[static_cast<std::size_t>(std::find(counts.begin(), counts.end(), 1) - counts.begin())];
     if (!plan) return std::nullopt;
-    return StepEstimate{plan->predicted.step_seconds, layout_of(*plan)};
+    const Prediction& predicted = plan->predicted;
+    return StepEstimate{predicted.step_seconds, busy_gpu_seconds(plan->fixed, predicted), layout_of(*plan)};
   }
   const std::optional<Laid> laid = lay(tasks_of(counts, false));
   if (!laid) return std::nullopt;
-  return StepEstimate{laid->step_seconds, laid->layout};
+  return laid->step;
 }
 
 double StepEstimator::replayed(std::span<const std::int32_t> counts) {

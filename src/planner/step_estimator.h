@@ -11,7 +11,8 @@ namespace braid::planner {
 /// What a step of some tasks takes.
 struct StepEstimate {
   double step_seconds = 0;
-  std::int32_t layout = 0;  ///< estimates of one layout have their layers on the same ranks
+  double busy_gpu_seconds = 0;  ///< of a step, computing, over all ranks
+  std::int32_t layout = 0;      ///< estimates of one layout have their layers on the same ranks
 };
 
 /// Tells what steps of sets of tasks take on one cluster under one policy, with most of the search left out: for
@@ -55,8 +56,7 @@ class StepEstimator {
   };
   struct Laid {
     FixedPlan fixed;
-    double step_seconds = 0;
-    std::int32_t layout = 0;
+    StepEstimate step;
   };
 
   Tasks tasks_of(std::span<const std::int32_t> counts, bool drawn) const;

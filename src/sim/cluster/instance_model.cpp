@@ -37,8 +37,7 @@ InstanceModel::InstanceModel(workload::Workload kinds, workload::Cluster instanc
     if (!plan) continue;
     const planner::Prediction& predicted = plan->predicted;
     const double gpu_seconds = static_cast<double>(plan->ranks()) * predicted.step_seconds;
-    cost = KindCost{predicted.step_seconds, (1 - predicted.bubble_ratio) * gpu_seconds,
-                    predicted.gpu_utilization * gpu_seconds * cost_.profile().peak_flops};
+    cost = KindCost{predicted.step_seconds, predicted.gpu_utilization * gpu_seconds * cost_.profile().peak_flops};
   }
 }
 
@@ -47,7 +46,7 @@ std::optional<SetRate> InstanceModel::rate(const std::vector<std::int32_t>& coun
   const auto [known, is_new] = rates_.try_emplace(counts);
   if (is_new) {
     if (const auto estimate = estimator_.estimate(counts))
-      known->second = SetRate{estimate->step_seconds, estimate->layout};
+      known->second = SetRate{estimate->step_seconds, estimate->layout, estimate->busy_gpu_seconds};
   }
   return known->second;
 }

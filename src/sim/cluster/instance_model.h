@@ -12,8 +12,7 @@ namespace braid::sim {
 /// What a step of one task costs on an instance of its own.
 struct KindCost {
   double step_seconds = 0;
-  double busy_gpu_seconds = 0;  ///< computing, over all of its GPUs
-  double flops = 0;             ///< of the backbone
+  double flops = 0;  ///< of the backbone
 };
 
 /// How instances of one size run tasks under one policy: the estimates of a StepEstimator, each made once, for any

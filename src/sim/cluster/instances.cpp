@@ -251,6 +251,7 @@ InstanceIndex Instances::owner_of(const NodeGpus& gpus) const {
 void Instances::anchor(Instance& instance, double steps, double now) {
   count_tokens(instance, -1);
   tokens_.add((steps - instance.steps) * sets_.tokens_per_second(instance.set) * sets_.step_seconds(instance.set));
+  totals_.busy_gpu_seconds += (steps - instance.steps) * sets_.busy_gpu_seconds(instance.set);
   instance.steps = steps;
   instance.at_seconds = std::max(instance.at_seconds, now);
   count_tokens(instance, 1);

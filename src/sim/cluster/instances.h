@@ -114,6 +114,7 @@ class Instances {
     std::int64_t started = 0;
     std::int64_t replans = 0;       ///< tasks that joined or left others
     std::int64_t growths = 0;       ///< of instances that scale
+    double busy_gpu_seconds = 0;    ///< computing, until each instance's set last changed
     std::vector<SetIndex> audited;  ///< drawn from the sets that they changed to, as often as drawn
   };
   const Totals& totals() const { return totals_; }

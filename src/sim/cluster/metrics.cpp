@@ -98,20 +98,19 @@ class Metrics {
       add("out_of_service", run_.sums.broken_gpu_seconds / offered);
       add("lost_gpu_hours", run_.lost_gpu_seconds / kHour);
     }
-    double busy = 0, flops = 0;
+    double flops = 0;
     for (std::size_t j = 0; j < jobs_.size() && !context_.kinds.empty(); ++j) {
       const std::optional<KindCost>& kind = context_.kinds[static_cast<std::size_t>(jobs_[j].kind)];
       if (!kind) continue;
-      busy += run_.outcomes[j].steps * kind->busy_gpu_seconds;
       flops += run_.outcomes[j].steps * kind->flops;
     }
     if (flops > 0 && context_.peak_flops > 0) add("gpu_utilization", flops / (offered * context_.peak_flops));
     const double hours = run_.sums.allocated_gpu_seconds / kHour;
     add("gpu_hours", hours);
     if (context_.gpu_hour_price) add("cost", hours * *context_.gpu_hour_price);
-    if (context_.power && busy > 0) {
-      const double joules = costmodel::energy_joules(*context_.power, static_cast<double>(context_.gpus), span_,
-                                                     std::min(busy, run_.sums.allocated_gpu_seconds));
+    if (context_.power && run_.busy_gpu_seconds > 0) {
+      const double joules =
+          costmodel::energy_joules(*context_.power, static_cast<double>(context_.gpus), span_, run_.busy_gpu_seconds);
       add("energy_kwh", joules / kJoulesOfKilowattHour);
     }
   }

@@ -33,7 +33,7 @@ struct Metric {
 /// Completion is from submission to end, queueing what of it is not in service. Finish-time fairness (Themis, NSDI'20)
 /// is completion over what the job's recorded duration would have become on its share of the cluster, by the mean
 /// number of jobs that were there meanwhile; 1 and less is fair. Utilization takes the FLOPs of each task by itself,
-/// without what sharing adds. A GPU counts as busy for no longer than the tasks' steps would keep it busy alone.
+/// without what sharing adds. Energy has GPUs busy while the steps of the tasks that run together compute.
 std::vector<Metric> metrics_of(const std::vector<ClusterJob>& jobs, const ClusterRun& run,
                                const MetricContext& context);
 

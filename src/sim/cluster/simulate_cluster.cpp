@@ -55,6 +55,7 @@ class ClusterSimulation final : public Cluster {
     const Instances::Totals& totals = instances_.totals();
     run_.instances = totals.started;
     run_.replans = totals.replans;
+    run_.busy_gpu_seconds = totals.busy_gpu_seconds;
     run_.resizes += totals.growths;
     run_.audited = totals.audited;
     run_.tokens = instances_.tokens().done() - run_.lost_tokens;
@@ -332,6 +333,8 @@ class ClusterSimulation final : public Cluster {
     }
     const double billed = instances_.tokens().done(), done = billed - run_.lost_tokens;
     BRAID_CHECK(std::abs(done - tokens) <= kManyRoundings * (1 + billed), "{} tokens done of {} owed", done, tokens);
+    const double busy = instances_.totals().busy_gpu_seconds, allocated = meter_.sums().allocated_gpu_seconds;
+    BRAID_CHECK(busy <= (1 + kManyRoundings) * allocated, "{} GPU-seconds busy of {} allocated", busy, allocated);
   }
 
   const std::vector<ClusterJob>& jobs_;

@@ -30,6 +30,7 @@ struct ClusterRun {
   double tokens = 0;              ///< billed, but for those lost
   double lost_tokens = 0;         ///< whose work failures undid
   double lost_gpu_seconds = 0;    ///< of that work
+  double busy_gpu_seconds = 0;    ///< computing, what was lost among it
   std::int64_t outages = 0;       ///< that began
   std::int64_t instances = 0;     ///< started
   std::int64_t replans = 0;       ///< tasks that joined or left others

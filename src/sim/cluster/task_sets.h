@@ -15,7 +15,8 @@ using SetIndex = std::int32_t;
 /// How fast an instance runs a set of tasks: all of them take a step in the same time.
 struct SetRate {
   double step_seconds = 0;
-  std::int32_t layout = 0;  ///< layers lie as in other sets of this number
+  std::int32_t layout = 0;      ///< layers lie as in other sets of this number
+  double busy_gpu_seconds = 0;  ///< of a step, computing, over all GPUs
 };
 
 /// The sets of tasks that instances have run so far, each estimated once.
@@ -55,6 +56,7 @@ class TaskSets {
   std::int32_t gpus(SetIndex set) const { return sizes_[at(set).size]; }
   const std::vector<std::int32_t>& counts(SetIndex set) const { return at(set).counts; }
   double step_seconds(SetIndex set) const { return at(set).rate.step_seconds; }
+  double busy_gpu_seconds(SetIndex set) const { return at(set).rate.busy_gpu_seconds; }
   std::int32_t layout(SetIndex set) const { return at(set).rate.layout; }
   double tokens_per_second(SetIndex set) const { return at(set).tokens_per_second; }
   double step_tokens(KindIndex kind) const { return step_tokens_[static_cast<std::size_t>(kind)]; }

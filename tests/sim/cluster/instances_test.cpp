@@ -21,6 +21,9 @@ constexpr std::int32_t kInstanceGpus = 2;
 /// Of each kind alone. No two sets of a few tasks take the same.
 constexpr double kAlone[] = {1, 2.0625};
 
+/// GPU-seconds that a task's step computes for, in any company.
+constexpr double kBusy = 0.5;
+
 /// The longest of the tasks' steps, and half of each other's.
 double step_of(const Counts& counts) {
   const double all = counts[0] * kAlone[0] + counts[1] * kAlone[1];
@@ -30,7 +33,7 @@ double step_of(const Counts& counts) {
 
 TaskSets two_kinds(std::int32_t most_tasks, double most_slowdown = std::numeric_limits<double>::infinity()) {
   return {{10, 30}, {.most_tasks = most_tasks, .most_slowdown = most_slowdown}, [](const Counts& counts, std::int32_t) {
-            return SetRate{step_of(counts), 0};
+            return SetRate{step_of(counts), 0, kBusy * (counts[0] + counts[1])};
           }};
 }
 
@@ -119,12 +122,14 @@ RC_GTEST_PROP(Instances, AClockOfStepsIsTheSameAsWorkingOffEachTask, ()) {
   const ClusterRun made =
       run(jobs, static_cast<std::int64_t>(instances), "fcfs", two_kinds(static_cast<std::int32_t>(most)));
   const std::vector<double> expected = worked_off(jobs, instances, most);
-  double tokens = 0;
+  double tokens = 0, busy = 0;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     RC_ASSERT(std::abs(made.outcomes[j].finish_seconds - expected[j]) < 1e-6);
+    busy += jobs[j].service_seconds / kAlone[jobs[j].kind] * kBusy;
     tokens += jobs[j].service_seconds / kAlone[jobs[j].kind] * (jobs[j].kind == 0 ? 10 : 30);
   }
   RC_ASSERT(std::abs(made.tokens - tokens) < 1e-6 * tokens);
+  RC_ASSERT(std::abs(made.busy_gpu_seconds - busy) < 1e-6 * busy);
   double binned = 0;
   for (const Usage::Bin& bin : made.usage.bins) binned += bin.tokens;
   RC_ASSERT(std::abs(binned - tokens) < 1e-6 * tokens);
@@ -148,6 +153,7 @@ TEST(Instances, LoadingAndPlanningTakeTheirTime) {
   const ClusterRun made = run({task(0, 10), task(7, 2)}, 1, "fcfs", two_kinds(2), rules);
   EXPECT_EQ(finishes(made), (std::vector<double>{16, 11}));
   EXPECT_EQ(made.replans, 2);
+  EXPECT_NEAR(made.busy_gpu_seconds, 12 * kBusy, 1e-9);
 }
 
 TEST(Instances, NothingIsBilledWhileABackboneIsLoaded) {

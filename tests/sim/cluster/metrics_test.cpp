@@ -30,13 +30,13 @@ ClusterJob job(double submit, double service, std::int32_t gpus, double deadline
 /// Two GPUs; the second job waits for the first, the third for the second.
 TEST(Metrics, AreWhatAPersonCounts) {
   const std::vector<ClusterJob> jobs = {job(0, 10, 2, 9), job(2, 4, 1, 14), job(3, 6, 2, 30), job(3, 6, 3, 30)};
-  TaskSets sets({50}, {.most_tasks = 1}, [](const std::vector<std::int32_t>&, std::int32_t) { return SetRate{2, 0}; });
+  TaskSets sets({50}, {.most_tasks = 1}, [](const std::vector<std::int32_t>&, std::int32_t) { return SetRate{2, 0, 3}; });
   // Alone a step takes 2 s.
   const auto scheduler = make_scheduler("fcfs", jobs);
   const ClusterRun run = simulate_cluster(jobs, {2, 1, true, Placement::packed}, *scheduler, sets);
   MetricContext context;
   context.gpus = 2;
-  context.kinds = {KindCost{2, 3, 1000}};
+  context.kinds = {KindCost{2, 1000}};
   context.step_tokens = {50};
   context.step_samples = {5};
   context.peak_flops = 1000;
