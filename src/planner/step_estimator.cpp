@@ -24,6 +24,11 @@ std::vector<Counts> telling_sets(std::size_t kinds, std::int32_t most_tasks) {
   return sets;
 }
 
+/// Where nothing is padded steps differ with their samples, and one of mean ones tells little.
+bool tells_samples_apart(const FixedPlan& fixed) {
+  return fixed.padding == Padding::none;
+}
+
 double busy_gpu_seconds(const FixedPlan& fixed, const Prediction& predicted) {
   return (1 - predicted.bubble_ratio) * static_cast<double>(fixed.ranks()) * predicted.step_seconds;
 }
@@ -37,8 +42,8 @@ StepEstimator::StepEstimator(const PlanningInput& input, const PolicyChoice& cho
       capacity_(input.cost.profile().memory_bytes) {
   const std::size_t kinds = input.workload.tasks.size();
   std::string why;
-  const auto plan = [&](const Counts& counts) -> std::optional<Plan> {
-    const Tasks tasks = tasks_of(counts, false);
+  const auto plan = [&](const Counts& counts, bool drawn) -> std::optional<Plan> {
+    const Tasks tasks = tasks_of(counts, drawn);
     try {
       return make_plan({tasks.workload, input.cluster, tasks.samples, input.cost, input.judge, input.overrides},
                        choice);
@@ -50,14 +55,26 @@ StepEstimator::StepEstimator(const PlanningInput& input, const PolicyChoice& cho
   for (std::size_t kind = 0; kind < kinds; ++kind) {
     Counts counts(kinds, 0);
     counts[kind] = 1;
-    alone_.push_back(plan(counts));
+    alone_.push_back(plan(counts, false));
+    if (alone_.back() && tells_samples_apart(alone_.back()->fixed)) alone_.back() = plan(counts, true);
     if (alone_.back()) learn_from(*alone_.back());
   }
   if (candidates_.empty()) throw error("{}", why);
   for (const Counts& counts : telling_sets(kinds, most_tasks)) {
-    if (const std::optional<Plan> planned = plan(counts)) learn_from(*planned);
+    if (const std::optional<Plan> planned = plan(counts, false)) learn_from(*planned);
   }
+  learned_ = candidates_.size();
+  for (std::size_t c = 0; c < learned_; ++c) learn_splits(candidates_[c]);
   laid_out_.resize(candidates_.size());
+}
+
+/// Where memory is short a set may fit only when split as far as its samples go.
+void StepEstimator::learn_splits(Candidate candidate) {
+  for (const workload::Task& task : input_.workload.tasks) {
+    candidate.microbatches = task.global_batch_size;
+    if (std::find(candidates_.begin(), candidates_.end(), candidate) == candidates_.end())
+      candidates_.push_back(candidate);
+  }
 }
 
 void StepEstimator::learn_from(const Plan& plan) {
@@ -144,6 +161,9 @@ std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks) {
     std::optional<Laid> laid = lay(tasks, *candidate);
     if (laid && (!best || laid->step.step_seconds < best->step.step_seconds)) best = std::move(laid);
   }
+  for (std::size_t c = learned_; c < candidates_.size() && !best; ++c) {
+    if (candidates_[c].microbatches == most) best = lay(tasks, candidates_[c]);
+  }
   return best;
 }
 
@@ -164,7 +184,7 @@ const StepEstimator::Candidate* StepEstimator::best_sketch(const Tasks& tasks, s
   const Candidate* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
   // A good one first spares most of the work on others; of equals the first of all candidates is the best.
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+  for (std::size_t i = 0; i < learned_; ++i) {
     const Candidate& candidate = candidates_[i == 0 ? likely_ : i <= likely_ ? i - 1 : i];
     if (candidate.microbatches > most_samples) continue;
     PolicyInput asked = policy_input(tasks, candidate);
@@ -189,7 +209,7 @@ double StepEstimator::streamed(const FixedPlan& fixed, const WindowInput& window
 std::vector<std::pair<double, const StepEstimator::Candidate*>> StepEstimator::sketches(const Tasks& tasks,
                                                                                         std::int64_t most_samples) {
   std::vector<std::pair<double, const Candidate*>> sketched;
-  for (const Candidate& candidate : candidates_) {
+  for (const Candidate& candidate : std::span(candidates_).first(learned_)) {
     if (candidate.microbatches > most_samples) continue;
     const double seconds = choice_.policy->sketch(policy_input(tasks, candidate)).value_or(0);
     if (!std::isinf(seconds)) sketched.emplace_back(seconds, &candidate);
@@ -202,22 +222,33 @@ std::optional<StepEstimate> StepEstimator::estimate(std::span<const std::int32_t
   const std::int32_t tasks = std::accumulate(counts.begin(), counts.end(), 0);
   BRAID_CHECK(counts.size() == kinds() && tasks > 0, "an estimate of {} tasks of {} kinds", tasks, counts.size());
   if (tasks == 1) {
-    const std::optional<Plan>& plan =
-        alone_[static_cast<std::size_t>(std::find(counts.begin(), counts.end(), 1) - counts.begin())];
+    const std::optional<Plan>& plan = only(counts);
     if (!plan) return std::nullopt;
     const Prediction& predicted = plan->predicted;
     return StepEstimate{predicted.step_seconds, busy_gpu_seconds(plan->fixed, predicted), layout_of(*plan)};
   }
   const std::optional<Laid> laid = lay(tasks_of(counts, false));
   if (!laid) return std::nullopt;
-  return laid->step;
+  if (!tells_samples_apart(laid->fixed)) return laid->step;
+  const Prediction replay = replay_of(laid->fixed, counts);
+  return StepEstimate{replay.step_seconds, busy_gpu_seconds(laid->fixed, replay), laid->step.layout};
+}
+
+const std::optional<Plan>& StepEstimator::only(std::span<const std::int32_t> counts) const {
+  return alone_[static_cast<std::size_t>(std::find(counts.begin(), counts.end(), 1) - counts.begin())];
+}
+
+Prediction StepEstimator::replay_of(const FixedPlan& fixed, std::span<const std::int32_t> counts) {
+  const Tasks drawn = tasks_of(counts, true);
+  return predict(fixed, {drawn.workload, drawn.samples}, latency_, input_.judge);
 }
 
 double StepEstimator::replayed(std::span<const std::int32_t> counts) {
+  if (std::accumulate(counts.begin(), counts.end(), 0) == 1 && only(counts))
+    return replay_of(only(counts)->fixed, counts).step_seconds;
   const std::optional<Laid> laid = lay(tasks_of(counts, false));
   BRAID_CHECK(laid, "a set is replayed that has no estimate");
-  const Tasks drawn = tasks_of(counts, true);
-  return predict(laid->fixed, {drawn.workload, drawn.samples}, latency_, input_.judge).step_seconds;
+  return replay_of(laid->fixed, counts).step_seconds;
 }
 
 }  // namespace braid::planner

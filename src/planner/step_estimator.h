@@ -21,7 +21,8 @@ struct StepEstimate {
 /// Each kind of task by itself, and a few sets of several, are planned; the deployments and numbers of microbatches
 /// that those plans chose are all that other sets are tried on. A policy's sketch (MuxTune's: Eq. 3 and the template)
 /// says which of them; there the set is arranged, few layouts laid out, and one step of it told. All samples of a task
-/// have its mean length. `replayed` tells how far off that is.
+/// have its mean length; where nothing is padded several steps are told, of samples as they are drawn. `replayed` tells
+/// how far off that is.
 ///
 /// Not for concurrent use; what the input refers to must outlive it.
 class StepEstimator {
@@ -61,6 +62,7 @@ class StepEstimator {
 
   Tasks tasks_of(std::span<const std::int32_t> counts, bool drawn) const;
   void learn_from(const Plan& plan);
+  void learn_splits(Candidate candidate);
   std::int32_t layout_of(const Plan& plan) const;
   std::optional<Laid> lay(const Tasks& tasks);
   std::optional<Laid> lay(const Tasks& tasks, const Candidate& candidate);
@@ -73,15 +75,20 @@ class StepEstimator {
   PolicyInput policy_input(const Tasks& tasks, const Candidate& candidate);
   std::optional<FixedPlan> arrange(const PolicyInput& input) const;
   bool fits(const Prediction& prediction) const;
+  /// The plan of the one task that is counted.
+  const std::optional<Plan>& only(std::span<const std::int32_t> counts) const;
+  /// Of several steps, samples as they are drawn.
+  Prediction replay_of(const FixedPlan& fixed, std::span<const std::int32_t> counts);
 
   PlanningInput input_;
   PolicyChoice choice_;
   ClockLatency latency_;
   Bytes capacity_;
   std::vector<std::optional<Plan>> alone_;  // per kind
-  std::vector<Candidate> candidates_;
-  std::vector<LaidOutBuckets> laid_out_;  // per candidate
-  std::size_t likely_ = 0;                // the candidate that was best last
+  std::vector<Candidate> candidates_;       // those of plans, then those for where nothing else fits
+  std::size_t learned_ = 0;                 // of plans
+  std::vector<LaidOutBuckets> laid_out_;    // per candidate
+  std::size_t likely_ = 0;                  // the candidate that was best last
 };
 
 }  // namespace braid::planner

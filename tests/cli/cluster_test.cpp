@@ -142,6 +142,22 @@ nlohmann::json runs_of(const std::string& words) {
   return nlohmann::json::parse(told.text)["runs"];
 }
 
+TEST(ClusterCommand, EstimatesThatAreFarOffReplaysFailTheRun) {
+  const TestFolder folder;
+  const std::string words = "cluster --trace " + busy_trace(folder) + " --gpus 16 --datasets sst2 --audit 0.2 --out " +
+                            (folder / "o").string();
+  const Outcome close = run_braid(words);
+  ASSERT_EQ(close.status, 0) << close.text;
+  EXPECT_TRUE(contains(close.text, "held against full replays"));
+  auto summary = nlohmann::ordered_json::parse(read_text(folder / "o/summary.json"));
+  EXPECT_GT(summary["runs"][0]["estimates"]["audited"], 10);
+  summary["runs"][0]["estimates"]["error_p99"] = 0.0201;
+  folder.write("o/summary.json", summary.dump());
+  const Outcome far = run_braid(words + " --resume");
+  EXPECT_EQ(far.status, 1);
+  EXPECT_TRUE(contains(far.text, "error: estimates are off full replays by 2.0 %"));
+}
+
 TEST(ClusterCommand, GpusFailAndTheSameWorkIsDone) {
   const TestFolder folder;
   const std::string words = "cluster --trace " + busy_trace(folder) + " --gpus 16 --datasets sst2 --json --seed 3";

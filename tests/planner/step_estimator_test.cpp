@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -24,8 +25,8 @@ std::vector<StudyTask> any_kinds() {
 }
 
 /// Its samples as its tasks' lengths say.
-Study study_of(const std::vector<StudyTask>& tasks) {
-  Study study = make_study(tasks, 1, 4, 32);
+Study study_of(const std::vector<StudyTask>& tasks, std::int64_t gpus = 4) {
+  Study study = make_study(tasks, 1, gpus, 32);
   std::vector<std::vector<workload::SampleSize>> sizes;
   for (const workload::Task& task : study.workload.tasks) sizes.push_back(workload::sample_sizes(task));
   study.samples = {study.workload.tasks, std::move(sizes)};
@@ -41,7 +42,8 @@ std::vector<std::int32_t> any_set(RandomStream& random, std::size_t kinds, std::
 /// Fusion, template and costs without a replay are about what the replay says.
 TEST(StepEstimator, IsAboutWhatAReplaySays) {
   const Study study = study_of(any_kinds());
-  for (const char* policy : {"muxtune", "sl-peft", "mlora"}) {
+  for (const char* policy :
+       {"muxtune", "sl-peft", "mlora", "nemo", "muxtune:pad_to=none", "sl-peft:pad_to=none", "nemo:pad_to=none"}) {
     StepEstimator estimator(study.input(), parse_policy(policy), 6);
     RandomStream random(11);
     double worst = 0;
@@ -106,6 +108,35 @@ TEST(StepEstimator, SharingPaysAndMoreTasksTakeLonger) {
     EXPECT_LT(together, apart);
     ++counts[random.next_below(counts.size())];
     EXPECT_GT(estimator.estimate(counts)->step_seconds, together);
+  }
+}
+
+/// Where memory is short.
+TEST(StepEstimator, APartOfWhatFitsDoesToo) {
+  std::vector<StudyTask> kinds;
+  for (const std::int64_t length : {64, 128, 256}) {
+    for (const std::int64_t batch : {2, 4, 8}) kinds.push_back({length, batch, 8, 16, false});
+  }
+  Study study = study_of(kinds, 1);
+  study.workload.backbone = costmodel::builtin_backbone("llama2-13b");
+  for (const char* policy : {"muxtune", "sl-peft", "mlora"}) {
+    StepEstimator estimator(study.input(), parse_policy(policy), 8);
+    RandomStream random(17);
+    int fitting = 0, parts = 0;
+    for (int i = 0; i < 60; ++i) {
+      auto counts = any_set(random, estimator.kinds(), 2 + random.next_below(7));
+      if (!estimator.estimate(counts)) continue;
+      ++fitting;
+      for (std::size_t kind = 0; kind < counts.size(); ++kind) {
+        if (counts[kind] == 0) continue;
+        --counts[kind];
+        const bool fits = estimator.estimate(counts).has_value();
+        EXPECT_TRUE(fits) << policy << " " << fmt::format("{} {}", counts, kind);
+        parts += fits;
+        ++counts[kind];
+      }
+    }
+    EXPECT_GT(fitting, 5) << policy;
   }
 }
 

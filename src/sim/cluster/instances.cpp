@@ -278,7 +278,8 @@ void Instances::change_set(InstanceIndex place, SetIndex next, double now, const
   }
   instance.set = next;
   note_growable(place);
-  if (sets_.tasks(next) > 0 && audit_.next_uniform() < rules_.audited_share) totals_.audited.push_back(next);
+  if (sets_.tasks(next) > 0 && audit_.next_uniform() < rules_.audited_share && sets_.is_estimated(next))
+    totals_.audited.push_back(next);
   ++instance.version;
   count_tokens(instance, 1);
   if (instance.members.empty()) return;

@@ -53,8 +53,11 @@ SetIndex TaskSets::without(SetIndex set, KindIndex kind) {
   Key key(at(set).counts, at(set).size);
   --key.first[place];
   SetIndex smaller = find(key);
-  // An estimate need not know every layout that fits; the larger set's is one.
-  if (smaller == kNone) smaller = known_[key] = add(key, at(set).rate);
+  if (smaller == kNone) {
+    // An estimate need not know every layout that fits; the larger set's is one.
+    smaller = known_[key] = add(key, at(set).rate);
+    sets_[static_cast<std::size_t>(smaller)].is_estimated = false;
+  }
   return sets_[static_cast<std::size_t>(set)].without[place] = smaller;
 }
 

@@ -51,6 +51,8 @@ class TaskSets {
   /// The set with one task less, of a kind that it has. A part of what fits does, too, whatever the limits say.
   SetIndex without(SetIndex set, KindIndex kind);
 
+  /// Not where nothing was found that fits: its rate is that of a larger set.
+  bool is_estimated(SetIndex set) const { return at(set).is_estimated; }
   std::int32_t tasks(SetIndex set) const { return at(set).tasks; }
   /// kAnyGpus where that is all there is.
   std::int32_t gpus(SetIndex set) const { return sizes_[at(set).size]; }
@@ -77,6 +79,7 @@ class TaskSets {
     std::size_t size = 0;  // place in sizes_
     std::int32_t tasks = 0;
     SetRate rate;
+    bool is_estimated = true;
     double tokens_per_second = 0;
     std::vector<SetIndex> with, without;  // per kind, on as many GPUs
   };

@@ -185,6 +185,21 @@ TEST(Instances, LimitsKeepTasksOut) {
   EXPECT_EQ(made.outcomes[1].finish_seconds, 10);
 }
 
+TEST(Instances, AuditsEstimatesAndNotWhatStandsInForThem) {
+  // Two tasks of kind 1 have no estimate; beside one of kind 0 they do, and when that leaves its rate stays.
+  TaskSets holed{{1, 1}, {.most_tasks = 3}, [](const Counts& counts, std::int32_t) {
+                   return counts == Counts{0, 2} ? std::nullopt : std::optional(SetRate{step_of(counts), 0});
+                 }};
+  const std::vector<ClusterJob> jobs = {task(0, 10), task(1, 100, 1), task(2, 100, 1)};
+  const auto chosen = make_scheduler("fcfs", jobs);
+  const InstanceRules rules{.audited_share = 1};
+  const ClusterRun made = simulate_cluster(jobs, {1, kInstanceGpus, false, Placement::packed}, *chosen, holed, rules);
+  std::vector<Counts> audited;
+  for (const SetIndex set : made.audited) audited.push_back(holed.counts(set));
+  EXPECT_EQ(audited, (std::vector<Counts>{{1, 0}, {1, 1}, {1, 2}, {0, 1}}));
+  EXPECT_TRUE(made.outcomes[2].finished());
+}
+
 TEST(Instances, MuxJoinsWhereThroughputRisesTheMost) {
   // Kind 1 beside kind 0 bills 40 tokens in 2.6 s, 6 more a second than kind 0 alone; a new instance 15.
   const ClusterRun made = run({task(0, 100), task(1, 100, 1), task(2, 100, 1)}, 2, "mux", two_kinds(2));
