@@ -23,21 +23,27 @@ namespace {
 /// Estimates may be off by so much at their 99th percentile.
 constexpr double kErrorAllowed = 0.02;
 
-traces::Trace trace_of(const ClusterFlags& flags) {
-  if (!flags.trace.empty()) return traces::read_trace(flags.trace, flags.reading);
+sim::Study study_of(const ClusterFlags& flags, costmodel::Profile profile) {
+  if (!flags.trace.empty()) return {traces::read_trace(flags.trace, flags.reading), std::move(profile)};
   traces::Generator generator;
-  generator.seed = static_cast<std::uint64_t>(flags.common.seed);
-  return traces::generate(generator);
+  generator.seed = flags.grid.first_seed;
+  return {generator, std::move(profile)};
 }
 
 /// Under --strict.
-void refuse_large_jobs(const traces::Trace& trace, const std::vector<sim::RunSettings>& runs) {
+void refuse_large_jobs(sim::Study& study, const std::vector<sim::RunSettings>& runs) {
   for (const sim::RunSettings& run : runs) {
-    for (const traces::Job& job : trace.jobs) {
-      if (run.settings.as_recorded && job.gpus > run.settings.cluster.gpus())
-        throw error("{}: job '{}' has {} GPUs, and the cluster {}; leave --strict out to have it rejected",
-                    trace.source, job.id, job.gpus, run.settings.cluster.gpus());
-    }
+    const std::optional<std::size_t> misfit = study.misfit(run);
+    if (!misfit) continue;
+    const traces::Job& job = study.trace().jobs[*misfit];
+    const std::int64_t gpus = run.settings.cluster.gpus();
+    const std::string why = run.settings.as_recorded
+                                ? fmt::format("has {} GPUs, and the cluster {}", job.gpus, gpus)
+                                : fmt::format(
+                                      "is of a task that does not fit the memory of an instance under {}, by "
+                                      "the draw of seed {}",
+                                      run.policy, run.seed);
+    throw error("{}: job '{}' {}; leave --strict out to have it rejected", study.trace().source, job.id, why);
   }
 }
 
@@ -68,8 +74,8 @@ class Runner {
       const bool is_there = folder_ && (folder_->is_complete() || folder_->has(r));
       if (!is_there || has_timeline) {
         const sim::RunResult result = study_.run(runs_[r]);
-        summaries_[r] = sim::summary_of(runs_[r], result, study_.trace());
-        if (folder_ && !is_there) folder_->put(r, runs_[r], result, study_.trace());
+        summaries_[r] = sim::summary_of(runs_[r], result);
+        if (folder_ && !is_there) folder_->put(r, runs_[r], result);
         if (has_timeline) write_timeline(result.run);
       }
 #pragma omp critical(braid_cluster_progress)
@@ -99,10 +105,6 @@ class Runner {
   std::optional<sim::StudyFolder> folder_;
   std::vector<std::string> summaries_;  // where there is no folder
 };
-
-}  // namespace
-
-namespace {
 
 /// It must not take the place of what the study reads or writes.
 void check_timeline(const ClusterFlags& flags) {
@@ -136,13 +138,12 @@ int run_cluster(const std::vector<std::string>& words) {
   }
   const bool launched = exec::launched_ranks() > 1;
   if (launched && flags.common.out.empty()) throw error("several ranks meet in a folder; give --out");
-  traces::Trace trace = trace_of(flags);
-  if (flags.strict) refuse_large_jobs(trace, runs);
-  flags.settings.quotas = quotas_of(flags.quotas, trace);
+  sim::Study study = study_of(flags, profile_for(flags.common, kinds.front(), flags.settings.cluster));
+  flags.settings.quotas = quotas_of(flags.quotas, study.trace());
   runs = sim::runs_of(flags.settings, flags.grid);
-  sim::Study study(std::move(trace), profile_for(flags.common, kinds.front(), flags.settings.cluster));
   const auto ranks = launched ? exec::make_mpi_communicator() : exec::make_local_communicator();
   set_thread_count(threads_of_rank(flags.common, ranks->size()));
+  if (flags.strict) refuse_large_jobs(study, runs);
   if (ranks->rank() == 0 && !flags.common.json) print_study(study, flags.settings, kinds, runs);
   if (ranks->rank() == 0 && flags.common.overwrite && !flags.common.out.empty() && !flags.resume)
     std::filesystem::remove_all(std::filesystem::path(flags.common.out) / "runs");

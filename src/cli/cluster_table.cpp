@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -72,32 +73,52 @@ void print_rows(const std::vector<std::vector<std::string>>& rows, std::size_t l
   }
 }
 
+/// What a setting is in the runs, each value once.
+template <typename Tell>
+std::string listed(const std::vector<sim::RunSettings>& runs, const Tell& tell) {
+  std::vector<std::string> values;
+  for (const sim::RunSettings& run : runs) {
+    std::string value = tell(run.settings);
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(std::move(value));
+  }
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
 }  // namespace
 
 void print_study(const sim::Study& study, const sim::StudySettings& settings,
                  const std::vector<workload::Workload>& kinds, const std::vector<sim::RunSettings>& runs) {
   const traces::Trace& trace = study.trace();
   const workload::Cluster& cluster = settings.cluster;
-  fmt::print("trace         {} ({}), {} jobs\n", trace.source, trace.format,
-             grouped(static_cast<double>(trace.jobs.size())));
+  fmt::print("trace         {} ({}), {} jobs{}\n", trace.source, trace.format,
+             grouped(static_cast<double>(trace.jobs.size())),
+             study.draws_traces() && runs.front().seed != runs.back().seed ? ", others for each seed" : "");
   print_irregularities(trace);
-  fmt::print("cluster       {} {}, {} a node\n", cluster.gpus(), cluster.gpu, cluster.gpus_per_node);
-  const std::int64_t instance = settings.instance_gpus > 0 ? settings.instance_gpus : cluster.gpus_per_node;
-  const std::int64_t job_gpus = settings.job_gpus > 0 ? settings.job_gpus : instance;
+  fmt::print("cluster       {} {}, {} a node\n",
+             listed(runs, [](const sim::StudySettings& run) { return fmt::format("{}", run.cluster.gpus()); }),
+             cluster.gpu, cluster.gpus_per_node);
+  const auto instance = [](const sim::StudySettings& run) { return fmt::format("{}", sim::instance_gpus(run)); };
   const bool recorded = settings.as_recorded || settings.recorded_job_gpus;
-  if (settings.load > 0) {
-    fmt::print("offered load  {:.2f}, as asked for\n", settings.load);
+  if (runs.front().settings.load > 0) {
+    fmt::print("offered load  {}, as asked for\n",
+               listed(runs, [](const sim::StudySettings& run) { return fmt::format("{:.2f}", run.load); }));
   } else {
-    fmt::print("offered load  {:.2f}, {}\n",
-               traces::offered_load(trace, cluster.gpus(), static_cast<std::int32_t>(recorded ? 0 : job_gpus)),
-               recorded ? "with the recorded GPUs" : fmt::format("with {} GPUs a job", job_gpus));
+    const auto offered = [&](const sim::StudySettings& run) {
+      return fmt::format("{:.2f}", sim::offered_load(run, trace));
+    };
+    const auto job_gpus = [&](const sim::StudySettings& run) {
+      return run.job_gpus > 0 ? fmt::format("{}", run.job_gpus) : instance(run);
+    };
+    fmt::print("offered load  {}, {}\n", listed(runs, offered),
+               recorded ? "with the recorded GPUs" : fmt::format("with {} GPUs a job", listed(runs, job_gpus)));
   }
   if (!settings.as_recorded) {
     fmt::print("tasks         {} configurations on {}: {} x batches of {} x rank {}\n",
                kinds.size() * kinds.front().tasks.size(), fmt::join(settings.configurations.backbones, ", "),
                fmt::join(settings.configurations.datasets, ", "), fmt::join(settings.configurations.batch_sizes, ", "),
                fmt::join(settings.configurations.ranks, ", "));
-    fmt::print("instances     {} GPUs, at most {} tasks\n", instance, settings.most_tasks);
+    fmt::print("instances     {} GPUs, at most {} tasks\n", listed(runs, instance),
+               listed(runs, [](const sim::StudySettings& run) { return fmt::format("{}", run.most_tasks); }));
   }
   fmt::print("runs          {}\n\n", runs.size());
   std::fflush(stdout);
@@ -123,14 +144,18 @@ void print_summary(const std::string& summary) {
     rows.push_back(row);
   }
   print_rows(rows, named);
-  std::int64_t audited = 0, rejected = 0;
+  std::int64_t audited = 0;
+  std::set<std::string> rejected;
   for (const ordered_json& run : study["runs"]) {
     if (run.contains("estimates")) audited += run["estimates"]["audited"].get<std::int64_t>();
-    rejected += run.contains("rejected") ? static_cast<std::int64_t>(run["rejected"].size()) : 0;
+    if (run.contains("rejected")) rejected.insert(run["rejected"].begin(), run["rejected"].end());
   }
-  if (rejected > 0)
-    fmt::print("\n{} jobs were rejected: larger than the cluster, of a kind that fits no instance, or over budget\n",
-               rejected);
+  if (!rejected.empty())
+    fmt::print(
+        "\nrejected      {} of the jobs, in some run: larger than the cluster, of a kind that fits no instance, or "
+        "over "
+        "budget; summary.json names them\n",
+        rejected.size());
   if (audited > 0)
     fmt::print(
         "\nestimates     {} held against full replays, off by {:.2f} % at the 99th percentile of the worst run\n",

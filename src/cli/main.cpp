@@ -1,8 +1,11 @@
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <thread>
 
 #include <boost/program_options/errors.hpp>
@@ -67,15 +70,22 @@ int dispatch(const std::vector<std::string>& words) {
 int report(const char* message, int status) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   if (rank && std::string(rank) != "0") std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  fmt::print(stderr, "error: {}\n", message);
+  // Where not even this can be written the status says it.
+  std::fputs(fmt::format("error: {}\n", message).c_str(), stderr);
   std::fflush(stderr);
   exec::abort_ranks(status);
   return status;
 }
 
+/// What was printed must have got out.
+int flushed(int status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  throw std::runtime_error(fmt::format("standard output: {}", std::strerror(errno)));
+}
+
 int guarded(const std::vector<std::string>& words) {
   try {
-    return dispatch(words);
+    return flushed(dispatch(words));
   } catch (const RanksEnded& ended) {
     return ended.status;
   } catch (const Error& bad_input) {

@@ -142,6 +142,53 @@ nlohmann::json runs_of(const std::string& words) {
   return nlohmann::json::parse(told.text)["runs"];
 }
 
+TEST(ClusterCommand, TheLoadIsOfTheRunsAndNotOfWhatTheySweep) {
+  const TestFolder folder;
+  const std::string words = "cluster --trace " + busy_trace(folder) + " --jobs as-recorded --gpus 16 ";
+  const auto told = [&](const std::string& more) { return run_braid(words + more).text; };
+  EXPECT_TRUE(contains(told("--load 0.4 --sweep load=0.7,1.0"), "offered load  0.70, 1.00, as asked for"));
+  const std::string swept = told("--sweep gpus=32,64"), one = told("");
+  EXPECT_TRUE(contains(swept, "cluster       32, 64 a40, 4 a node"));
+  const auto load = [](const std::string& text) { return std::stod(text.substr(text.find("offered load  ") + 14)); };
+  EXPECT_NEAR(load(swept), load(one) / 2, 0.01);
+}
+
+TEST(ClusterCommand, EachSeedHasATraceOfItsOwnWhereNoneIsGiven) {
+  const auto first_submission = [](const TestFolder& folder, std::size_t run) {
+    const std::vector<std::string> rows = lines_of(read_text(folder / "o/jobs.csv"));
+    return rows[1 + run * (rows.size() - 1) / 2];
+  };
+  const TestFolder both, second;
+  const std::string words = "cluster --jobs as-recorded --gpus 256 --seeds 2 --out ";
+  ASSERT_EQ(run_braid(words + (both / "o").string() + " --seed 6").status, 0);
+  ASSERT_EQ(run_braid(words + (second / "o").string() + " --seed 7").status, 0);
+  EXPECT_NE(first_submission(both, 0).substr(0, 9), first_submission(both, 1).substr(0, 9));
+  EXPECT_EQ(first_submission(both, 1), first_submission(second, 0));
+}
+
+TEST(ClusterCommand, StrictRefusesTasksThatFitNoInstance) {
+  const TestFolder folder;
+  const std::string words = "cluster --trace " + busy_trace(folder) + " --gpus 4 --datasets sst2 --instance-gpus 1" +
+                            " --backbone llama2-7b,llama2-70b --audit 0";
+  const Outcome lenient = run_braid(words);
+  EXPECT_EQ(lenient.status, 0);
+  EXPECT_TRUE(contains(lenient.text, "of a kind that fits no instance"));
+  const Outcome strict = run_braid(words + " --strict --out " + (folder / "o").string());
+  EXPECT_EQ(strict.status, 2);
+  EXPECT_TRUE(contains(strict.text, "does not fit the memory of an instance under muxtune"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "o"));
+}
+
+TEST(ClusterCommand, WhatIsPrintedToAFullDiskIsMissed) {
+  const TestFolder folder;
+  const std::string words = "cluster --trace " + busy_trace(folder) + " --jobs as-recorded --gpus 16 ";
+  for (const char* more : {"", "--json"}) {
+    const Outcome told = run_shell("(" BRAID_PROGRAM " " + words + more + " 2>&1 > /dev/full)");
+    EXPECT_EQ(told.status, 1);
+    EXPECT_TRUE(contains(told.text, "No space left on device")) << told.text;
+  }
+}
+
 TEST(ClusterCommand, EstimatesThatAreFarOffReplaysFailTheRun) {
   const TestFolder folder;
   const std::string words = "cluster --trace " + busy_trace(folder) + " --gpus 16 --datasets sst2 --audit 0.2 --out " +

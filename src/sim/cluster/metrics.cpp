@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include <boost/math/distributions/students_t.hpp>
@@ -27,6 +28,7 @@ class Metrics {
     times();
     use();
     fairness();
+    deadlines();
     return std::move(metrics_);
   }
 
@@ -118,16 +120,11 @@ class Metrics {
   void fairness() {
     /// Changes of the number of jobs that are there, and its integral until each.
     std::vector<std::pair<double, int>> changes;
-    double met = 0, due = 0;
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       const JobOutcome& outcome = run_.outcomes[j];
       if (outcome.rejected) continue;
       changes.emplace_back(jobs_[j].submit_seconds, 1);
       if (outcome.finished()) changes.emplace_back(outcome.finish_seconds, -1);
-      if (!std::isinf(jobs_[j].deadline_seconds)) {
-        ++due;
-        met += outcome.finish_seconds <= jobs_[j].deadline_seconds;
-      }
     }
     std::sort(changes.begin(), changes.end());
     std::vector<double> integral(changes.size(), 0);
@@ -153,6 +150,19 @@ class Metrics {
     if (counted > 0) {
       add("finish_time_fairness_mean", sum / counted);
       add("finish_time_fairness_max", most);
+    }
+  }
+
+  /// Where a horizon cuts the run off, of those due until then: of others nobody knows.
+  void deadlines() {
+    const auto is_open = [](const JobOutcome& outcome) { return !outcome.rejected && !outcome.finished(); };
+    const bool is_cut = std::any_of(run_.outcomes.begin(), run_.outcomes.end(), is_open);
+    const double last = is_cut ? run_.end_seconds : std::numeric_limits<double>::max();
+    double met = 0, due = 0;
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      if (run_.outcomes[j].rejected || jobs_[j].deadline_seconds > last) continue;
+      ++due;
+      met += run_.outcomes[j].finish_seconds <= jobs_[j].deadline_seconds;
     }
     if (due > 0) add("deadlines_met", met / due);
   }

@@ -50,6 +50,17 @@ InstanceRules rules_of(const RunSettings& wanted, const traces::Trace& trace) {
   return rules;
 }
 
+/// GPUs that each job counts with in the load offered; 0: those recorded.
+std::int32_t counted_gpus(const StudySettings& settings) {
+  if (settings.as_recorded || settings.recorded_job_gpus) return 0;
+  return static_cast<std::int32_t>(settings.job_gpus > 0 ? settings.job_gpus : instance_gpus(settings));
+}
+
+/// That an instance begins with.
+std::int32_t first_gpus(const StudySettings& settings, InstanceModels& instances) {
+  return settings.scaling != Scaling::out ? instances.least_gpus() : static_cast<std::int32_t>(instance_gpus(settings));
+}
+
 void give_quotas(std::vector<ClusterJob>& jobs, const traces::Trace& trace,
                  const std::map<std::string, double>& quotas) {
   for (ClusterJob& job : jobs) {
@@ -73,24 +84,56 @@ EstimateErrors errors_of(const ClusterRun& run, const TaskSets& sets, InstanceMo
 
 }  // namespace
 
+double offered_load(const StudySettings& settings, const traces::Trace& trace) {
+  return traces::offered_load(trace, settings.cluster.gpus(), counted_gpus(settings));
+}
+
 Study::Study(traces::Trace trace, costmodel::Profile profile)
-    : trace_(std::move(trace)), profile_(std::move(profile)) {}
+    : trace_(std::make_shared<traces::Trace>(std::move(trace))), profile_(std::move(profile)) {}
+
+Study::Study(const traces::Generator& generator, costmodel::Profile profile)
+    : Study(traces::generate(generator), std::move(profile)) {
+  generator_ = generator;
+}
+
+std::shared_ptr<const traces::Trace> Study::trace_of(std::uint64_t seed) const {
+  if (!generator_ || seed == generator_->seed) return trace_;
+  traces::Generator another = *generator_;
+  another.seed = seed;
+  return std::make_shared<traces::Trace>(traces::generate(another));
+}
 
 RunResult Study::run(const RunSettings& wanted) {
   const StudySettings& settings = wanted.settings;
-  const std::int64_t job_gpus = settings.job_gpus > 0 ? settings.job_gpus : instance_gpus(settings);
-  const bool recorded = settings.as_recorded || settings.recorded_job_gpus;
-  const auto counted = static_cast<std::int32_t>(recorded ? 0 : job_gpus);
-  const std::int64_t gpus = settings.cluster.gpus();
-  if (settings.load <= 0) {
-    RunResult result = settings.as_recorded ? run_recorded(wanted, trace_) : run_tasks(wanted, trace_);
-    result.offered_load = traces::offered_load(trace_, gpus, counted);
+  const auto run_on = [&](const traces::Trace& trace) {
+    RunResult result = settings.as_recorded ? run_recorded(wanted, trace) : run_tasks(wanted, trace);
+    result.offered_load = offered_load(settings, trace);
     return result;
-  }
-  const traces::Trace scaled = traces::scale_to_load(trace_, settings.load, gpus, counted);
-  RunResult result = settings.as_recorded ? run_recorded(wanted, scaled) : run_tasks(wanted, scaled);
-  result.offered_load = traces::offered_load(scaled, gpus, counted);
+  };
+  const std::shared_ptr<const traces::Trace> trace = trace_of(wanted.seed);
+  RunResult result =
+      settings.load > 0
+          ? run_on(traces::scale_to_load(*trace, settings.load, settings.cluster.gpus(), counted_gpus(settings)))
+          : run_on(*trace);
+  result.trace = trace;
   return result;
+}
+
+std::optional<std::size_t> Study::misfit(const RunSettings& wanted) {
+  const StudySettings& settings = wanted.settings;
+  const std::shared_ptr<const traces::Trace> trace = trace_of(wanted.seed);
+  std::vector<bool> fits;
+  if (settings.as_recorded) {
+    for (const traces::Job& job : trace->jobs) fits.push_back(job.gpus <= settings.cluster.gpus());
+  } else {
+    InstanceModels& instances = models(wanted);
+    const auto alone = instances.alone(first_gpus(settings, instances));
+    for (const KindIndex kind : draw_kinds(*trace, instances.kinds(), wanted.seed))
+      fits.push_back(alone[static_cast<std::size_t>(kind)].has_value());
+  }
+  const auto first = std::find(fits.begin(), fits.end(), false);
+  if (first == fits.end()) return std::nullopt;
+  return static_cast<std::size_t>(first - fits.begin());
 }
 
 RunResult Study::run_recorded(const RunSettings& wanted, const traces::Trace& trace) {
@@ -116,7 +159,6 @@ RunResult Study::run_recorded(const RunSettings& wanted, const traces::Trace& tr
 RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace) {
   const StudySettings& settings = wanted.settings;
   InstanceModels& instances = models(wanted);
-  const std::int64_t job_gpus = settings.job_gpus > 0 ? settings.job_gpus : instance_gpus(settings);
   const auto kinds = draw_kinds(trace, instances.kinds(), wanted.seed);
   std::map<std::int32_t, std::vector<std::optional<KindCost>>> references;  // by GPUs
   const auto reference_rate = [&](KindIndex kind, std::int32_t gpus) {
@@ -125,10 +167,8 @@ RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace
     const std::optional<KindCost>& cost = known->second[static_cast<std::size_t>(kind)];
     return cost ? 1 / cost->step_seconds : 0;
   };
-  const auto steps =
-      owed_steps(trace, kinds, reference_rate, static_cast<std::int32_t>(settings.recorded_job_gpus ? 0 : job_gpus));
-  const bool scales = settings.scaling != Scaling::out;
-  const auto gpus = scales ? instances.least_gpus() : static_cast<std::int32_t>(instance_gpus(settings));
+  const auto steps = owed_steps(trace, kinds, reference_rate, counted_gpus(settings));
+  const std::int32_t gpus = first_gpus(settings, instances);
   RunResult result;
   MetricContext context;
   context.kinds = instances.alone(gpus);
@@ -144,13 +184,15 @@ RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace
     rules.backbones.push_back(
         {static_cast<std::int32_t>(backbone), load_seconds(shape, profile_.storage(), settings.load_bytes_per_second)});
   }
-  rules.scales = scales;
+  rules.scales = settings.scaling != Scaling::out;
   rules.replan_seconds = settings.replan_seconds;
   rules.audited_share = settings.audited_share;
   rules.audit_seed = wanted.seed;
   const workload::Cluster& cluster = settings.cluster;
   GpuPool pool(cluster.nodes, cluster.gpus_per_node, false, wanted.placement);
-  pool.expect({{gpus, 1.0}});
+  std::vector<std::pair<std::int32_t, double>> expected;
+  for (const std::int32_t size : instance_sizes(wanted)) expected.emplace_back(size, 1.0);
+  pool.expect(std::move(expected));
   result.run = simulate_cluster(result.jobs, std::move(pool), *scheduler, sets, rules);
   context.gpus = cluster.gpus();
   context.fails = settings.failures.any() || !settings.outages.empty();

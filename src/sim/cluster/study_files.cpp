@@ -126,14 +126,14 @@ std::string jobs_header(const StudyGrid& grid) {
       grid);
 }
 
-std::string jobs_rows(const RunSettings& settings, const RunResult& result, const traces::Trace& trace) {
+std::string jobs_rows(const RunSettings& settings, const RunResult& result) {
   fmt::memory_buffer text;
   const auto put = std::back_inserter(text);
   const std::string run = run_fields(settings);
   for (std::size_t j = 0; j < result.jobs.size(); ++j) {
     const ClusterJob& job = result.jobs[j];
     const JobOutcome& outcome = result.run.outcomes[j];
-    fmt::format_to(put, "{},{:.3f},", csv_field(trace.jobs[j].id), job.submit_seconds);
+    fmt::format_to(put, "{},{:.3f},", csv_field(result.trace->jobs[j].id), job.submit_seconds);
     if (outcome.start_seconds == JobOutcome::kNever) {
       fmt::format_to(put, ",,{},0,,,,,", job.gpus);
     } else {
@@ -169,7 +169,7 @@ std::string utilization_rows(const RunSettings& settings, const RunResult& resul
   return to_string(text);
 }
 
-std::string summary_of(const RunSettings& settings, const RunResult& result, const traces::Trace& trace) {
+std::string summary_of(const RunSettings& settings, const RunResult& result) {
   ordered_json run = described(settings);
   run["offered_load"] = limit(result.offered_load);
   ordered_json metrics = ordered_json::object();
@@ -182,7 +182,7 @@ std::string summary_of(const RunSettings& settings, const RunResult& result, con
                         {"error_max", result.errors->most}};
   ordered_json rejected = ordered_json::array();
   for (std::size_t j = 0; j < result.jobs.size(); ++j) {
-    if (result.run.outcomes[j].rejected) rejected.push_back(trace.jobs[j].id);
+    if (result.run.outcomes[j].rejected) rejected.push_back(result.trace->jobs[j].id);
   }
   if (!rejected.empty()) run["rejected"] = rejected;
   return run.dump();

@@ -60,12 +60,11 @@ bool StudyFolder::has(std::size_t run) const {
   return std::filesystem::exists(part(run, "summary.json"));
 }
 
-void StudyFolder::put(std::size_t run, const RunSettings& settings, const RunResult& result,
-                      const traces::Trace& trace) const {
-  write_file(part(run, "jobs.csv"), jobs_rows(settings, result, trace));
+void StudyFolder::put(std::size_t run, const RunSettings& settings, const RunResult& result) const {
+  write_file(part(run, "jobs.csv"), jobs_rows(settings, result));
   write_file(part(run, "utilization.csv"), utilization_rows(settings, result));
   // The last of the three: where it is, the others are whole.
-  write_file(part(run, "summary.json"), summary_of(settings, result, trace));
+  write_file(part(run, "summary.json"), summary_of(settings, result));
 }
 
 void StudyFolder::finish(std::size_t runs, const StudySettings& settings, const StudyGrid& grid,

@@ -23,7 +23,7 @@ class StudyFolder {
   bool is_complete() const;
   bool has(std::size_t run) const;
   /// Safe for use by several threads and processes, for unlike runs.
-  void put(std::size_t run, const RunSettings& settings, const RunResult& result, const traces::Trace& trace) const;
+  void put(std::size_t run, const RunSettings& settings, const RunResult& result) const;
 
   /// Joins the parts of all runs. The folder holds the results and nothing else afterwards.
   void finish(std::size_t runs, const StudySettings& settings, const StudyGrid& grid, const traces::Trace& trace) const;

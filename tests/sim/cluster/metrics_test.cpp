@@ -30,7 +30,9 @@ ClusterJob job(double submit, double service, std::int32_t gpus, double deadline
 /// Two GPUs; the second job waits for the first, the third for the second.
 TEST(Metrics, AreWhatAPersonCounts) {
   const std::vector<ClusterJob> jobs = {job(0, 10, 2, 9), job(2, 4, 1, 14), job(3, 6, 2, 30), job(3, 6, 3, 30)};
-  TaskSets sets({50}, {.most_tasks = 1}, [](const std::vector<std::int32_t>&, std::int32_t) { return SetRate{2, 0, 3}; });
+  TaskSets sets({50}, {.most_tasks = 1}, [](const std::vector<std::int32_t>&, std::int32_t) {
+    return SetRate{2, 0, 3};
+  });
   // Alone a step takes 2 s.
   const auto scheduler = make_scheduler("fcfs", jobs);
   const ClusterRun run = simulate_cluster(jobs, {2, 1, true, Placement::packed}, *scheduler, sets);
@@ -67,6 +69,19 @@ TEST(Metrics, AreWhatAPersonCounts) {
   const double first = 10 / 25.0, second = 12 / (4 * (31 / 12.0) / 2), third = 17 / (6 * 35 / 17.0);
   EXPECT_NEAR(metric("finish_time_fairness_max"), std::max({first, second, third}), 1e-12);
   EXPECT_NEAR(metric("finish_time_fairness_mean"), (first + second + third) / 3, 1e-12);
+}
+
+TEST(Metrics, WhatIsDueAfterAHorizonIsNotMissed) {
+  // One in time, one late, one that is due in time to come, one not submitted yet.
+  const std::vector<ClusterJob> jobs = {job(0, 10, 1, 12), job(0, 10, 1, 12), job(0, 90, 1, 95), job(40, 10, 1, 60)};
+  TaskSets sets = exclusive_sets();
+  const auto scheduler = make_scheduler("fcfs", jobs);
+  InstanceRules rules;
+  rules.horizon_seconds = 30;
+  const ClusterRun run = simulate_cluster(jobs, {1, 1, true, Placement::packed}, *scheduler, sets, rules);
+  MetricContext context;
+  context.gpus = 1;
+  EXPECT_EQ(value_of(metrics_of(jobs, run, context), "deadlines_met"), 0.5);
 }
 
 TEST(Metrics, IntervalsAreStudents) {
