@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include <boost/program_options/value_semantic.hpp>
@@ -32,6 +33,15 @@ std::vector<std::string> words_of(const std::string& text, const std::string& fl
   return words;
 }
 
+/// Each of them is a run of its own.
+std::vector<std::string> distinct_words_of(const std::string& text, const std::string& flag) {
+  std::vector<std::string> words = words_of(text, flag);
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    if (std::find(words.begin(), word, *word) != word) throw error("--{} '{}' has '{}' twice", flag, text, *word);
+  }
+  return words;
+}
+
 std::vector<std::int64_t> counts_of(const std::string& text, const std::string& flag) {
   std::vector<std::int64_t> counts;
   for (const std::string& word : words_of(text, flag)) {
@@ -47,7 +57,7 @@ std::pair<std::string, std::vector<std::string>> sweep_of(const std::string& tex
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
     throw error("--sweep '{}' is not usable; give NAME=VALUE,VALUE, of {}", text, fmt::join(sim::sweepable(), ", "));
-  return {text.substr(0, equals), words_of(text.substr(equals + 1), "sweep " + text.substr(0, equals))};
+  return {text.substr(0, equals), distinct_words_of(text.substr(equals + 1), "sweep " + text.substr(0, equals))};
 }
 
 /// A40s, four a node.
@@ -74,14 +84,8 @@ struct Given {
   std::int64_t gpus = kLeftOut;
   std::vector<std::string> sweeps;
   double price = kLeftOut, load_gbs = 2;
-  std::vector<std::string> of_fine_tuning;  // flags among those given
+  std::function<bool(const char* flag)> has;  // whether it was given
 };
-
-/// Flags that say how jobs fine-tune.
-constexpr const char* kOfFineTuning[] = {"policy",         "profile",       "backbone",      "datasets",
-                                         "batch-sizes",    "adapter-ranks", "instance-gpus", "scaling",
-                                         "elastic-gpus",   "job-gpus",      "most-tasks",    "most-slowdown",
-                                         "replan-seconds", "load-gbs",      "audit"};
 
 bool parse(const std::vector<std::string>& words, Given& given, ClusterFlags& flags) {
   sim::StudySettings& settings = flags.settings;
@@ -148,8 +152,7 @@ bool parse(const std::vector<std::string>& words, Given& given, ClusterFlags& fl
   line.add().add_options()("resume", po::bool_switch(&flags.resume),
                            "go on with what --out already holds of this study");
   if (!line.parse(words)) return false;
-  std::copy_if(std::begin(kOfFineTuning), std::end(kOfFineTuning), std::back_inserter(given.of_fine_tuning),
-               [&](const char* flag) { return line.given(flag); });
+  given.has = [=](const char* flag) { return line.given(flag); };
   return true;
 }
 
@@ -201,6 +204,43 @@ void resolve_failures(const Given& given, const std::string& outages, sim::Study
   settings.outages = sim::read_outages(outages, settings.cluster.nodes, settings.cluster.gpus_per_node);
 }
 
+/// Flags that say how jobs fine-tune.
+void refuse_fine_tuning(const Given& given) {
+  for (const char* flag :
+       {"policy", "profile", "backbone", "datasets", "batch-sizes", "adapter-ranks", "instance-gpus", "scaling",
+        "elastic-gpus", "job-gpus", "most-tasks", "most-slowdown", "replan-seconds", "load-gbs", "audit"}) {
+    if (given.has(flag))
+      throw error("--{} is of fine-tuning tasks, and --jobs as-recorded has none; leave one of them out", flag);
+  }
+}
+
+/// Flags that say more of what is not there.
+void refuse_idle_flags(const Given& given, const ClusterFlags& flags) {
+  const sim::StudyGrid& grid = flags.grid;
+  const auto is_swept = [&](const char* name) {
+    return std::any_of(grid.sweeps.begin(), grid.sweeps.end(), [&](const auto& sweep) { return sweep.first == name; });
+  };
+  const auto& names = grid.schedulers;
+  const bool draws = flags.settings.failures.any() || is_swept("gpu-mtbf-hours") || is_swept("node-mtbf-hours");
+  struct Rule {
+    const char* flag;
+    bool has_ground;
+    const char* ground;
+  };
+  const Rule rules[] = {
+      {"format", !flags.trace.empty(), "--trace"},
+      {"lenient", !flags.trace.empty(), "--trace"},
+      {"quotas", std::find(names.begin(), names.end(), "drf") != names.end(), "--scheduler drf"},
+      {"elastic-gpus", std::any_of(names.begin(), names.end(), sim::is_elastic), "--scheduler goodput"},
+      {"repair-hours", draws, "--gpu-mtbf-hours or --node-mtbf-hours"},
+      {"checkpoint-minutes", draws || !flags.outages.empty(), "failures"},
+  };
+  for (const Rule& rule : rules) {
+    if (given.has(rule.flag) && !rule.has_ground)
+      throw error("--{} means nothing without {}; give both, or none", rule.flag, rule.ground);
+  }
+}
+
 /// Makes sense of the given.
 void resolve(const Given& given, ClusterFlags& flags) {
   sim::StudySettings& settings = flags.settings;
@@ -208,9 +248,7 @@ void resolve(const Given& given, ClusterFlags& flags) {
   if (given.jobs != "fine-tuning" && given.jobs != "as-recorded")
     throw error("--jobs {} is not known; give fine-tuning or as-recorded", given.jobs);
   settings.as_recorded = given.jobs == "as-recorded";
-  if (settings.as_recorded && !given.of_fine_tuning.empty())
-    throw error("--{}: of fine-tuning tasks, and --jobs as-recorded has none; leave one of them out",
-                fmt::join(given.of_fine_tuning, ", --"));
+  if (settings.as_recorded) refuse_fine_tuning(given);
   if (flags.common.policy.empty()) flags.common.policy = "muxtune";
   settings.scaling = sim::parse_scaling(given.scaling);
   if (!given.elastic_gpus.empty()) settings.elastic_gpus = counts_of(given.elastic_gpus, "elastic-gpus");
@@ -245,14 +283,15 @@ void resolve(const Given& given, ClusterFlags& flags) {
     sim::set_gpus(settings.cluster, given.gpus != kLeftOut ? given.gpus : kGpus);
   resolve_terms(given, settings.terms);
   resolve_failures(given, flags.outages, settings);
-  grid.schedulers = words_of(given.schedulers, "scheduler");
-  grid.policies = words_of(flags.common.policy, "policy");
+  grid.schedulers = distinct_words_of(given.schedulers, "scheduler");
+  grid.policies = distinct_words_of(flags.common.policy, "policy");
   grid.placements.clear();
-  for (const std::string& word : words_of(given.placements, "placement"))
+  for (const std::string& word : distinct_words_of(given.placements, "placement"))
     grid.placements.push_back(sim::parse_placement(word));
   if (grid.seeds < 1) throw error("--seeds {}: give 1 or more", grid.seeds);
   grid.first_seed = static_cast<std::uint64_t>(flags.common.seed);
   for (const std::string& sweep : given.sweeps) grid.sweeps.push_back(sweep_of(sweep));
+  refuse_idle_flags(given, flags);
   settings.keeps_timeline = !flags.common.timeline_out.empty();
 }
 

@@ -32,8 +32,11 @@ constexpr Column kColumns[] = {
     {"queueing h", "queueing_mean_seconds", 3600, "{:.2f}"},
     {"allocated", "gpu_allocation", 1, "{:.3f}"},
     {"fairness", "finish_time_fairness_mean", 1, "{:.2f}"},
+    {"due met", "deadlines_met", 1, "{:.3f}"},
     {"preempted", "preemptions", 1, "{:.0f}"},
     {"lost GPU h", "lost_gpu_hours", 1, "{:.1f}"},
+    {"kWh", "energy_kwh", 1, "{:.0f}"},
+    {"cost", "cost", 1, "{:.0f}"},
 };
 
 std::string cell(const ordered_json& metrics, const Column& column) {

@@ -97,14 +97,30 @@ TEST(ClusterCommand, PoliciesHaveTheSameWork) {
   for (const auto& run : runs) EXPECT_NEAR(billed(run), billed(runs[0]), 1e-6 * billed(runs[0]));
 }
 
+/// Kills a study as soon as one of its runs is done, again until it was killed before the last.
+void kill_midway(const std::string& words, const std::filesystem::path& out, std::ptrdiff_t runs) {
+  const std::string parts = (out / "runs").string() + "/*.summary.json";
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    run_shell("exec 2> /dev/null; (exec " BRAID_PROGRAM " " + words + " --overwrite --out " + out.string() +
+              " > /dev/null) & until ls " + parts + " > /dev/null || ! kill -0 $!; do :; done; kill -KILL $!; wait");
+    std::ptrdiff_t done = 0;
+    if (std::filesystem::exists(out / "runs")) {
+      for (const auto& file : std::filesystem::directory_iterator(out / "runs"))
+        done += file.path().string().ends_with(".summary.json");
+    }
+    if (done > 0 && done < runs) return;
+  }
+  FAIL() << "never killed between the first run and the last";
+}
+
 TEST(ClusterCommand, AStudyThatWasKilledGoesOnToTheSameBytes) {
   const TestFolder folder;
   const std::string words = "cluster --trace " + busy_trace(folder) +
-                            " --gpus 16 --jobs as-recorded --scheduler fcfs,easy,sjf,srtf --sweep load=0.5,0.8,1.1"
+                            " --gpus 16 --datasets sst2 --scheduler fcfs,easy,sjf,srtf --sweep load=0.5,0.8,1.1"
                             " --sweep gpus=16,32 --placement packed,spread";
   const auto out = [&](const std::string& name) { return " --out " + (folder / name).string(); };
   ASSERT_EQ(run_braid(words + " --threads 1" + out("whole")).status, 0);
-  run_shell("timeout -s KILL 0.05 " BRAID_PROGRAM " " + words + out("killed"));
+  kill_midway(words, folder / "killed", 4 * 3 * 2 * 2);
   const Outcome resumed = run_braid(words + " --threads 2 --resume" + out("killed"));
   ASSERT_EQ(resumed.status, 0) << resumed.text;
   for (const char* file : {"jobs.csv", "utilization.csv", "summary.json"})
@@ -318,12 +334,17 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   refuses("--sweep load=1,fast", "'fast' is not usable");
   refuses("--sweep gpus", "give NAME=VALUE,VALUE");
   refuses("--audit 2", "give 0 to 1");
-  refuses("--jobs as-recorded --policy muxtune --most-tasks 4", "--policy, --most-tasks: of fine-tuning");
+  refuses("--jobs as-recorded --policy muxtune", "--policy is of fine-tuning");
+  refuses("--jobs as-recorded --most-tasks 4", "--most-tasks is of fine-tuning");
+  refuses("--elastic-gpus 1,2", "--elastic-gpus means nothing without --scheduler goodput");
+  refuses("--repair-hours 2", "--repair-hours means nothing without --gpu-mtbf-hours");
+  refuses("--checkpoint-minutes 2", "--checkpoint-minutes means nothing without failures");
+  refuses("--scheduler fcfs,sjf,fcfs", "has 'fcfs' twice");
   refuses("--jobs as-recorded --sweep most-tasks=2,4", "--sweep most-tasks is of fine-tuning");
   refuses("--sweep gpus=4,8 --sweep gpus=16", "--sweep gpus is given twice");
   refuses("--jobs some", "give fine-tuning or as-recorded");
-  refuses("--quotas a=1", "the trace has no virtual cluster 'a'; it has none");
-  refuses("--quotas a", "give NAME=WEIGHT with weights above 0");
+  refuses("--scheduler drf --quotas a=1", "the trace has no virtual cluster 'a'; it has none");
+  refuses("--scheduler drf --quotas a", "give NAME=WEIGHT with weights above 0");
   refuses("--deadline-slack 3:2", "give the lower number first");
   refuses("--budget-slack 1:x", "give LOW:HIGH, numbers above 0");
   refuses("--deadline-slack 0", "give LOW:HIGH, numbers above 0");
@@ -334,10 +355,10 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   refuses("--scaling down", "scaling 'down' is not known; give one of out, up, up-then-out");
   refuses("--scheduler goodput --jobs as-recorded", "jobs as recorded have theirs");
   refuses("--scheduler fcfs,goodput --sweep scaling=out,up", "leave --scaling away");
-  refuses("--elastic-gpus 2,6", "no whole number of nodes");
-  refuses("--elastic-gpus 0", "give whole numbers above 0");
+  refuses("--scheduler goodput --elastic-gpus 2,6", "no whole number of nodes");
+  refuses("--scheduler goodput --elastic-gpus 0", "give whole numbers above 0");
   refuses("--gpu-mtbf-hours 0", "give a number above 0");
-  refuses("--checkpoint-minutes -1", "give a number above 0");
+  refuses("--gpu-mtbf-hours 9 --checkpoint-minutes -1", "give a number above 0");
   refuses("--sweep node-mtbf-hours=0", "give numbers above 0");
   const std::string outages = folder.write("outages.csv", "node,from_s,to_s\n32,0,1\n").string();
   refuses("--outages " + outages, "outages.csv:2: node 32 is not of the cluster, whose nodes are 0 to 31");

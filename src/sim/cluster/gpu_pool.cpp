@@ -42,10 +42,15 @@ std::string_view name(Placement placement) {
   return "";
 }
 
+void GpuPool::check_node(std::int64_t gpus) {
+  if (gpus < 1 || gpus > kMostInNode)
+    throw error("nodes of {} GPUs are not usable; give nodes of 1 to {} GPUs", gpus, kMostInNode);
+}
+
 GpuPool::GpuPool(std::int64_t nodes, std::int64_t gpus_per_node, bool flat, Placement placement)
     : gpus_per_node_(gpus_per_node), flat_(flat), placement_(placement) {
-  if (nodes < 1 || gpus_per_node < 1 || gpus_per_node > kMostInNode)
-    throw error("{} nodes of {} GPUs are no cluster; give nodes of 1 to {} GPUs", nodes, gpus_per_node, kMostInNode);
+  check_node(gpus_per_node);
+  BRAID_CHECK(nodes > 0, "a pool of {} nodes", nodes);
   const std::uint64_t all = gpus_per_node == kMostInNode ? ~0ULL : (1ULL << gpus_per_node) - 1;
   free_.assign(static_cast<std::size_t>(nodes), all);
   broken_of_.assign(free_.size(), 0);

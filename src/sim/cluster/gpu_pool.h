@@ -29,7 +29,9 @@ using GpuSet = std::vector<NodeGpus>;
 /// the rest of it in one more; in a flat pool any GPUs will do.
 class GpuPool {
  public:
-  /// Throws Error for no GPUs, or more than 64 in a node.
+  /// Throws Error for a node of no GPUs, or more than 64.
+  static void check_node(std::int64_t gpus);
+  /// Of at least one node. Throws likewise.
   GpuPool(std::int64_t nodes, std::int64_t gpus_per_node, bool flat, Placement placement);
 
   /// How often jobs of each number of GPUs come (relative), for Placement::frag and `fragmented`.

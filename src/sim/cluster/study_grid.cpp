@@ -54,6 +54,7 @@ constexpr Sweepable kSweepable[] = {
 
 void check(const StudySettings& settings) {
   const std::int64_t gpus = instance_gpus(settings), node = settings.cluster.gpus_per_node;
+  GpuPool::check_node(node);
   if (gpus > settings.cluster.gpus())
     throw error("an instance of {} GPUs is larger than the cluster, which has {}", gpus, settings.cluster.gpus());
   if (gpus > node && gpus % node != 0)
