@@ -36,6 +36,30 @@ class Studies:
         print(f"  without {name}: no {file}; see scripts/fetch_traces.sh", file=sys.stderr)
         return Trace(name, None)
 
+    def generated(self, jobs: int) -> Trace:
+        self.make("trace", "generate", "--jobs", str(jobs), "--seed", "1", "--out", "generated.csv")
+        return Trace("generated", "generated.csv")
+
+    def philly_vc(self, name: str) -> Trace:
+        """A virtual cluster of Philly, from October on."""
+        return self._of_philly(f"philly-{name}", "--vc", name, "--from", "2017-10-01")
+
+    def philly_month(self, first: str, end: str) -> Trace:
+        """All of Philly for a while."""
+        return self._of_philly(f"philly-{first[:7]}", "--from", first, "--to", end)
+
+    def _of_philly(self, name: str, *words: str) -> Trace:
+        philly = self.public(name, "philly.csv")
+        if not philly.file:
+            return philly
+        self.make("trace", "slice", philly.file, *words, "--out", f"{name}.csv")
+        return Trace(name, f"{name}.csv")
+
+    def jobs(self, trace: Trace) -> int:
+        command = [self.braid, "trace", "stats", trace.file, "--json"]
+        told = subprocess.run(command, cwd=self.folder, check=True, capture_output=True, text=True)
+        return json.loads(told.stdout)["jobs"]
+
     def run(self, *words: str) -> tuple[dict, str]:
         """summary.json of a study, and its command."""
         command = ["cluster", *words]
@@ -48,7 +72,9 @@ class Studies:
         return json.loads(done.stdout), "braid " + " ".join(command)
 
     def make(self, *words: str) -> None:
-        subprocess.run([self.braid, *words], cwd=self.folder, check=True, capture_output=True)
+        """A file that --out names, once."""
+        if not (self.folder / words[-1]).exists():
+            subprocess.run([self.braid, *words], cwd=self.folder, check=True, capture_output=True)
 
 
 def mean(group: dict, metric: str) -> float | None:

@@ -145,6 +145,10 @@ def _draw_paper(axis, places, series: Series, color: str) -> None:
         axis.plot(places, _plotted(series.paper), linestyle="", marker="x", markersize=5, color=color)
 
 
+def _rotation(groups: list) -> int:
+    return 90 if len(groups) > 12 else 30 if len(groups) > 4 else 0
+
+
 def _draw(axis, panel: Panel) -> None:
     positions = range(len(panel.groups))
     width = 0.8 / len(panel.series)
@@ -164,7 +168,7 @@ def _draw(axis, panel: Panel) -> None:
         _draw_paper(axis, places, series, "black")
     axis.set_title(panel.title, fontsize=8)
     axis.set_ylabel(panel.unit, fontsize=8)
-    axis.set_xticks(list(positions), panel.groups, fontsize=7, rotation=30 if len(panel.groups) > 4 else 0)
+    axis.set_xticks(list(positions), panel.groups, fontsize=7, rotation=_rotation(panel.groups))
     axis.tick_params(axis="y", labelsize=7)
     if panel.logarithmic:
         axis.set_yscale("log")

@@ -260,6 +260,10 @@ int run_generate(const std::vector<std::string>& words) {
   check_out(flags);
   if (shape != "lognormal" && shape != "pareto")
     throw error("--duration {} is not known; give lognormal or pareto", shape);
+  if (shape == "lognormal" && line.given("longest"))
+    throw error("--longest is where a bounded Pareto ends, and means nothing without --duration pareto");
+  if (wanted.virtual_clusters < 0)
+    throw error("--virtual-clusters {} is not usable; give 0 or more", wanted.virtual_clusters);
   if (shape == "pareto") wanted.duration = traces::DurationShape::bounded_pareto;
   wanted.duration_mean_seconds = mean * 60;
   wanted.duration_deviation_seconds = deviation * 60;

@@ -1,10 +1,16 @@
 // How long a trace of jobs takes to replay as recorded, on one core: by jobs, GPUs and scheduler. Each job keeps its
 // recorded time and GPUs, from one flat pool. And as fine-tuning tasks that share instances, planning included: on one
-// instance model, as every run of a study has it.
+// instance model, as every run of a study has it. Philly itself is read and replayed where BRAID_TRACES has it. The
+// peak of memory is the process's: run one benchmark at a time for its own.
+#include <cstdlib>
+#include <filesystem>
+
 #include <benchmark/benchmark.h>
+#include <sys/resource.h>
 
 #include "sim/cluster/study.h"
 #include "traces/generate.h"
+#include "traces/read_trace.h"
 #include "traces/transform.h"
 
 namespace braid {
@@ -21,17 +27,47 @@ std::vector<sim::ClusterJob> philly_like(std::int64_t count, std::int64_t gpus) 
   return jobs;
 }
 
-void replay_trace(benchmark::State& state, const char* scheduler) {
-  const std::vector<sim::ClusterJob> jobs = philly_like(state.range(0), state.range(1));
+void tell(benchmark::State& state, double jobs) {
+  state.counters["jobs_per_second"] = benchmark::Counter(jobs, benchmark::Counter::kIsRate);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  state.counters["peak_MiB"] = static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+void replay(benchmark::State& state, const std::vector<sim::ClusterJob>& jobs, std::int64_t gpus,
+            const char* scheduler) {
   std::int64_t finished = 0;
   for (auto _ : state) {
     const auto chosen = sim::make_scheduler(scheduler, jobs);
     sim::TaskSets sets = sim::exclusive_sets();
-    const sim::ClusterRun run =
-        sim::simulate_cluster(jobs, {state.range(1) / 4, 4, true, sim::Placement::packed}, *chosen, sets);
+    const sim::ClusterRun run = sim::simulate_cluster(jobs, {gpus / 4, 4, true, sim::Placement::packed}, *chosen, sets);
     for (const sim::JobOutcome& outcome : run.outcomes) finished += outcome.finished();
   }
-  state.counters["jobs_per_second"] = benchmark::Counter(static_cast<double>(finished), benchmark::Counter::kIsRate);
+  tell(state, static_cast<double>(finished));
+}
+
+/// Where BRAID_TRACES has it.
+std::filesystem::path philly() {
+  const char* folder = std::getenv("BRAID_TRACES");
+  return folder ? std::filesystem::path(folder) / "philly.csv" : "";
+}
+
+void read_philly(benchmark::State& state) {
+  if (!std::filesystem::exists(philly())) return state.SkipWithError("BRAID_TRACES has no philly.csv");
+  std::size_t jobs = 0;
+  for (auto _ : state) jobs += traces::read_trace(philly(), {}).jobs.size();
+  tell(state, static_cast<double>(jobs));
+}
+BENCHMARK(read_philly)->Unit(benchmark::kMillisecond)->Iterations(3);
+
+void replay_philly(benchmark::State& state) {
+  if (!std::filesystem::exists(philly())) return state.SkipWithError("BRAID_TRACES has no philly.csv");
+  replay(state, sim::recorded_jobs(traces::read_trace(philly(), {})), 2500, "fcfs");
+}
+BENCHMARK(replay_philly)->Unit(benchmark::kMillisecond)->Iterations(3);
+
+void replay_trace(benchmark::State& state, const char* scheduler) {
+  replay(state, philly_like(state.range(0), state.range(1)), state.range(1), scheduler);
 }
 
 void sizes(benchmark::internal::Benchmark* benchmark) {
@@ -74,9 +110,8 @@ void share_instances(benchmark::State& state, const char* scheduler, std::vector
     sim::Study study(trace, costmodel::analytic_profile("a40", costmodel::DataType::bf16));
     tokens += study.run(wanted).run.tokens;
   }
-  state.counters["jobs_per_second"] =
-      benchmark::Counter(static_cast<double>(state.iterations() * state.range(0)), benchmark::Counter::kIsRate);
   benchmark::DoNotOptimize(tokens);
+  tell(state, static_cast<double>(state.iterations() * state.range(0)));
 }
 
 void shared_sizes(benchmark::internal::Benchmark* benchmark) {
@@ -85,6 +120,7 @@ void shared_sizes(benchmark::internal::Benchmark* benchmark) {
 }
 BENCHMARK_CAPTURE(share_instances, fcfs_uniform, "fcfs", {"qa"})->Apply(shared_sizes);
 BENCHMARK_CAPTURE(share_instances, mux_uniform, "mux", {"qa"})->Apply(shared_sizes);
+BENCHMARK_CAPTURE(share_instances, mux_mixed, "mux", {"sst2", "qa", "rte"})->Apply(shared_sizes);
 BENCHMARK_CAPTURE(share_instances, fcfs_mixed, "fcfs", {"sst2", "qa", "rte"})
     ->ArgNames({"jobs", "gpus"})
     ->Args({26'107, 128})

@@ -48,6 +48,8 @@ TEST(TraceCommand, BadInputIsSaidAndLosesNothing) {
   refuses("slice " + file + " --lenient --vc a", "names no virtual clusters");
   refuses("scale " + file + " --lenient --load 1 --times 2", "are both given");
   refuses("generate --duration normal", "give lognormal or pareto");
+  refuses("generate --longest 90", "means nothing without --duration pareto");
+  refuses("generate --virtual-clusters -4", "give 0 or more");
   refuses("generate --gpus 1:x", "give counts with weights");
   refuses("generate --jobs 0", "give a number >= 1");
   refuses("polish " + file, "actions: stats, slice, scale, resample, generate");

@@ -1,0 +1,19 @@
+#!/usr/bin/env python3
+"""The study of schedulers and ways to share, on a trace of one's own: `scripts/study_trace.sh` runs it."""
+
+import sys
+from pathlib import Path
+
+from cluster_schedulers import study
+from cluster_studies import Studies, Trace
+from report import Report
+
+
+def main() -> None:
+    folder, file, results, gpus = sys.argv[1:]
+    own = Path(file).resolve()
+    study(Studies(Path(folder)), Report(Path(results), "scripts/study_trace.sh"), [Trace(own.stem, str(own))], int(gpus))
+
+
+if __name__ == "__main__":
+    main()
