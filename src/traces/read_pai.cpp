@@ -26,6 +26,14 @@ bool is_pai_row(std::span<const std::string_view> fields) {
 }
 
 void PaiReader::read_row() {
+  const Role role = parsed_role();
+  const std::string_view name = rows_.fields()[kJob];
+  const auto [known, is_new] = places_.emplace(name, jobs_.size());
+  if (is_new) jobs_.emplace_back(name, PaiJob{});
+  merge(role, jobs_[known->second].second);
+}
+
+PaiReader::Role PaiReader::parsed_role() const {
   const std::span<const std::string_view> fields = rows_.fields();
   if (fields.size() != kColumns)
     throw error_at(rows_.file(), rows_.line(), fmt::format("{} fields", fields.size()),
@@ -36,40 +44,41 @@ void PaiReader::read_row() {
     throw error_at(rows_.file(), rows_.line(),
                    fmt::format("{} instances of {} GPUs are no number of GPUs", fields[kInstances], gpus),
                    "mend the row");
-  const auto [known, is_new] = places_.emplace(fields[kJob], jobs_.size());
-  if (is_new) jobs_.emplace_back(fields[kJob], PaiJob{});
-  PaiJob& job = jobs_[known->second].second;
+  Role role{instances * gpus, std::nullopt, std::nullopt};
   // Roles without a GPU (parameter servers) say nothing of when GPUs were held.
-  if (instances * gpus == 0) return;
-  job.gpus += instances * gpus;
-  if (is_missing(fields[kStart])) return;
-  const double start = rows_.number(kStart, "start_time");
-  job.start = job.started ? std::min(job.start, start) : start;
-  job.started = true;
-  if (is_missing(fields[kEnd])) {
-    job.ended = false;
-    return;
+  if (role.gpus == 0) return role;
+  if (!is_missing(fields[kStart])) role.start = rows_.number(kStart, "start_time");
+  if (!is_missing(fields[kEnd])) role.end = rows_.number(kEnd, "end_time");
+  if (role.start && role.end && *role.end < *role.start)
+    throw error_at(rows_.file(), rows_.line(),
+                   fmt::format("it ends at {}, before its start at {}", *role.end, *role.start), "mend the row");
+  return role;
+}
+
+void PaiReader::merge(const Role& role, PaiJob& job) {
+  job.gpus += role.gpus;
+  if (!role.start) return;
+  job.start = std::min(job.start.value_or(*role.start), *role.start);
+  if (role.end) {
+    job.end = std::max(job.end.value_or(*role.end), *role.end);
+  } else {
+    job.unfinished = true;
   }
-  const double end = rows_.number(kEnd, "end_time");
-  if (end < start)
-    throw error_at(rows_.file(), rows_.line(), fmt::format("it ends at {}, before its start at {}", end, start),
-                   "mend the row");
-  job.end = std::max(job.end, end);
 }
 
 void PaiReader::finish() {
   for (const auto& [name, recorded] : jobs_) {
     if (recorded.gpus <= 0) {
       trace_.skip(Skipped::without_gpu);
-    } else if (!recorded.started) {
+    } else if (!recorded.start) {
       trace_.skip(Skipped::never_ran);
-    } else if (!recorded.ended) {
+    } else if (recorded.unfinished) {
       trace_.skip(Skipped::unfinished);
     } else {
       Job job;
       job.id = name;
-      job.submit_seconds = recorded.start;
-      job.duration_seconds = recorded.end - recorded.start;
+      job.submit_seconds = *recorded.start;
+      job.duration_seconds = *recorded.end - *recorded.start;
       job.gpus = static_cast<std::int32_t>(std::ceil(recorded.gpus));
       trace_.add(std::move(job), "");
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,15 +24,24 @@ class PaiReader {
  public:
   PaiReader(CsvReader& rows, TraceBuilder& trace) : rows_(rows), trace_(trace) {}
 
+  /// Throws Error "FILE:LINE: ..." for a row that cannot be understood, none of which is then in the jobs.
   void read_row();
   /// Hands over the jobs that the rows made up.
   void finish();
 
  private:
-  struct PaiJob {
-    double gpus = 0, start = 0, end = 0;
-    bool started = false, ended = true;
+  struct Role {
+    double gpus = 0;
+    std::optional<double> start, end;
   };
+  struct PaiJob {
+    double gpus = 0;
+    std::optional<double> start, end;  // the first start, the last end
+    bool unfinished = false;           // some role has no end
+  };
+
+  Role parsed_role() const;
+  static void merge(const Role& role, PaiJob& job);
 
   CsvReader& rows_;
   TraceBuilder& trace_;

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <sstream>
 
+#include <fmt/ranges.h>
+
 #include "support.h"
 #include "traces/trace_statistics.h"
 #include "traces/write_trace.h"
@@ -151,6 +153,62 @@ TEST(ReadTrace, BadRowsAreErrorsWithTheirLineOrCounted) {
     const Trace lenient = read(head + row + "\n", {.format = {}, .lenient = true});
     EXPECT_EQ(lenient.jobs.size(), 1U) << row;
     EXPECT_EQ(lenient.irregularities.skipped.at(Skipped::bad), 1) << row;
+  }
+}
+
+/// Rows of a format that are jobs, and rows that can be none in a file of those.
+struct Spoilt {
+  std::string head;
+  std::vector<std::string> good, bad;
+};
+
+std::vector<Spoilt> spoilt_formats() {
+  return {
+      {"job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type",
+       {"a,worker,3,Terminated,100,200,600,29,50,T4", "b,worker,1,Running,120,,600,29,100,T4",
+        "a,evaluator,1,Terminated,150,260,600,29,50,T4", "c,ps,1,Terminated,50,900,600,29,,"},
+       {"a,chief,1,Terminated,90,80,600,29,100,T4", "x,chief,1,Terminated,90,80,600,29,100,T4",
+        "a,chief,1,Terminated,90,late,600,29,100,T4", "x,chief,1,Terminated,early,80,600,29,100,T4",
+        "x,chief,1,Terminated,,late,600,29,100,T4", "a,chief,-1,Terminated,10,800,600,29,100,T4", "a,chief"}},
+  };
+}
+
+std::string file_of(const std::string& head, const std::vector<std::string>& rows) {
+  const bool json = head == "[";
+  return fmt::format("{}\n{}\n{}", head, fmt::join(rows, json ? ",\n" : "\n"), json ? "]\n" : "");
+}
+
+/// That the rows' only bad one is left out as if it were not there, and counted.
+void expect_left_out(const std::string& head, const std::vector<std::string>& good, std::size_t place,
+                     const std::string& bad) {
+  const TestFolder folder;
+  std::vector<std::string> rows = good;
+  rows.insert(rows.begin() + static_cast<std::ptrdiff_t>(place), bad);
+  const std::string text = file_of(head, rows);
+  SCOPED_TRACE(text);
+  const std::filesystem::path file = folder.write("spoilt", text);
+  Trace expected = read_trace(folder.write("good", file_of(head, good)));
+  Trace lenient = read_trace(file, {.format = {}, .lenient = true});
+  ++expected.irregularities.rows;
+  expected.irregularities.skipped[Skipped::bad] = 1;
+  expected.irregularities.first_bad = error_of([&] { read_trace(file); });
+  EXPECT_EQ(lenient.irregularities, expected.irregularities);
+  EXPECT_FALSE(lenient.irregularities.first_bad.empty());
+  // Jobs without a name are called by the number of their row.
+  for (Trace* trace : {&expected, &lenient}) {
+    for (Job& job : trace->jobs) job.id.clear();
+  }
+  EXPECT_EQ(lenient.jobs, expected.jobs);
+  EXPECT_EQ(lenient.virtual_clusters, expected.virtual_clusters);
+  EXPECT_EQ(lenient.zero, expected.zero);
+}
+
+TEST(ReadTrace, ABadRowLeavesNoTraceInAnyFormat) {
+  for (const Spoilt& format : spoilt_formats()) {
+    for (const std::string& bad : format.bad) {
+      for (std::size_t place = 1; place <= format.good.size(); ++place)
+        expect_left_out(format.head, format.good, place, bad);
+    }
   }
 }
 
