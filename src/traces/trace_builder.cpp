@@ -35,16 +35,15 @@ TraceBuilder::TraceBuilder(std::string source, std::string format) {
 }
 
 double TraceBuilder::moment(std::string_view text, std::string_view what) {
-  if (const auto seconds = parse_number(text)) {
-    seconds_ = true;
-    if (dates_) throw error("{} '{}' is in seconds, where rows above have dates; use one of them", what, text);
-    return *seconds;
-  }
-  const auto date = parse_date(text);
-  if (!date) throw error("{} '{}' is no time; give seconds or a date like 2017-10-09 07:01:55", what, text);
-  dates_ = true;
-  if (seconds_) throw error("{} '{}' is a date, where rows above have seconds; use one of them", what, text);
-  return *date;
+  const auto seconds = parse_number(text);
+  const auto date = seconds ? std::nullopt : parse_date(text);
+  if (!seconds && !date) throw error("{} '{}' is no time; give seconds or a date like 2017-10-09 07:01:55", what, text);
+  if (seconds && row_clock_ == Clock::dates)
+    throw error("{} '{}' is in seconds, where times before it are dates; use one of them", what, text);
+  if (date && row_clock_ == Clock::seconds)
+    throw error("{} '{}' is a date, where times before it are in seconds; use one of them", what, text);
+  row_clock_ = seconds ? Clock::seconds : Clock::dates;
+  return seconds ? *seconds : *date;
 }
 
 void TraceBuilder::add(Job job, std::string_view virtual_cluster) {
@@ -58,11 +57,13 @@ void TraceBuilder::add(Job job, std::string_view virtual_cluster) {
     job.virtual_cluster = known->second;
   }
   trace_.jobs.push_back(std::move(job));
+  clock_ = row_clock_;
 }
 
 void TraceBuilder::skip(Skipped why) {
   ++trace_.irregularities.rows;
   ++trace_.irregularities.skipped[why];
+  row_clock_ = clock_;
 }
 
 void TraceBuilder::skip_bad(std::string_view message) {
@@ -77,7 +78,7 @@ Trace TraceBuilder::finish() {
                 trace_.irregularities.rows);
   std::stable_sort(jobs.begin(), jobs.end(),
                    [](const Job& a, const Job& b) { return a.submit_seconds < b.submit_seconds; });
-  if (dates_) {
+  if (clock_ == Clock::dates) {
     const double zero = std::floor(jobs.front().submit_seconds / kSecondsOfDay) * kSecondsOfDay;
     trace_.zero = day_of(zero);
     for (Job& job : jobs) {

@@ -8,12 +8,14 @@
 
 namespace braid::traces {
 
-/// Gathers the jobs of a file.
+/// Gathers the jobs of a file, row by row: what moment() is given belongs to the row that the next add() or skip()
+/// ends.
 class TraceBuilder {
  public:
   TraceBuilder(std::string source, std::string format);
 
-  /// A moment of the file: bare seconds, or a date. Throws Error for neither, and where a file has both.
+  /// A moment of the row: bare seconds, or a date. Throws Error for neither, and where the row or the jobs added before
+  /// it have the other. A row that is skipped does not decide which of them the file has.
   double moment(std::string_view text, std::string_view what);
 
   void add(Job job, std::string_view virtual_cluster);
@@ -27,7 +29,9 @@ class TraceBuilder {
  private:
   Trace trace_;
   std::unordered_map<std::string, std::int32_t> virtual_clusters_;
-  bool dates_ = false, seconds_ = false;
+  enum class Clock : std::uint8_t { unknown, seconds, dates };
+  Clock clock_ = Clock::unknown;      // of the jobs added
+  Clock row_clock_ = Clock::unknown;  // of those, and of the row being read
 };
 
 /// Empty, or one of the words that stand for nothing: none, nan, nat, null, in any case.

@@ -164,12 +164,47 @@ struct Spoilt {
 
 std::vector<Spoilt> spoilt_formats() {
   return {
+      {"job_id,submit_s,duration_s,gpus,vc,deadline_s",
+       {"a,5,10,1,v,30", "b,7,10,2,w,", "c,6,10,1,v,"},
+       {"x,2017-10-09 00:00:00,10,1,z,", "x,6,-1,1,z,", "x,6,10,1,z,2017-10-09 00:00:00", "x,6"}},
+      {"timestamp,duration,num_gpus,gpu_time,cluster",
+       {"2017-10-09 07:00:00,60,1,60,v", "2017-10-09 06:00:00,60,2,120,w", "2017-10-09 08:00:00,60,1,60,v"},
+       {"600,60,1,60,z", "600,-60,1,60,z", "2017-10-09 07:00:00,60,x,60,z", "2017-10-32 07:00:00,60,1,60,z"}},
+      {"job_id,submission_time,duration,num_gpu",
+       {"a,100,60,1", "b,90,60,2", "c,200,60,1"},
+       {"x,2017-10-09 07:00:00,60,1", "x,100,nothing,1", "x,100,60,0.5"}},
+      {"job_id,gpu_num,submit_time,start_time,end_time,duration",
+       {"a,1,10,20,30,", "b,1,15,20,30,10", "c,2,5,None,,", "d,2,5,20,,"},
+       {"x,1,2017-10-09 07:00:00,20,30,", "x,1,10,30,20,", "x,1,10,2017-10-09 07:00:00,30,", "x,1,10,20,soon,"}},
+      {"job_id,gpu_num,vc,submit_time,start_time,end_time,duration",
+       {"a,1,v,2020-04-01 01:00:00,2020-04-01 02:00:00,2020-04-01 02:01:00,60",
+        "b,0,v,2020-04-01 01:00:00,2020-04-01 02:00:00,2020-04-01 02:01:00,60",
+        "c,1,w,2020-04-01 01:00:00,2020-04-01 02:00:00,2020-04-01 02:01:00,"},
+       {"x,1,z,7200,2020-04-01 02:00:00,2020-04-01 02:01:00,60",
+        "x,1,z,2020-04-01 01:00:00,2020-04-01 02:01:00,2020-04-01 02:00:00,", "x,1,z,today,1,2,3"}},
+      {"name,num_gpu,creation_time,deletion_time,scheduled_time",
+       {"a,8,100,400,150", "b,1,90,300,95", "c,1,95,300,"},
+       {"x,1,100,2017-10-09 07:00:00,150", "x,1,100,140,150", "x,-1,100,400,150"}},
       {"job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type",
        {"a,worker,3,Terminated,100,200,600,29,50,T4", "b,worker,1,Running,120,,600,29,100,T4",
         "a,evaluator,1,Terminated,150,260,600,29,50,T4", "c,ps,1,Terminated,50,900,600,29,,"},
        {"a,chief,1,Terminated,90,80,600,29,100,T4", "x,chief,1,Terminated,90,80,600,29,100,T4",
         "a,chief,1,Terminated,90,late,600,29,100,T4", "x,chief,1,Terminated,early,80,600,29,100,T4",
         "x,chief,1,Terminated,,late,600,29,100,T4", "a,chief,-1,Terminated,10,800,600,29,100,T4", "a,chief"}},
+      {"[",
+       {R"({"jobid": "a", "vc": "v", "submitted_time": "2017-10-07 01:00:00", "attempts": [
+          {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:11:00", "detail": [{"gpus": ["g"]}]}]})",
+        R"({"jobid": "b", "vc": "w", "submitted_time": "2017-10-07 00:30:00", "attempts": []})",
+        R"({"jobid": "c", "vc": "w", "submitted_time": "2017-10-07 00:30:00", "attempts": [
+          {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:11:00", "detail": [{"gpus": ["g"]}]}]})"},
+       {R"({"jobid": "x", "vc": "z", "submitted_time": 5, "attempts": [
+          {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:11:00", "detail": [{"gpus": ["g"]}]}]})",
+        R"({"jobid": "x", "vc": "z", "submitted_time": "2017-10-07 01:00:00", "attempts": [
+          {"start_time": 5, "end_time": 6, "detail": [{"gpus": ["g"]}]}]})",
+        R"({"jobid": "x", "vc": "z", "submitted_time": "2017-10-07 01:00:00", "attempts": [
+          {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:00:00", "detail": [{"gpus": ["g"]}]}]})",
+        R"({"jobid": "x", "vc": "z", "attempts": [
+          {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:11:00", "detail": [{"gpus": ["g"]}]}]})"}},
   };
 }
 
@@ -210,6 +245,19 @@ TEST(ReadTrace, ABadRowLeavesNoTraceInAnyFormat) {
         expect_left_out(format.head, format.good, place, bad);
     }
   }
+}
+
+TEST(ReadTrace, ABadRowDoesNotDecideBetweenSecondsAndDates) {
+  const ReadOptions lenient{.format = {}, .lenient = true};
+  const Trace table = read("submit_s,duration_s,deadline_s\n2017-10-09 00:00:00,1,soon\n5,1,9\n6,1,9\n", lenient);
+  expect_jobs(table, {{"1", 5, 1, 1}, {"2", 6, 1, 1}});
+  EXPECT_EQ(table.zero, "");
+  const Trace list =
+      read(R"([{"jobid": "x", "attempts": [{"start_time": 5, "end_time": 6, "detail": [{"gpus": ["g"]}]}]},
+    {"jobid": "y", "submitted_time": "2017-10-07 01:00:00", "attempts": [
+      {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:11:00", "detail": [{"gpus": ["g"]}]}]}])",
+           lenient);
+  expect_jobs(list, {{"y", kHour, 60, 1}});
 }
 
 TEST(ReadTrace, FilesThatAreNoTraceSaySo) {
