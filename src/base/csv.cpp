@@ -34,7 +34,7 @@ bool CsvReader::next() {
     split();
     return true;
   }
-  if (in_.bad()) throw error("{}: reading failed after line {}; check the disk", file_, line_);
+  if (in_.bad()) throw Failure(fmt::format("{}: reading failed after line {}; check the disk", file_, line_));
   fields_.clear();
   return false;
 }

@@ -17,7 +17,8 @@ class CsvReader {
   /// Throws Error when the file cannot be read.
   explicit CsvReader(const std::filesystem::path& path);
 
-  /// The next row; false at the end. Throws Error "FILE:LINE: ..." for a quote that is never closed.
+  /// The next row; false at the end. Throws Error "FILE:LINE: ..." for a quote that its line does not close; the call
+  /// after that goes on with the line below. Throws Failure when reading fails.
   bool next();
   /// For a row that names the columns: throws Error "FILE:LINE: ..." when two of them have one name.
   void check_distinct() const;

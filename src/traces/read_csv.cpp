@@ -156,16 +156,18 @@ class TableReader {
   std::array<std::optional<std::size_t>, kRoles.size()> places_;
 };
 
+/// Reads all rows from the next one on, or from the one fetched last where `at_row`.
 template <typename ReadRow>
-void read_rows(CsvReader& rows, bool lenient, TraceBuilder& trace, const ReadRow& read_row) {
-  do {
+void read_rows(CsvReader& rows, bool at_row, bool lenient, TraceBuilder& trace, const ReadRow& read_row) {
+  for (;; at_row = false) {
     try {
+      if (!at_row && !rows.next()) return;
       read_row();
     } catch (const Error& wrong) {
       if (!lenient) throw;
       trace.skip_bad(wrong.what());
     }
-  } while (rows.next());
+  }
 }
 
 }  // namespace
@@ -195,13 +197,13 @@ std::string csv_columns_of(std::string_view format) {
 void read_csv(CsvReader& rows, std::string_view format, bool lenient, TraceBuilder& trace) {
   if (format == "pai") {
     PaiReader pai(rows, trace);
-    if (!is_pai_header(rows.fields()) || rows.next()) read_rows(rows, lenient, trace, [&] { pai.read_row(); });
+    read_rows(rows, !is_pai_header(rows.fields()), lenient, trace, [&] { pai.read_row(); });
     pai.finish();
   } else {
     const auto table =
         std::find_if(kTables.begin(), kTables.end(), [&](const Table& each) { return each.format == format; });
     TableReader reader(*table, rows, trace);
-    if (rows.next()) read_rows(rows, lenient, trace, [&] { reader.read_row(); });
+    read_rows(rows, false, lenient, trace, [&] { reader.read_row(); });
   }
   trace.count_blank(rows.blank_lines());
 }

@@ -29,6 +29,17 @@ TEST(Csv, AnOpenQuoteIsAnErrorWithItsLine) {
   }
 }
 
+TEST(Csv, RowsGoOnBelowAnOpenQuote) {
+  const TestFolder folder;
+  CsvReader csv(folder.write("rows.csv", "a\n\"b\nc\n"));
+  ASSERT_TRUE(csv.next());
+  EXPECT_THROW(csv.next(), Error);
+  ASSERT_TRUE(csv.next());
+  EXPECT_EQ(csv.fields()[0], "c");
+  EXPECT_EQ(csv.line(), 3);
+  EXPECT_FALSE(csv.next());
+}
+
 TEST(Csv, AByteOrderMarkIsNoPartOfTheFirstField) {
   EXPECT_EQ(rows_of("\xEF\xBB\xBF"
                     "a,b\n\xEF\xBB\xBF,c"),
