@@ -14,7 +14,8 @@
 namespace braid::traces {
 namespace {
 
-/// Where a table says what. Columns it need not have are empty, or have a name behind '?'; "a|b" is one of two names.
+/// Where a table says what. Columns it need not have are empty, or have a name behind '?'; "a|b" is either of two
+/// names, of which a file has one.
 struct Table {
   std::string_view format;
   std::string_view id, submit, start, end, duration, gpus, virtual_cluster, priority, deadline, budget;
@@ -41,10 +42,11 @@ bool named(std::string_view column, std::string_view names) {
   }
 }
 
-/// A column's place in the rows; nothing where the file lacks it.
-std::optional<std::size_t> place_of(std::string_view names, std::span<const std::string_view> columns) {
+/// A column's place in the rows, at or behind `from`; nothing where the file lacks it.
+std::optional<std::size_t> place_of(std::string_view names, std::span<const std::string_view> columns,
+                                    std::size_t from = 0) {
   if (names.starts_with('?')) names.remove_prefix(1);
-  for (std::size_t i = 0; i < columns.size(); ++i) {
+  for (std::size_t i = from; i < columns.size(); ++i) {
     if (!names.empty() && named(columns[i], names)) return i;
   }
   return std::nullopt;
@@ -67,8 +69,7 @@ class TableReader {
   TableReader(const Table& table, CsvReader& rows, TraceBuilder& trace)
       : table_(table), rows_(rows), trace_(trace), columns_(rows.fields().size()) {
     rows.check_distinct();
-    for (std::size_t role = 0; role < kRoles.size(); ++role)
-      places_[role] = place_of(table.*kRoles[role], rows.fields());
+    for (std::size_t role = 0; role < kRoles.size(); ++role) places_[role] = only_place_of(table.*kRoles[role]);
   }
 
   void read_row() {
@@ -101,6 +102,17 @@ class TableReader {
   std::string_view name(Role role) const {
     const std::string_view names = table_.*role;
     return names.starts_with('?') ? names.substr(1) : names;
+  }
+
+  /// place_of for the row that names the columns; throws Error when two of them are names of one thing.
+  std::optional<std::size_t> only_place_of(std::string_view names) const {
+    const std::span<const std::string_view> columns = rows_.fields();
+    const std::optional<std::size_t> first = place_of(names, columns);
+    const std::optional<std::size_t> second = first ? place_of(names, columns, *first + 1) : std::nullopt;
+    if (second)
+      throw wrong(fmt::format("columns '{}' and '{}' are two names of one thing", columns[*first], columns[*second]),
+                  "leave one of them out");
+    return first;
   }
 
   Error wrong(const std::string& what, const std::string& remedy) const {

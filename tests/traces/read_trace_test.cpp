@@ -262,6 +262,16 @@ TEST(ReadTrace, ABadRowDoesNotDecideBetweenSecondsAndDates) {
   expect_jobs(list, {{"y", kHour, 60, 1}});
 }
 
+TEST(ReadTrace, TwoColumnsForOneThingAreAnError) {
+  for (const bool lenient : {false, true}) {
+    expect_error([&] { read("submit_s,gpus,duration_s,num_gpus\n1,2,3,4\n", {.format = {}, .lenient = lenient}); },
+                 ":1: columns 'gpus' and 'num_gpus' are two names of one thing; leave one of them out");
+    expect_error([&] { read("submit_s,gpus,duration_s,gpus\n1,2,3,4\n", {.format = {}, .lenient = lenient}); },
+                 ":1: two columns are named 'gpus'; leave one of them out");
+  }
+  expect_jobs(read("submit_s,duration_s,num_gpus\n1,2,3\n"), {{"0", 1, 2, 3}});
+}
+
 TEST(ReadTrace, FilesThatAreNoTraceSaySo) {
   EXPECT_TRUE(contains(error_of([] { read(""); }), "is empty"));
   EXPECT_TRUE(contains(error_of([] { read("submit_s,duration_s\n"); }), "no job"));
