@@ -21,7 +21,10 @@ bool parse(std::string_view text, Number& number) {
 
 }  // namespace
 
-CsvReader::CsvReader(const std::filesystem::path& path) : file_(path.string()), in_(open_to_read(path)) {}
+CsvReader::CsvReader(const std::filesystem::path& path)
+    : file_(path.string()), opened_(open_to_read(path)), in_(opened_) {}
+
+CsvReader::CsvReader(std::istream& in, std::string file) : file_(std::move(file)), in_(in) {}
 
 bool CsvReader::next() {
   while (std::getline(in_, text_)) {

@@ -16,6 +16,8 @@ class CsvReader {
  public:
   /// Throws Error when the file cannot be read.
   explicit CsvReader(const std::filesystem::path& path);
+  /// Of the text that `in` has yet to give; it must outlive the reader. `file` is for messages.
+  CsvReader(std::istream& in, std::string file);
 
   /// The next row; false at the end. Throws Error "FILE:LINE: ..." for a quote that its line does not close; the call
   /// after that goes on with the line below. Throws Failure when reading fails.
@@ -38,7 +40,8 @@ class CsvReader {
   std::string_view unquoted(std::size_t& at);
 
   std::string file_;
-  std::ifstream in_;
+  std::ifstream opened_;  // in_, where it is the reader's own
+  std::istream& in_;
   std::string text_;
   std::vector<std::string_view> fields_;
   int line_ = 0;

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <istream>
 
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/source_text.h"
 #include "traces/read_csv.h"
 #include "traces/read_philly_json.h"
 
@@ -30,17 +31,10 @@ std::string names() {
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
-bool begins_with_list(const std::filesystem::path& path) {
-  std::ifstream in = open_to_read(path);
-  char first = 0;
-  in >> std::ws >> first;
-  return first == '[';
-}
-
-Trace read_json(const std::filesystem::path& path, bool lenient) {
-  TraceBuilder trace(path.string(), "philly-json");
-  std::ifstream in = open_to_read(path);
-  read_philly_json(in, path.string(), lenient, trace);
+Trace read_json(SourceText& text, bool lenient) {
+  TraceBuilder trace(text.file(), "philly-json");
+  std::istream in(&text);
+  read_philly_json(in, text.file(), lenient, trace);
   return trace.finish();
 }
 
@@ -55,8 +49,11 @@ Trace read_trace(const std::filesystem::path& path, const ReadOptions& options) 
   const bool known =
       std::any_of(kFormats.begin(), kFormats.end(), [&](const auto& each) { return each.name == format; });
   if (!format.empty() && !known) throw error("trace format '{}' is not known; give one of {}", format, names());
-  if (format == "philly-json" || (format.empty() && begins_with_list(path))) return read_json(path, options.lenient);
-  CsvReader rows(path);
+  SourceText text(path);
+  if (format == "philly-json" || (format.empty() && text.first_character() == '['))
+    return read_json(text, options.lenient);
+  std::istream in(&text);
+  CsvReader rows(in, path.string());
   if (!rows.next()) throw error("{}: is empty; give a trace", path.string());
   const std::string_view found = csv_format_of(rows);
   if (found.empty())

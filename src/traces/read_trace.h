@@ -32,8 +32,9 @@ struct ReadOptions {
 /// - rows may be in any order; jobs of one instant stay in the order of their rows;
 /// - times are seconds: those of the file, or since the midnight before the first submission where it has dates, by the
 ///   clock on the wall.
-/// The file is read as a stream: memory goes with its jobs, not its bytes. Throws Error "FILE:LINE: ..." for a row that
-/// cannot be understood, and Error for a file that is of no known format or without a job.
+/// The file is read once, as a stream: a pipe will do, and memory goes with its jobs, not its bytes. Throws Error
+/// "FILE:LINE: ..." for a row that cannot be understood, and Error for a file that is of no known format or without a
+/// job.
 Trace read_trace(const std::filesystem::path& path, const ReadOptions& options = {});
 
 }  // namespace braid::traces

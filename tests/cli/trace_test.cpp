@@ -32,6 +32,21 @@ TEST(TraceCommand, GeneratesSlicesScalesAndTellsTheLoad) {
             run_braid("trace resample " + week + " --jobs 90 --seed 3").text);
 }
 
+TEST(TraceCommand, ReadsAPipeAsItReadsAFile) {
+  const TestFolder folder;
+  const std::string job = R"("attempts": [{"start_time": 1, "end_time": 2, "detail": [{"gpus": ["g"]}]}]})";
+  for (const std::string& file : {folder.write("t.csv", "\n\nsubmit_s,duration_s\n0,1\n2,3\n").string(),
+                                  folder.write("t.json", "\n [{\"submitted_time\": 0, " + job + "]").string()}) {
+    const std::string stats = std::string(BRAID_PROGRAM) + " trace stats /dev/stdin --json ";
+    const Outcome redirected = run_shell(stats + "< " + file), piped = run_shell("cat " + file + " | " + stats);
+    EXPECT_EQ(piped.status, 0) << piped.text;
+    EXPECT_EQ(piped.text, redirected.text);
+    auto read = nlohmann::json::parse(run_braid("trace stats --json " + file).text);
+    read["trace"] = "/dev/stdin";
+    EXPECT_EQ(nlohmann::json::parse(piped.text), read);
+  }
+}
+
 TEST(TraceCommand, BadInputIsSaidAndLosesNothing) {
   const TestFolder folder;
   const std::string file = folder.write("t.csv", "submit_s,duration_s\n0,1\n1,-2\n").string();
