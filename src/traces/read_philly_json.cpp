@@ -16,8 +16,8 @@ constexpr std::int64_t kMostGpus = 1'000'000;
 /// One job at a time is built up from the events of the text; what braid does not need is passed over unseen.
 class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  PhillyEvents(std::string file, bool lenient, TraceBuilder& trace)
-      : file_(std::move(file)), lenient_(lenient), trace_(trace) {}
+  /// `text` is what the events come from; it has been read up to the event at hand.
+  PhillyEvents(SourceText& text, bool lenient, TraceBuilder& trace) : text_(text), lenient_(lenient), trace_(trace) {}
 
   bool null() override { return value(std::nullopt); }
   bool boolean(bool) override { return value(std::nullopt); }
@@ -29,7 +29,10 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
 
   bool start_object(std::size_t) override {
     open('{');
-    if (at("[{")) job_ = {};
+    if (at("[{")) {
+      job_ = {};
+      job_.line = text_.line();
+    }
     if (at("[{[{") && list_ == "attempts") job_.attempts.emplace_back();
     return true;
   }
@@ -55,7 +58,7 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& fault) override {
-    throw error("{}: {}; give Philly's cluster_job_log", file_, fault.what());
+    throw error_at(text_.file(), text_.line(), fault.what(), "give Philly's cluster_job_log");
   }
 
  private:
@@ -67,12 +70,14 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
     std::string id, virtual_cluster;
     std::optional<std::string> submitted;
     std::vector<Attempt> attempts;
+    int line = 0;  // where it begins
   };
 
   void open(char bracket) {
     open_.push_back(bracket);
     if (open_.size() == 1 && bracket != '[')
-      throw error("{}: it does not begin with a list of jobs; give Philly's cluster_job_log", file_);
+      throw error_at(text_.file(), text_.line(), "it does not begin with a list of jobs",
+                     "give Philly's cluster_job_log");
   }
   bool at(std::string_view brackets) const { return open_ == brackets; }
 
@@ -86,7 +91,7 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
       if (key_ == "start_time") job_.attempts.back().start = std::move(text);
       if (key_ == "end_time") job_.attempts.back().end = std::move(text);
     } else if (at("[{[{[{[") && list_ == "attempts" && inner_list_ == "detail" && gpus_) {
-      if (++job_.attempts.back().gpus > kMostGpus) throw error("{}: job {} has over a million GPUs", file_, job_.id);
+      ++job_.attempts.back().gpus;
     }
     return true;
   }
@@ -96,7 +101,8 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
     try {
       add_job();
     } catch (const Error& wrong) {
-      const std::string message = fmt::format("{}: job {} ({}): {}", file_, jobs_, job_.id, wrong.what());
+      const std::string message =
+          fmt::format("{}:{}: job {} ({}): {}", text_.file(), job_.line, jobs_, job_.id, wrong.what());
       if (!lenient_) throw Error(message);
       trace_.skip_bad(message);
     }
@@ -105,6 +111,7 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
   void add_job() {
     if (job_.attempts.empty()) return trace_.skip(Skipped::never_ran);
     if (job_.attempts.front().gpus == 0) return trace_.skip(Skipped::without_gpu);
+    if (job_.attempts.front().gpus > kMostGpus) throw error("it has over a million GPUs; mend the job");
     double seconds = 0;
     bool complete = false;
     for (const Attempt& attempt : job_.attempts) {
@@ -125,7 +132,7 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
     trace_.add(std::move(job), job_.virtual_cluster);
   }
 
-  std::string file_;
+  SourceText& text_;
   bool lenient_;
   TraceBuilder& trace_;
   std::string open_;                     // brackets open now
@@ -137,8 +144,9 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-void read_philly_json(std::istream& in, const std::string& file, bool lenient, TraceBuilder& trace) {
-  PhillyEvents events(file, lenient, trace);
+void read_philly_json(SourceText& text, bool lenient, TraceBuilder& trace) {
+  PhillyEvents events(text, lenient, trace);
+  std::istream in(&text);
   nlohmann::json::sax_parse(in, &events);
 }
 

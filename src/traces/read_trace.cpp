@@ -33,8 +33,7 @@ std::string names() {
 
 Trace read_json(SourceText& text, bool lenient) {
   TraceBuilder trace(text.file(), "philly-json");
-  std::istream in(&text);
-  read_philly_json(in, text.file(), lenient, trace);
+  read_philly_json(text, lenient, trace);
   return trace.finish();
 }
 

@@ -1,5 +1,6 @@
 #include "traces/read_trace.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -75,13 +76,13 @@ TEST(ReadTrace, PhillyJsonNamesTheBadJob) {
       {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:00:00", "detail": [{"gpus": ["g"]}]}]},
       {"jobid": "y", "submitted_time": "2017-10-07 01:00:00", "attempts": [
       {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:11:00", "detail": [{"gpus": ["g"]}]}]}])";
-  EXPECT_TRUE(contains(error_of([&] { read(bad); }), "job 1 (x): an attempt ends at 2017-10-07 01:00:00"));
+  EXPECT_TRUE(contains(error_of([&] { read(bad); }), ":1: job 1 (x): an attempt ends at 2017-10-07 01:00:00"));
   const Trace lenient = read(bad, {.format = {}, .lenient = true});
   expect_jobs(lenient, {{"y", kHour, 60, 1}});
   EXPECT_EQ(lenient.irregularities.skipped.at(Skipped::bad), 1);
   EXPECT_TRUE(contains(lenient.irregularities.first_bad, "job 1 (x)"));
-  EXPECT_TRUE(contains(error_of([] { read(R"([{"jobid": )"); }), "parse error"));
-  EXPECT_TRUE(contains(error_of([] { read(R"({"a": [1]})", {.format = "philly-json"}); }), "list of jobs"));
+  expect_error([] { read("[\n{\"jobid\": "); }, ":2: ", "parse error");
+  expect_error([] { read("\n\n{\"a\": [1]}", {.format = "philly-json"}); }, ":3: ", "list of jobs");
 }
 
 TEST(ReadTrace, TablesOfOtherClusters) {
@@ -213,7 +214,11 @@ std::string file_of(const std::string& head, const std::vector<std::string>& row
   return fmt::format("{}\n{}\n{}", head, fmt::join(rows, json ? ",\n" : "\n"), json ? "]\n" : "");
 }
 
-/// That the rows' only bad one is left out as if it were not there, and counted.
+std::ptrdiff_t lines_of(std::string_view text) {
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+/// That the rows' only bad one is left out as if it were not there, and counted, and is an error with its line.
 void expect_left_out(const std::string& head, const std::vector<std::string>& good, std::size_t place,
                      const std::string& bad) {
   const TestFolder folder;
@@ -227,8 +232,9 @@ void expect_left_out(const std::string& head, const std::vector<std::string>& go
   ++expected.irregularities.rows;
   expected.irregularities.skipped[Skipped::bad] = 1;
   expected.irregularities.first_bad = error_of([&] { read_trace(file); });
+  const std::string where = fmt::format("{}:{}: ", file.string(), lines_of(text.substr(0, text.find(bad))) + 1);
+  EXPECT_TRUE(expected.irregularities.first_bad.starts_with(where)) << expected.irregularities.first_bad;
   EXPECT_EQ(lenient.irregularities, expected.irregularities);
-  EXPECT_FALSE(lenient.irregularities.first_bad.empty());
   // Jobs without a name are called by the number of their row.
   for (Trace* trace : {&expected, &lenient}) {
     for (Job& job : trace->jobs) job.id.clear();
@@ -247,6 +253,32 @@ TEST(ReadTrace, ABadRowLeavesNoTraceInAnyFormat) {
         expect_left_out(format.head, format.good, place, bad);
     }
   }
+}
+
+TEST(ReadTrace, PhillyJsonTellsTheLineInFilesOfAnySize) {
+  const auto job = [](int submitted, int end) {
+    return fmt::format(R"({{"submitted_time": {}, "attempts": [{{"start_time": 1,{}"end_time": {},
+      "detail": [{{"gpus": ["g"]}}]}}]}})",
+                       submitted, std::string(static_cast<std::size_t>(submitted % 7), '\n'), end);
+  };
+  std::string text = "[";
+  for (int good = 0; good < 4000; ++good) {
+    text += job(good, 2) + (good % 3 == 0 ? ", " : ",\r\n");
+    if (good % 500 != 0) continue;
+    const std::string where = fmt::format(":{}: job {} ()", lines_of(text) + 1, good + 2);
+    expect_error([&] { read(text + job(5, 0) + ",\n" + job(6, 2) + "]"); }, where);
+  }
+  EXPECT_GT(text.size(), 1U << 18);
+}
+
+TEST(ReadTrace, PhillyJsonRefusesAJobOfOverAMillionGpus) {
+  std::string gpus = "0";
+  for (int gpu = 0; gpu < 1'000'000; ++gpu) gpus += ",0";
+  const std::string attempt =
+      R"("submitted_time": 0, "attempts": [{"start_time": 1, "end_time": 2, "detail": [{"gpus": [)";
+  const std::string list = "[\n{" + attempt + gpus + "]}]}]},\n{" + attempt + "0]}]}]}]";
+  expect_error([&] { read(list); }, ":2: job 1 (): ", "over a million GPUs");
+  expect_jobs(read(list, {.format = {}, .lenient = true}), {{"1", 0, 1, 1}});
 }
 
 TEST(ReadTrace, ABadRowDoesNotDecideBetweenSecondsAndDates) {
