@@ -111,6 +111,7 @@ std::string to_json(const Trace& trace, const traces::TraceStatistics& statistic
              {"zero", trace.zero},
              {"rows", trace.irregularities.rows},
              {"skipped", skipped},
+             {"attempts_left_out", trace.irregularities.attempts_left_out},
              {"blank_lines", trace.irregularities.blank_lines},
              {"out_of_order", trace.irregularities.out_of_order},
              {"jobs", statistics.jobs},

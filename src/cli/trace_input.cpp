@@ -43,6 +43,9 @@ void print_irregularities(const traces::Trace& trace) {
   const traces::Irregularities& irregular = trace.irregularities;
   for (const auto& [why, count] : irregular.skipped)
     fmt::print("  skipped           {} rows {}\n", grouped(static_cast<double>(count)), name_of(why));
+  if (irregular.attempts_left_out > 0)
+    fmt::print("  attempts          {} without a start or an end, left out\n",
+               grouped(static_cast<double>(irregular.attempts_left_out)));
   if (!irregular.first_bad.empty()) fmt::print("  first bad row     {}\n", irregular.first_bad);
   if (irregular.blank_lines > 0) fmt::print("  blank lines       {}\n", irregular.blank_lines);
   if (irregular.out_of_order > 0)

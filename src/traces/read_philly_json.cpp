@@ -113,16 +113,18 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
     if (job_.attempts.front().gpus == 0) return trace_.skip(Skipped::without_gpu);
     if (job_.attempts.front().gpus > kMostGpus) throw error("it has over a million GPUs; mend the job");
     double seconds = 0;
-    bool complete = false;
+    std::int64_t left_out = 0;
     for (const Attempt& attempt : job_.attempts) {
-      if (!attempt.start || !attempt.end) continue;
+      if (!attempt.start || !attempt.end) {
+        ++left_out;
+        continue;
+      }
       const double begin = trace_.moment(*attempt.start, "start_time"), end = trace_.moment(*attempt.end, "end_time");
       if (end < begin)
         throw error("an attempt ends at {}, before its start at {}; mend the job", *attempt.end, *attempt.start);
       seconds += end - begin;
-      complete = true;
     }
-    if (!complete) return trace_.skip(Skipped::unfinished);
+    if (left_out == std::ssize(job_.attempts)) return trace_.skip(Skipped::unfinished);
     if (!job_.submitted) throw error("it has no submitted_time; give one");
     Job job;
     job.id = job_.id;
@@ -130,6 +132,7 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
     job.duration_seconds = seconds;
     job.gpus = static_cast<std::int32_t>(job_.attempts.front().gpus);
     trace_.add(std::move(job), job_.virtual_cluster);
+    trace_.count_attempts_left_out(left_out);
   }
 
   SourceText& text_;

@@ -26,7 +26,7 @@ struct ReadOptions {
 /// - a job's duration is its time in service: the sum of its attempts where the file lists them, else the column that
 ///   says so, else end - start;
 /// - jobs without a GPU, never started, or without an end are skipped and counted; of several attempts one without a
-///   start or an end is left out;
+///   start or an end is left out and counted;
 /// - a GPU shared in part counts as one; a job of several kinds of tasks (PAI) has the GPUs of all of them, from the
 ///   first start to the last end;
 /// - rows may be in any order; jobs of one instant stay in the order of their rows;

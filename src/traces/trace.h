@@ -33,6 +33,7 @@ enum class Skipped : std::uint8_t {
 struct Irregularities {
   std::int64_t rows = 0;  ///< jobs found, those skipped included
   std::map<Skipped, std::int64_t> skipped;
+  std::int64_t attempts_left_out = 0;  ///< without a start or an end, of jobs that have others
   std::int64_t blank_lines = 0;
   std::int64_t out_of_order = 0;  ///< rows submitted before the row above them
   std::string first_bad;          ///< the message of the first bad row

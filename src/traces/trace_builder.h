@@ -21,6 +21,7 @@ class TraceBuilder {
   void add(Job job, std::string_view virtual_cluster);
   void skip(Skipped why);
   void skip_bad(std::string_view message);
+  void count_attempts_left_out(std::int64_t attempts) { trace_.irregularities.attempts_left_out += attempts; }
   void count_blank(std::int64_t lines) { trace_.irregularities.blank_lines += lines; }
 
   /// The jobs in order, from the trace's zero on. Throws Error when there are none.

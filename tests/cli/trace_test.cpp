@@ -47,6 +47,17 @@ TEST(TraceCommand, ReadsAPipeAsItReadsAFile) {
   }
 }
 
+TEST(TraceCommand, StatsTellWhatWasLeftOutOfJobs) {
+  const TestFolder folder;
+  const std::string file = folder
+                               .write("t.json", R"([{"submitted_time": 0, "attempts": [
+            {"start_time": 1, "end_time": 2, "detail": [{"gpus": ["g"]}]}, {"start_time": 3, "end_time": "None"}]}])")
+                               .string();
+  EXPECT_TRUE(
+      contains(run_braid("trace stats " + file).text, "attempts          1 without a start or an end, left out"));
+  EXPECT_EQ(nlohmann::json::parse(run_braid("trace stats --json " + file).text)["attempts_left_out"], 1);
+}
+
 TEST(TraceCommand, BadInputIsSaidAndLosesNothing) {
   const TestFolder folder;
   const std::string file = folder.write("t.csv", "submit_s,duration_s\n0,1\n1,-2\n").string();

@@ -71,6 +71,26 @@ TEST(ReadTrace, PhillyJsonAddsUpAttemptsAndTheGpusOfTheFirst) {
       (std::map<Skipped, std::int64_t>{{Skipped::without_gpu, 1}, {Skipped::never_ran, 1}, {Skipped::unfinished, 1}}));
 }
 
+TEST(ReadTrace, PhillyJsonCountsTheAttemptsThatItLeavesOutOfJobs) {
+  const std::string whole = R"({"start_time": 1, "end_time": 3, "detail": [{"gpus": ["g"]}]})";
+  const std::string endless = R"({"start_time": 5, "end_time": null, "detail": [{"gpus": ["g"]}]})";
+  const std::string unstarted = R"({"end_time": 9, "detail": [{"gpus": ["g"]}]})";
+  const std::string backward = R"({"start_time": 9, "end_time": 1, "detail": [{"gpus": ["g"]}]})";
+  std::vector<std::string> jobs;
+  for (const auto& attempts : std::vector<std::vector<std::string>>{{endless, whole, unstarted, whole},
+                                                                    {whole},
+                                                                    {endless, unstarted},
+                                                                    {endless, backward, whole},
+                                                                    {whole, unstarted}})
+    jobs.push_back(fmt::format(R"({{"submitted_time": 0, "attempts": [{}]}})", fmt::join(attempts, ",")));
+  const Trace trace = read(fmt::format("[{}]", fmt::join(jobs, ",\n")), {.format = {}, .lenient = true});
+  expect_jobs(trace, {{"0", 0, 4, 1}, {"1", 0, 2, 1}, {"4", 0, 2, 1}});
+  // Those of jobs that are skipped are counted with their jobs.
+  EXPECT_EQ(trace.irregularities.attempts_left_out, 3);
+  EXPECT_EQ(trace.irregularities.skipped,
+            (std::map<Skipped, std::int64_t>{{Skipped::unfinished, 1}, {Skipped::bad, 1}}));
+}
+
 TEST(ReadTrace, PhillyJsonNamesTheBadJob) {
   const std::string bad = R"([{"jobid": "x", "submitted_time": "2017-10-07", "attempts": [
       {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:00:00", "detail": [{"gpus": ["g"]}]}]},
