@@ -62,6 +62,7 @@ void check_out(const CommonFlags& flags) {
 void print(const Trace& trace, const traces::TraceStatistics& statistics, std::int64_t gpus) {
   fmt::print("{} ({})\n", trace.source, trace.format);
   print_irregularities(trace);
+  if (!trace.unread_columns.empty()) fmt::print("  unread columns    {}\n", fmt::join(trace.unread_columns, ", "));
   fmt::print("jobs                {}\n", grouped(static_cast<double>(statistics.jobs)));
   fmt::print("span                {:.2f} days{}\n", statistics.span_seconds / traces::kSecondsOfDay,
              trace.zero.empty() ? "" : " from " + trace.zero);
@@ -95,6 +96,7 @@ void print(const Trace& trace, const traces::TraceStatistics& statistics, std::i
              traces::offered_load(trace, gpus), gpus, traces::offered_load(trace, gpus, 1));
 }
 
+/// Names come from the file as they are; bytes that are no UTF-8 are replaced.
 std::string to_json(const Trace& trace, const traces::TraceStatistics& statistics, std::int64_t gpus) {
   nlohmann::ordered_json skipped = nlohmann::ordered_json::object();
   for (const auto& [why, count] : trace.irregularities.skipped) skipped[std::string(name_of(why))] = count;
@@ -114,6 +116,7 @@ std::string to_json(const Trace& trace, const traces::TraceStatistics& statistic
              {"attempts_left_out", trace.irregularities.attempts_left_out},
              {"blank_lines", trace.irregularities.blank_lines},
              {"out_of_order", trace.irregularities.out_of_order},
+             {"unread_columns", trace.unread_columns},
              {"jobs", statistics.jobs},
              {"span_seconds", statistics.span_seconds},
              {"jobs_per_minute", statistics.jobs_per_minute},
@@ -135,7 +138,7 @@ std::string to_json(const Trace& trace, const traces::TraceStatistics& statistic
              {"offered_load", traces::offered_load(trace, gpus)},
              {"offered_load_one_gpu_a_job", traces::offered_load(trace, gpus, 1)},
          }
-             .dump(1) +
+             .dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
          "\n";
 }
 

@@ -70,6 +70,10 @@ class TableReader {
       : table_(table), rows_(rows), trace_(trace), columns_(rows.fields().size()) {
     rows.check_distinct();
     for (std::size_t role = 0; role < kRoles.size(); ++role) places_[role] = only_place_of(table.*kRoles[role]);
+    for (std::size_t column = 0; column < columns_; ++column) {
+      if (std::find(places_.begin(), places_.end(), column) == places_.end())
+        trace.add_unread_column(rows.fields()[column]);
+    }
   }
 
   void read_row() {
@@ -195,7 +199,7 @@ std::string_view csv_format_of(const CsvReader& first_row) {
 }
 
 std::string csv_columns_of(std::string_view format) {
-  if (format == "pai") return std::string(kPaiColumns);
+  if (format == "pai") return fmt::format("{}", fmt::join(kPaiColumns, ","));
   const auto table =
       std::find_if(kTables.begin(), kTables.end(), [&](const Table& each) { return each.format == format; });
   std::vector<std::string_view> names;

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/ranges.h>
+
 #include "base/error.h"
 
 namespace braid::traces {
 namespace {
 
 enum Column : std::size_t { kJob, kTask, kInstances, kStatus, kStart, kEnd, kCpu, kMemory, kGpu, kGpuType, kColumns };
+static_assert(kPaiColumns.size() == kColumns);
 
 constexpr double kHundredths = 100;
 constexpr double kMostGpus = 1e6;
@@ -16,13 +19,17 @@ constexpr double kMostGpus = 1e6;
 }  // namespace
 
 bool is_pai_header(std::span<const std::string_view> fields) {
-  return fields.size() == kColumns && fields[kJob] == "job_name" && fields[kGpu] == "plan_gpu";
+  return fields.size() == kColumns && fields[kJob] == kPaiColumns[kJob] && fields[kGpu] == kPaiColumns[kGpu];
 }
 
 bool is_pai_row(std::span<const std::string_view> fields) {
   static constexpr std::string_view kStatuses[] = {"Terminated", "Failed", "Running", "Waiting", "Interrupted"};
   return fields.size() == kColumns &&
          std::find(std::begin(kStatuses), std::end(kStatuses), fields[kStatus]) != std::end(kStatuses);
+}
+
+PaiReader::PaiReader(CsvReader& rows, TraceBuilder& trace) : rows_(rows), trace_(trace) {
+  for (const Column unread : {kTask, kStatus, kCpu, kMemory, kGpuType}) trace.add_unread_column(kPaiColumns[unread]);
 }
 
 void PaiReader::read_row() {
@@ -37,7 +44,7 @@ PaiReader::Role PaiReader::parsed_role() const {
   const std::span<const std::string_view> fields = rows_.fields();
   if (fields.size() != kColumns)
     throw error_at(rows_.file(), rows_.line(), fmt::format("{} fields", fields.size()),
-                   fmt::format("give {}", kPaiColumns));
+                   fmt::format("give {}", fmt::join(kPaiColumns, ",")));
   const double instances = is_missing(fields[kInstances]) ? 1 : rows_.number(kInstances, "inst_num");
   const double gpus = is_missing(fields[kGpu]) ? 0 : rows_.number(kGpu, "plan_gpu") / kHundredths;
   if (instances < 0 || gpus < 0 || instances * gpus > kMostGpus)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,8 +13,9 @@
 
 namespace braid::traces {
 
-inline constexpr std::string_view kPaiColumns =
-    "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type";
+inline constexpr std::array<std::string_view, 10> kPaiColumns = {"job_name",   "task_name", "inst_num", "status",
+                                                                 "start_time", "end_time",  "plan_cpu", "plan_mem",
+                                                                 "plan_gpu",   "gpu_type"};
 
 bool is_pai_header(std::span<const std::string_view> fields);
 bool is_pai_row(std::span<const std::string_view> fields);
@@ -22,7 +24,7 @@ bool is_pai_row(std::span<const std::string_view> fields);
 /// hundredths of a GPU each. It tells when roles started, not when their job was submitted.
 class PaiReader {
  public:
-  PaiReader(CsvReader& rows, TraceBuilder& trace) : rows_(rows), trace_(trace) {}
+  PaiReader(CsvReader& rows, TraceBuilder& trace);
 
   /// Throws Error "FILE:LINE: ..." for a row that cannot be understood, none of which is then in the jobs.
   void read_row();

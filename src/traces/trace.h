@@ -42,9 +42,10 @@ struct Irregularities {
 
 /// Jobs in the order of their submission; those of one instant in the order of their rows.
 struct Trace {
-  std::string source;  ///< file or generator
-  std::string format;  ///< one of trace_formats()
-  std::string zero;    ///< the date of zero ("2017-10-09"); empty where times are bare seconds
+  std::string source;                       ///< file or generator
+  std::string format;                       ///< one of trace_formats()
+  std::string zero;                         ///< the date of zero ("2017-10-09"); empty where times are bare seconds
+  std::vector<std::string> unread_columns;  ///< of a CSV file, those that say nothing of its jobs here
   std::vector<Job> jobs;
   std::vector<std::string> virtual_clusters;  ///< in the order of their first job
   Irregularities irregularities;

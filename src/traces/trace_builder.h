@@ -18,6 +18,7 @@ class TraceBuilder {
   /// it have the other. A row that is skipped does not decide which of them the file has.
   double moment(std::string_view text, std::string_view what);
 
+  void add_unread_column(std::string_view name) { trace_.unread_columns.emplace_back(name); }
   void add(Job job, std::string_view virtual_cluster);
   void skip(Skipped why);
   void skip_bad(std::string_view message);

@@ -47,6 +47,16 @@ TEST(TraceCommand, ReadsAPipeAsItReadsAFile) {
   }
 }
 
+TEST(TraceCommand, StatsTellColumnsThatAreNotRead) {
+  const TestFolder folder;
+  const std::string file = folder.write("t.csv", "submit_s,prority,duration_s,Vc\n0,1,2,3\n").string();
+  EXPECT_TRUE(contains(run_braid("trace stats " + file).text, "  unread columns    prority, Vc\n"));
+  EXPECT_EQ(nlohmann::json::parse(run_braid("trace stats --json " + file).text)["unread_columns"],
+            (std::vector<std::string>{"prority", "Vc"}));
+  const std::string latin = folder.write("l.csv", "submit_s,duration_s,priorit\xE9\n0,1,2\n").string();
+  EXPECT_EQ(nlohmann::json::parse(run_braid("trace stats --json " + latin).text)["unread_columns"].size(), 1U);
+}
+
 TEST(TraceCommand, StatsTellWhatWasLeftOutOfJobs) {
   const TestFolder folder;
   const std::string file = folder

@@ -324,6 +324,24 @@ TEST(ReadTrace, TwoColumnsForOneThingAreAnError) {
   expect_jobs(read("submit_s,duration_s,num_gpus\n1,2,3\n"), {{"0", 1, 2, 3}});
 }
 
+TEST(ReadTrace, ColumnsThatAreNotReadAreTold) {
+  const auto unread = [](const std::string& columns, const std::string& row) {
+    return fmt::format("{}", fmt::join(read(columns + "\n" + row + "\n").unread_columns, ","));
+  };
+  EXPECT_EQ(unread("submit_s,prority,duration_s,Vc,gpus", "1,2,3,4,5"), "prority,Vc");
+  EXPECT_EQ(unread("job_id,submit_s,duration_s,num_gpus,vc,priority,deadline_s,budget_gpu_hours", "a,1,2,3,b,4,5,6"),
+            "");
+  EXPECT_EQ(unread("timestamp,duration,num_gpus,gpu_time,cluster", "1,2,3,6,v"), "gpu_time");
+  EXPECT_EQ(unread("job_id,submission_time,duration,num_gpu", "a,1,2,3"), "");
+  EXPECT_EQ(unread("job_id,user,gpu_num,submit_time,start_time,end_time,duration", "a,u,1,2,3,4,1"), "user");
+  EXPECT_EQ(unread("job_id,user,gpu_num,submit_time,start_time,end_time,duration,vc", "a,u,1,2,3,4,1,v"), "user");
+  EXPECT_EQ(unread("name,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time", "a,1,9,1,3,2"), "gpu_milli");
+  const std::string pai = "task_name,status,plan_cpu,plan_mem,gpu_type", role = "j,w,1,Terminated,1,2,6,2,50,T4";
+  EXPECT_EQ(unread(role, role), pai);
+  EXPECT_EQ(unread("job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type", role),
+            pai);
+}
+
 TEST(ReadTrace, FilesThatAreNoTraceSaySo) {
   EXPECT_TRUE(contains(error_of([] { read(""); }), "is empty"));
   EXPECT_TRUE(contains(error_of([] { read("submit_s,duration_s\n"); }), "no job"));
