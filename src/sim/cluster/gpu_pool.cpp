@@ -50,7 +50,7 @@ void GpuPool::check_node(std::int64_t gpus) {
 GpuPool::GpuPool(std::int64_t nodes, std::int64_t gpus_per_node, bool flat, Placement placement)
     : gpus_per_node_(gpus_per_node), flat_(flat), placement_(placement) {
   check_node(gpus_per_node);
-  BRAID_CHECK(nodes > 0, "a pool of {} nodes", nodes);
+  if (nodes < 1) throw error("a cluster of {} nodes is not usable; give 1 or more", nodes);
   const std::uint64_t all = gpus_per_node == kMostInNode ? ~0ULL : (1ULL << gpus_per_node) - 1;
   free_.assign(static_cast<std::size_t>(nodes), all);
   broken_of_.assign(free_.size(), 0);

@@ -31,7 +31,7 @@ class GpuPool {
  public:
   /// Throws Error for a node of no GPUs, or more than 64.
   static void check_node(std::int64_t gpus);
-  /// Of at least one node. Throws likewise.
+  /// Throws Error likewise, and for no nodes.
   GpuPool(std::int64_t nodes, std::int64_t gpus_per_node, bool flat, Placement placement);
 
   /// How often jobs of each number of GPUs come (relative), for Placement::frag and `fragmented`.
