@@ -13,7 +13,7 @@ import simpy
 def run_job(env, pool, row, times):
     submit, service, gpus = row
     yield env.timeout(submit)
-#A container serves whoever asked first, and nobody else before.
+    # A container serves whoever asked first, and nobody else before.
     yield pool.get(gpus)
     start = env.now
     yield env.timeout(service)
