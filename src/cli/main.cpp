@@ -5,7 +5,6 @@
 #include <cstring>
 #include <exception>
 #include <new>
-#include <stdexcept>
 #include <thread>
 
 #include <boost/program_options/errors.hpp>
@@ -80,7 +79,7 @@ int report(const char* message, int status) {
 /// What was printed must have got out.
 int flushed(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  throw std::runtime_error(fmt::format("standard output: {}", std::strerror(errno)));
+  throw Failure(fmt::format("standard output: {}", std::strerror(errno)));
 }
 
 int guarded(const std::vector<std::string>& words) {
