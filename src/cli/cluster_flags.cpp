@@ -292,6 +292,8 @@ void resolve(const Given& given, ClusterFlags& flags) {
   grid.first_seed = static_cast<std::uint64_t>(flags.common.seed);
   for (const std::string& sweep : given.sweeps) grid.sweeps.push_back(sweep_of(sweep));
   refuse_idle_flags(given, flags);
+  if (flags.resume && flags.common.overwrite && flags.common.timeline_out.empty())
+    throw error("--resume goes on with what --out holds, and --overwrite replaces it; give one of them");
   settings.keeps_timeline = !flags.common.timeline_out.empty();
 }
 

@@ -62,7 +62,6 @@ void check_out(const CommonFlags& flags) {
 void print(const Trace& trace, const traces::TraceStatistics& statistics, std::int64_t gpus) {
   fmt::print("{} ({})\n", trace.source, trace.format);
   print_irregularities(trace);
-  if (!trace.unread_columns.empty()) fmt::print("  unread columns    {}\n", fmt::join(trace.unread_columns, ", "));
   fmt::print("jobs                {}\n", grouped(static_cast<double>(statistics.jobs)));
   fmt::print("span                {:.2f} days{}\n", statistics.span_seconds / traces::kSecondsOfDay,
              trace.zero.empty() ? "" : " from " + trace.zero);

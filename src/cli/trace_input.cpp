@@ -4,6 +4,7 @@
 
 #include <boost/program_options/value_semantic.hpp>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "cli/results.h"
@@ -50,6 +51,7 @@ void print_irregularities(const traces::Trace& trace) {
   if (irregular.blank_lines > 0) fmt::print("  blank lines       {}\n", irregular.blank_lines);
   if (irregular.out_of_order > 0)
     fmt::print("  out of order      {} rows, sorted\n", grouped(static_cast<double>(irregular.out_of_order)));
+  if (!trace.unread_columns.empty()) fmt::print("  unread columns    {}\n", fmt::join(trace.unread_columns, ", "));
 }
 
 std::vector<std::pair<std::int32_t, double>> parse_weights(const std::string& text, const std::string& flag) {

@@ -337,6 +337,7 @@ TEST(ClusterCommand, BadInputIsSaidBeforeAnythingIsWritten) {
   refuses("--jobs as-recorded --policy muxtune", "--policy is of fine-tuning");
   refuses("--jobs as-recorded --most-tasks 4", "--most-tasks is of fine-tuning");
   refuses("--elastic-gpus 1,2", "--elastic-gpus means nothing without --scheduler goodput");
+  refuses("--resume --overwrite", "give one of them");
   refuses("--repair-hours 2", "--repair-hours means nothing without --gpu-mtbf-hours");
   refuses("--checkpoint-minutes 2", "--checkpoint-minutes means nothing without failures");
   refuses("--scheduler fcfs,sjf,fcfs", "has 'fcfs' twice");
