@@ -7,10 +7,10 @@ from report import Panel, Report, Series
 POLICIES = {"exclusive": "nemo:schedule=1f1b", "sl-peft": "sl-peft", "mlora": "mlora", "muxtune": "muxtune"}
 SCHEDULERS = ["fcfs", "fcfs-any", "easy", "conservative", "sjf", "srtf", "srsf", "las", "gittins", "max-min", "ftf"]
 SCHEDULERS += ["drf", "edf", "deadline", "budget", "goodput", "mux"]
-# Of a long trace those that differ: instances of one size leave nothing to backfill.
+# Of a long trace, for time's sake.
 FEW_SCHEDULERS = ["fcfs", "sjf", "srtf", "las", "edf", "goodput", "mux"]
 MANY_JOBS = 10000
-# Public traces tell none of them; `mux` gives jobs of a priority instances of their own, so that only `priority` has any.
+# Public traces tell none of them. `mux` gives jobs of a priority instances of their own: only `priority` has any.
 TERMS = ["--deadline-slack", "1.5:4", "--budget-slack", "1:2"]
 PRIORITIES = ["--priorities", "3"]
 LOADS = ["0.7", "0.9", "1.1"]
@@ -23,10 +23,10 @@ def schedulers(studies: Studies, report: Report) -> None:
     study(studies, report, public_traces(studies), GPUS)
 
 
-def study(studies: Studies, report: Report, traces: list[Trace], gpus: int) -> None:
+def study(studies: Studies, report: Report, traces: list[Trace], gpus: int, priorities: list[str] = PRIORITIES) -> None:
     rows, best = [], []
     for trace in traces:
-        groups = _run(studies, trace, gpus, rows)
+        groups = _run(studies, trace, gpus, priorities, rows)
         for load in LOADS:
             named = {" ".join(key[1:]): group for key, group in groups.items() if key[0] == load}
             best += [[trace.name, load, *row] for row in winners(named)]
@@ -44,9 +44,9 @@ def public_traces(studies: Studies) -> list[Trace]:
     return [trace for trace in traces if trace.file]
 
 
-def _run(studies: Studies, trace: Trace, gpus: int, rows: list) -> dict:
+def _run(studies: Studies, trace: Trace, gpus: int, priorities: list[str], rows: list) -> dict:
     names = SCHEDULERS if studies.jobs(trace) < MANY_JOBS else FEW_SCHEDULERS
-    asked = [(names, [])] + ([(["priority"], PRIORITIES)] if names is SCHEDULERS else [])
+    asked = [(names, [])] + ([(["priority"], priorities)] if names is SCHEDULERS else [])
     labels = {policy: label for label, policy in POLICIES.items()}
     found = {}
     for these, more in asked:

@@ -57,7 +57,9 @@ class Studies:
 
     def jobs(self, trace: Trace) -> int:
         command = [self.braid, "trace", "stats", trace.file, "--json"]
-        told = subprocess.run(command, cwd=self.folder, check=True, capture_output=True, text=True)
+        told = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        if told.returncode != 0:
+            raise SystemExit(told.stderr.strip())
         return json.loads(told.stdout)["jobs"]
 
     def run(self, *words: str) -> tuple[dict, str]:

@@ -12,7 +12,10 @@ from report import Report
 def main() -> None:
     folder, file, results, gpus = sys.argv[1:]
     own = Path(file).resolve()
-    study(Studies(Path(folder)), Report(Path(results), "scripts/study_trace.sh"), [Trace(own.stem, str(own))], int(gpus))
+    studies, trace = Studies(Path(folder)), Trace(own.stem, str(own))
+    studies.jobs(trace)  # it can be read
+    report = Report(Path(results), "scripts/study_trace.sh")
+    study(studies, report, [trace], int(gpus), priorities=[])  # its own, where it has any
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cli/trace_input.h"
+#include "planner/policy.h"
 #include "sim/cluster/scheduler.h"
 
 namespace braid::cli {
@@ -222,6 +223,9 @@ void refuse_idle_flags(const Given& given, const ClusterFlags& flags) {
   };
   const auto& names = grid.schedulers;
   const bool draws = flags.settings.failures.any() || is_swept("gpu-mtbf-hours") || is_swept("node-mtbf-hours");
+  const bool shares = std::any_of(grid.policies.begin(), grid.policies.end(), [](const std::string& policy) {
+    return planner::parse_policy(policy).policy->shares_backbone();
+  });
   struct Rule {
     const char* flag;
     bool has_ground;
@@ -234,9 +238,18 @@ void refuse_idle_flags(const Given& given, const ClusterFlags& flags) {
       {"elastic-gpus", std::any_of(names.begin(), names.end(), sim::is_elastic), "--scheduler goodput"},
       {"repair-hours", draws, "--gpu-mtbf-hours or --node-mtbf-hours"},
       {"checkpoint-minutes", draws || !flags.outages.empty(), "failures"},
+      {"most-tasks", shares, "a policy that shares backbones"},
+      {"most-slowdown", shares, "a policy that shares backbones"},
+      {"replan-seconds", shares, "a policy that shares backbones"},
+      {"resume", !flags.common.out.empty(), "--out"},
   };
+  for (const auto& [name, values] : grid.sweeps) {
+    // --outages are read for the cluster of --gpus.
+    if (name != "gpus" && given.has(name.c_str()))
+      throw error("--{} and --sweep {} are both given; give one of them", name, name);
+  }
   for (const Rule& rule : rules) {
-    if (given.has(rule.flag) && !rule.has_ground)
+    if ((given.has(rule.flag) || is_swept(rule.flag)) && !rule.has_ground)
       throw error("--{} means nothing without {}; give both, or none", rule.flag, rule.ground);
   }
 }
@@ -265,7 +278,9 @@ void resolve(const Given& given, ClusterFlags& flags) {
     if (*end != '\0' || !(settings.horizon_seconds > 0))
       throw error("--horizon '{}' is not usable; give drain, or seconds above 0", given.horizon);
   }
-  check_number("load", settings.load, true);
+  if (given.has("load")) check_number("load", settings.load, false);
+  if (given.has("instance-gpus") && settings.instance_gpus < 1)
+    throw error("--instance-gpus {} is not usable; give 1 or more", settings.instance_gpus);
   check_number("most-slowdown", settings.most_slowdown, false);
   check_number("replan-seconds", settings.replan_seconds, true);
   check_number("load-gbs", given.load_gbs, false);

@@ -52,16 +52,15 @@ class GemmModel {
   double seconds(const GemmShape& shape) const;
 
  private:
-  /// Of a tile: sizes, and what a multiply-add of its whole area takes, edges included.
-  struct Tile {
-    double rows = 0, columns = 0;
-    double by_rows = 0, by_columns = 0;  ///< inverses
-    double step_seconds = 0;             ///< one of K
-  };
-
   double least_fourth(const GemmShape& shape, double split, double memory) const;
 
-  std::array<Tile, kGemmTiles.size()> tiles_;
+  /// Of each tile, side by side so that one instruction does for all: sizes, and what a multiply-add of its whole area
+  /// takes, edges included.
+  struct Tiles {
+    double rows[kGemmTiles.size()], columns[kGemmTiles.size()];
+    double by_rows[kGemmTiles.size()], by_columns[kGemmTiles.size()];  ///< inverses
+    double step_seconds[kGemmTiles.size()];                            ///< one of K
+  } tiles_;
   GemmCoefficients coefficients_;
   DataType type_;
   double peak_seconds_ = 0;  ///< of one FLOP, by the datasheet

@@ -198,9 +198,11 @@ const StepEstimator::Candidate* StepEstimator::best_sketch(const Tasks& tasks, s
 }
 
 double StepEstimator::streamed(const FixedPlan& fixed, const WindowInput& window, const Prediction& glance) {
-  // A stream of few tasks takes longer to settle than the glance sees, and is soon told in full.
+  // A stream of few tasks for its stages takes longer to settle than the glance sees, and is soon told in full.
   constexpr std::size_t kFewTasks = 4;
-  if (window.workload.tasks.size() <= kFewTasks) return predict(fixed, window, latency_, input_.judge).step_seconds;
+  const auto stages = static_cast<std::size_t>(fixed.deployment.front().stages());
+  if (window.workload.tasks.size() <= std::max(kFewTasks, stages / 2))
+    return predict(fixed, window, latency_, input_.judge).step_seconds;
   FixedPlan single = fixed;
   single.steps_per_window = 1;
   const double one = predict(single, window, latency_, input_.judge, Outlook::glance).step_seconds;

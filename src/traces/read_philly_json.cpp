@@ -43,6 +43,7 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool start_array(std::size_t) override {
+    if (at("[")) refuse("it is no object; mend the list");
     open('[');
     if (at("[{[")) list_ = key_;
     if (at("[{[{[")) inner_list_ = key_;
@@ -83,7 +84,9 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
 
   bool value(std::optional<std::string> text) {
     if (text && is_missing(*text)) text.reset();
-    if (at("[{")) {
+    if (at("[")) {
+      refuse("it is no object; mend the list");
+    } else if (at("[{")) {
       if (key_ == "jobid") job_.id = text.value_or("");
       if (key_ == "vc") job_.virtual_cluster = text.value_or("");
       if (key_ == "submitted_time") job_.submitted = std::move(text);
@@ -101,11 +104,19 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
     try {
       add_job();
     } catch (const Error& wrong) {
-      const std::string message =
-          fmt::format("{}:{}: job {} ({}): {}", text_.file(), job_.line, jobs_, job_.id, wrong.what());
-      if (!lenient_) throw Error(message);
-      trace_.skip_bad(message);
+      bad(fmt::format("{}:{}: job {} ({}): {}", text_.file(), job_.line, jobs_, job_.id, wrong.what()));
     }
+  }
+
+  /// What stands in the place of a job.
+  void refuse(const char* why) {
+    ++jobs_;
+    bad(fmt::format("{}:{}: job {}: {}", text_.file(), text_.line(), jobs_, why));
+  }
+
+  void bad(const std::string& message) {
+    if (!lenient_) throw Error(message);
+    trace_.skip_bad(message);
   }
 
   void add_job() {

@@ -105,6 +105,18 @@ TEST(ReadTrace, PhillyJsonNamesTheBadJob) {
   expect_error([] { read("\n\n{\"a\": [1]}", {.format = "philly-json"}); }, ":3: ", "list of jobs");
 }
 
+TEST(ReadTrace, PhillyJsonRefusesWhatIsNoJob) {
+  const std::string job = R"({"jobid": "y", "submitted_time": "2017-10-07 01:00:00", "attempts": [
+      {"start_time": "2017-10-07 01:10:00", "end_time": "2017-10-07 01:11:00", "detail": [{"gpus": ["g"]}]}]})";
+  for (const char* element : {"17", "\"text\"", "null", "[]", "[{\"jobid\": \"z\"}]"}) {
+    const std::string text = "[\n" + std::string(element) + ",\n" + job + "]";
+    EXPECT_TRUE(contains(error_of([&] { read(text); }), ":2: job 1: it is no object")) << element;
+    const Trace lenient = read(text, {.format = {}, .lenient = true});
+    expect_jobs(lenient, {{"y", kHour, 60, 1}});
+    EXPECT_EQ(lenient.irregularities.skipped.at(Skipped::bad), 1) << element;
+  }
+}
+
 TEST(ReadTrace, TablesOfOtherClusters) {
   expect_jobs(read("job_id,submission_time,duration,num_gpu\nf,5010,1265,1\ng,5016,2066,8\n"),
               {{"f", 5010, 1265, 1}, {"g", 5016, 2066, 8}});

@@ -13,6 +13,9 @@ namespace {
 constexpr const char* kRuns = "runs";
 constexpr const char* kMark = "study";
 constexpr const char* kSummary = "summary.json";
+/// Of each run, and what tells whether they are whole: a machine that stops may leave files without their ends.
+constexpr const char* kParts[] = {"jobs.csv", "utilization.csv", kSummary};
+constexpr const char* kWhole = "whole";
 
 }  // namespace
 
@@ -57,14 +60,23 @@ bool StudyFolder::is_complete() const {
 }
 
 bool StudyFolder::has(std::size_t run) const {
-  return std::filesystem::exists(part(run, "summary.json"));
+  std::string all;
+  for (const char* what : kParts) {
+    if (!std::filesystem::exists(part(run, what))) return false;
+    all += read_file(part(run, what));
+  }
+  return std::filesystem::exists(part(run, kWhole)) && read_file(part(run, kWhole)) == hash_bytes(all);
 }
 
 void StudyFolder::put(std::size_t run, const RunSettings& settings, const RunResult& result) const {
-  write_file(part(run, "jobs.csv"), jobs_rows(settings, result));
-  write_file(part(run, "utilization.csv"), utilization_rows(settings, result));
-  // The last of the three: where it is, the others are whole.
-  write_file(part(run, "summary.json"), summary_of(settings, result));
+  const std::string texts[] = {jobs_rows(settings, result), utilization_rows(settings, result),
+                               summary_of(settings, result)};
+  std::string all;
+  for (std::size_t p = 0; p < std::size(kParts); ++p) {
+    write_file(part(run, kParts[p]), texts[p]);
+    all += texts[p];
+  }
+  write_file(part(run, kWhole), hash_bytes(all));
 }
 
 void StudyFolder::finish(std::size_t runs, const StudySettings& settings, const StudyGrid& grid,
