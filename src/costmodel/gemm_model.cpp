@@ -67,10 +67,11 @@ double GemmModel::seconds(const GemmShape& shape) const {
   constexpr double kHalves = 2, kPartial = 4;
   const double partial = coefficients_.split_cost * kHalves * kPartial * effective_byte_seconds_ *
                          static_cast<double>(shape.rows) * static_cast<double>(shape.out);
-  if (partial < best) {
-    // Only a root that is worth taking is taken.
+  // Only what may be worth it is tried, and only a root that is worth taking is taken: traffic is the same in halves.
+  const double worth = partial < best ? fourth(best - partial) : 0;
+  if (memory < worth) {
     const double halves = least_fourth(shape, kHalves, memory);
-    if (halves < fourth(best - partial)) best = std::sqrt(std::sqrt(halves)) + partial;
+    if (halves < worth) best = std::sqrt(std::sqrt(halves)) + partial;
   }
   return std::max({best + coefficients_.launch_seconds, shape.flops() * peak_seconds_, bytes * byte_seconds_});
 }
