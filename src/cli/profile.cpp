@@ -64,11 +64,12 @@ void print_summary(const costmodel::Profile& profile, const std::string& file) {
 }
 
 /// A profile of a GPU nobody holds; with a workload also what its operators come to.
-void derive(const std::string& gpu, const std::string& dtype, const CommonFlags& flags) {
+void derive(const std::string& gpu, const std::string& dtype, double exposed_launch_seconds, const CommonFlags& flags) {
   if (flags.out.empty()) throw error("--out is missing; give a file for the profile of {}", gpu);
   if (std::filesystem::exists(flags.out) && !flags.overwrite)
     throw error("{}: exists; give another file or --overwrite", flags.out);
   costmodel::Profile profile = costmodel::analytic_profile(gpu, costmodel::data_type_of(dtype));
+  profile.exposed_launch_seconds = exposed_launch_seconds;
   if (!flags.workload.empty()) {
     const workload::Workload workload = workload::read_workload(flags.workload);
     const exec::MeasureRequest request = measure_request(workload);
@@ -142,6 +143,11 @@ int run_profile(const std::vector<std::string>& words) {
                            "derive the profile of a GPU from its datasheet, such as h100; an unknown name lists them");
   line.add().add_options()("dtype", boost::program_options::value(&dtype)->default_value("bf16"),
                            "of a derived profile: f32, bf16, f16 or int8");
+  double exposed_launch_seconds = 0;
+  line.add().add_options()(
+      "exposed-launch-seconds", boost::program_options::value(&exposed_launch_seconds)->default_value(0),
+      "of a derived profile: what the GPU waits for each kernel under an eager framework, such as 24e-6; 0: the host "
+      "runs ahead");
   line.add().add_options()("check", boost::program_options::value(&checked)->multitoken(),
                            "two profiles: print where they disagree");
   line.add().add_options()("crossvalidate", boost::program_options::value(&reference),
@@ -153,6 +159,10 @@ int run_profile(const std::vector<std::string>& words) {
   line.add_out("profile file; left out: where plans look for it");
   line.add_threads();
   if (!line.parse(words)) return kSuccess;
+  if (!(exposed_launch_seconds >= 0 && std::isfinite(exposed_launch_seconds)))
+    throw error("--exposed-launch-seconds {} is no time a launch; give seconds, such as 24e-6", exposed_launch_seconds);
+  if (exposed_launch_seconds != 0 && gpu.empty())
+    throw error("--exposed-launch-seconds is of derived profiles; give --analytic GPU beside it");
   if (!checked.empty()) {
     check(checked);
     return kSuccess;
@@ -162,7 +172,7 @@ int run_profile(const std::vector<std::string>& words) {
     return kSuccess;
   }
   if (!gpu.empty()) {
-    derive(gpu, dtype, flags);
+    derive(gpu, dtype, exposed_launch_seconds, flags);
     return kSuccess;
   }
   if (!reference.empty()) {

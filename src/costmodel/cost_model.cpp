@@ -166,7 +166,8 @@ CostModel::Answer CostModel::answer(const OperatorCall& call) const {
   }
   if (roofline_) {
     const Roofline::Cost cost = is_collective(call.op) ? Roofline::Cost{collective(call), 0} : roofline_->cost(call);
-    return {{cost.seconds, cost.seconds}, true, cost.launches};
+    const double seconds = cost.seconds + cost.launches * profile_.exposed_launch_seconds;
+    return {{seconds, seconds}, true, cost.launches};
   }
   refuse(call);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
 
 #include "base/random.h"
@@ -102,6 +103,22 @@ std::vector<LaunchFact> launch_facts() {
     }
   }
   return facts;
+}
+
+double paper_launch_share(const std::string& backbone) {
+  static const std::map<std::string, double> shares = {
+      {"tinyllama-1.1b", 0.10}, {"llama2-7b", 0.075}, {"llama2-13b", 0.04}};
+  return shares.at(backbone);
+}
+
+double exposed_launch_seconds() {
+  double logarithms = 0;
+  for (const LaunchFact& fact : launch_facts()) {
+    if (fact.tasks != 1 || fact.runs != "peft") continue;
+    const double share = paper_launch_share(fact.backbone);
+    logarithms += std::log(share / (1 - share) * fact.kernel_seconds / fact.launches);
+  }
+  return std::exp(logarithms / static_cast<double>(mlora_backbones().size()));
 }
 
 double split_gradient_share(const std::string& name, std::int64_t tasks) {

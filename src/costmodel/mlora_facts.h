@@ -28,6 +28,13 @@ struct LaunchFact {
 /// For 1, 2 and 4 tasks: one after another, as PEFT has them, and as one batch (BatchLoRA), its graph pruned or not.
 std::vector<LaunchFact> launch_facts();
 
+/// Figure 14's share of a step that starting kernels takes, of PEFT with one task.
+double paper_launch_share(const std::string& backbone);
+
+/// What a launch costs that the GPU waits for under an eager framework: the geometric mean over the backbones of what
+/// gives figure 14's shares.
+double exposed_launch_seconds();
+
 /// What graph pruning spares of the peak of these tasks in one batch: 4 O h bytes of O tokens, by mLoRA §3.3.2.
 double split_gradient_share(const std::string& backbone, std::int64_t tasks);
 

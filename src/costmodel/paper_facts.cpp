@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "costmodel/cost_model.h"
 #include "costmodel/memory.h"
@@ -157,11 +156,10 @@ void add_muxtune(std::vector<PaperFact>& facts) {
 }
 
 void add_mlora(std::vector<PaperFact>& facts) {
-  const std::map<std::string, double> shares = {{"tinyllama-1.1b", 10}, {"llama2-7b", 7.5}, {"llama2-13b", 4}};
   for (const LaunchFact& fact : launch_facts()) {
     if (fact.tasks == 1 && fact.runs == "peft")
-      facts.push_back({"mLoRA fig. 14", "launches in a step of " + fact.backbone, "%", shares.at(fact.backbone),
-                       100 * fact.launch_share()});
+      facts.push_back({"mLoRA fig. 14", "launches in a step of " + fact.backbone, "%",
+                       100 * paper_launch_share(fact.backbone), 100 * fact.launch_share()});
   }
   // The operator alone: a linear layer with four tasks' adapters.
   const Roofline roofline(device_of("a6000"), DataType::bf16);

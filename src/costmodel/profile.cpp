@@ -88,6 +88,7 @@ Profile profile_from(const Node& node) {
       throw device->error(fmt::format("unknown GPU '{}'; known: {}", profile.device, fmt::join(device_names(), ", ")),
                           "derive the profile again with `braid profile --analytic`");
     profile.launch_seconds = node.number_or("launch_seconds", profile.launch_seconds, 0.0);
+    profile.exposed_launch_seconds = node.number_or("exposed_launch_seconds", 0.0, 0.0);
     if (const Node* interconnect = node.find("interconnect")) profile.interconnect = interconnect_from(*interconnect);
   }
   for (const Node& entry : node.at("entries").sequence("entries")) profile.entries.push_back(entry_from(entry));
@@ -127,6 +128,7 @@ std::string to_json(const Profile& profile) {
     field("device", profile.device);
     field("dtype", name(profile.dtype));
     field("launch_seconds", profile.launch_seconds);
+    if (profile.exposed_launch_seconds > 0) field("exposed_launch_seconds", profile.exposed_launch_seconds);
     if (profile.interconnect != Interconnect{}) field("interconnect", json_of(profile.interconnect));
   }
   text += "  \"entries\": [";

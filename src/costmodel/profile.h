@@ -49,6 +49,9 @@ struct Profile {
   DataType dtype = DataType::f32;  ///< of weights and activations
   /// What starting a kernel costs the host of a GPU; the middle of the 4 to 6 microseconds that are measured for CUDA.
   double launch_seconds = 5e-6;
+  /// What the GPU waits for each kernel beside that, in a framework whose host does not run ahead of it; the 0 of one
+  /// that does hides launches behind kernels that outlast them.
+  double exposed_launch_seconds = 0;
   Interconnect interconnect;  ///< between ranks, where messages have no entries
   Storage storage() const;
 

@@ -55,6 +55,27 @@ MicrobatchLoad lobra_load(std::int64_t sequences, std::int64_t length) {
   return load;
 }
 
+Profile lobra_profile(double exposed_launch_seconds) {
+  constexpr const char* kGpu = "a100-40";
+  Profile profile = analytic_profile(kGpu, DataType::bf16);
+  profile.interconnect.intra_node = named_link("nvlink", device_of(kGpu));
+  profile.exposed_launch_seconds = exposed_launch_seconds;
+  return profile;
+}
+
+double lobra_layer_seconds(const CostModel& cost, const ReferenceLayer& layer) {
+  const BackboneShape backbone = builtin_backbone(kBackbone);
+  const StageShape stage = lobra_layer(layer.tp);
+  const MicrobatchLoad load = lobra_load(layer.sequences, layer.length);
+  double seconds = 0;
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    seconds += cost.estimate(stage_operators(backbone, stage, load, pass)).seconds;
+    for (const OperatorCall& call : stage_collectives(backbone, stage, load, pass, bytes_of(DataType::bf16)))
+      seconds += cost.estimate(call).seconds;
+  }
+  return seconds;
+}
+
 Bytes lobra_peak_bytes(std::int64_t tp, std::int64_t pp, std::int64_t tokens) {
   const BackboneShape backbone = builtin_backbone(kBackbone);
   const Storage storage = gpu_storage(DataType::bf16);

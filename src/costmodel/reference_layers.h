@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "costmodel/cost_model.h"
 #include "costmodel/memory.h"
 #include "costmodel/operators.h"
 
@@ -38,6 +39,11 @@ AdapterShape lobra_adapter();
 StageShape lobra_layer(std::int64_t tp);
 /// `sequences` sequences of one task.
 MicrobatchLoad lobra_load(std::int64_t sequences, std::int64_t length);
+
+/// The GPUs they ran on, joined by NVLink, under a framework whose launches the GPU waits for that long.
+Profile lobra_profile(double exposed_launch_seconds);
+/// Forward and backward of such a layer, its collectives among them.
+double lobra_layer_seconds(const CostModel& cost, const ReferenceLayer& layer);
 
 /// Bytes on the fullest rank of a replica ⟨tp, pp⟩ that keeps 2 · pp microbatches of `tokens` tokens alive (GPipe).
 Bytes lobra_peak_bytes(std::int64_t tp, std::int64_t pp, std::int64_t tokens);

@@ -294,6 +294,9 @@ TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
   expect_bad_input("profile --analytic b300 --out " + path("p.json"), "unknown GPU 'b300'", "p.json");
   expect_bad_input("profile --analytic h100 --dtype f12 --out " + path("p.json"), "unknown data type 'f12'", "p.json");
   expect_bad_input("profile --analytic h100", "--out is missing");
+  expect_bad_input("profile --analytic h100 --exposed-launch-seconds -1 --out " + path("p.json"),
+                   "--exposed-launch-seconds -1 is no time a launch", "p.json");
+  expect_bad_input("profile --papers --exposed-launch-seconds 1e-6", "--exposed-launch-seconds is of derived profiles");
   expect_bad_input("profile --check " + path("profile.json"), "--check takes two profiles, not 1");
   expect_bad_input("profile --crossvalidate " + path("data0.jsonl"),
                    "data0.jsonl:1: this is no table of measurements that is known");

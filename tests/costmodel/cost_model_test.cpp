@@ -134,6 +134,21 @@ TEST(CostModel, BeyondTheLastPointADevicesRooflineGoesOn) {
   EXPECT_EQ(beyond.extrapolated_seconds, beyond.seconds);
 }
 
+TEST(CostModel, LaunchesThatTheGpuWaitsForAddUpAndThoseAheadOfItHide) {
+  Profile profile = analytic_profile("a100-80", DataType::bf16);
+  const CostModel ahead(profile);
+  profile.exposed_launch_seconds = 20e-6;
+  const CostModel waiting(profile);
+  for (const std::int64_t tokens : {64, 8192}) {
+    OperatorCall adapter = call(Operator::lora_dropout, {4096, 4096, 16, 1}, tokens, 3);
+    const double launches = ahead.price(adapter).launches;
+    ASSERT_GE(launches, 3 * 4);
+    EXPECT_NEAR(waiting.estimate(adapter).seconds, ahead.estimate(adapter).seconds + launches * 20e-6, 1e-12);
+    EXPECT_NEAR(waiting.price(adapter).seconds, ahead.price(adapter).seconds + launches * 20e-6, 1e-12);
+    EXPECT_NEAR(waiting.work({&adapter, 1}).total().seconds, waiting.estimate(adapter).seconds, 1e-12);
+  }
+}
+
 TEST(CostModel, BetweenPointsAttentionIsAQuadraticWithoutAConstant) {
   Profile profile;
   for (const std::int64_t length : {64, 256}) {

@@ -1,5 +1,6 @@
 #include "costmodel/mlora_facts.h"
 
+#include <cmath>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
@@ -7,8 +8,8 @@
 namespace braid::costmodel {
 namespace {
 
-const LaunchFact& find(const std::vector<LaunchFact>& facts, const std::string& backbone, const std::string& runs,
-                       std::int64_t tasks) {
+LaunchFact find(const std::vector<LaunchFact>& facts, const std::string& backbone, const std::string& runs,
+                std::int64_t tasks) {
   for (const LaunchFact& fact : facts) {
     if (fact.backbone == backbone && fact.runs == runs && fact.tasks == tasks) return fact;
   }
@@ -41,6 +42,16 @@ TEST(MloraFacts, AStepTakesNoLessThanItsKernelsOrItsLaunches) {
     EXPECT_GE(fact.step_seconds, fact.launch_seconds * (1 - 1e-12));
     EXPECT_LT(fact.step_seconds, fact.kernel_seconds + fact.launch_seconds);
   }
+}
+
+TEST(MloraFacts, ExposedLaunchesGiveTheFiguresSharesInTheGeometricMean) {
+  double logarithms = 0;
+  for (const std::string& backbone : mlora_backbones()) {
+    const LaunchFact& peft = find(launch_facts(), backbone, "peft", 1);
+    const double waited = peft.launches * exposed_launch_seconds(), share = paper_launch_share(backbone);
+    logarithms += std::log(waited / peft.kernel_seconds * (1 - share) / share);
+  }
+  EXPECT_NEAR(logarithms, 0, 1e-12);
 }
 
 TEST(MloraFacts, MemoryIsLearnedBetterFromMorePoints) {

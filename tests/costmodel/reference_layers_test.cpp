@@ -1,7 +1,9 @@
 #include "costmodel/reference_layers.h"
 
+#include <cmath>
 #include <filesystem>
 
+#include "costmodel/mlora_facts.h"
 #include "support.h"
 
 namespace braid::costmodel {
@@ -18,6 +20,19 @@ TEST(ReferenceLayers, CapacitiesOfLobrasReplicasFollowFromTheItems) {
   }
   EXPECT_EQ(rows, 14);
   EXPECT_GE(alike, 11);
+}
+
+TEST(ReferenceLayers, LobrasLayersFollowFromOperatorsWithTheLaunchesOfMlorasFigure) {
+  const std::filesystem::path csv =
+      std::filesystem::path(BRAID_SOURCE_DIR) / "../shared/reference/lobra_llama7b_a100_layer.csv";
+  if (!std::filesystem::exists(csv)) GTEST_SKIP() << csv << " is not here";
+  const CostModel cost(lobra_profile(exposed_launch_seconds()));
+  const std::vector<ReferenceLayer> layers = read_reference_layers(csv);
+  ASSERT_EQ(layers.size(), 250);
+  double mean = 0;
+  for (const ReferenceLayer& layer : layers)
+    mean += std::abs(lobra_layer_seconds(cost, layer) / layer.seconds - 1) / static_cast<double>(layers.size());
+  EXPECT_LE(mean, 0.10);
 }
 
 TEST(ReferenceLayers, MoreTokensNeverTakeLessAndMoreMemoryNeverHoldsLess) {
