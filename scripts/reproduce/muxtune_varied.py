@@ -3,6 +3,7 @@
 from muxtune_ablation import FOUR_GPU_TENSOR, TWO_GPU_TENSOR, lost
 from muxtune_settings import (
     GPT_2_7B,
+    LLAMA_13B,
     LLAMA_7B,
     LLAMA_7B_16,
     MUXTUNE,
@@ -221,6 +222,22 @@ def vary_schedule(planner: Planner) -> list:
     return rows
 
 
+def vary_launch_rule(planner: Planner) -> list:
+    """Which ready subgraph is launched next where hTasks share a clock: algorithm 1's, or the one that can start first."""
+    rows = []
+    for intra_node in ("nvlink", "pcie4"):
+        for setup in (GPT_2_7B, FOUR_GPU_TENSOR, LLAMA_13B):
+            cluster = setup.cluster(planner, intra_node=intra_node)
+            for load, datasets in (("WL-A", WL_A), ("WL-B", WL_B)):
+                tasks = table2_workload(planner, load.lower(), setup.backbone, datasets, 8)
+                shallowest, earliest = planner.compare(
+                    tasks, cluster, [MUXTUNE, f"{MUXTUNE}:launch=earliest"], microbatches=1, **setup.flags
+                )
+                quantity = f"{setup.backbone}, tp {setup.tp}, {load}: over algorithm 1's launches"
+                rows.append(["3.4.2", quantity, "launch=earliest, links", intra_node, *over(earliest, shallowest)])
+    return rows
+
+
 def vary(planner: Planner, report: Report) -> None:
     rows = []
     for study in (
@@ -236,6 +253,7 @@ def vary(planner: Planner, report: Report) -> None:
         vary_schedule,
         vary_chunks,
         vary_chunks_of_mixes,
+        vary_launch_rule,
     ):
         rows += study(planner)
     report.table("varied", ["figure", "quantity", "varied", "value", "ours", "command"], rows)

@@ -4,7 +4,6 @@
 
 #include "costmodel/collective_model.h"
 #include "planner/adapter_fusion.h"
-#include "planner/subgraph_schedule.h"
 
 namespace braid::planner {
 
@@ -41,11 +40,11 @@ PassTime ClockLatency::alone(const StageShape& stage, std::span<const std::int32
 }
 
 PassTime ClockLatency::estimate(const StageShape& stage, std::span<const std::int32_t> ranks,
-                                std::span<const MicrobatchLoad> loads, Pass pass) {
+                                std::span<const MicrobatchLoad> loads, Pass pass, LaunchRule rule) {
   PassTime apart;
   for (const MicrobatchLoad& load : loads) apart += alone(stage, ranks, load, pass);
   if (loads.size() < 2 || !pricing_ || apart.total.seconds <= 0) return apart;
-  Clock clock{stage, {ranks.begin(), ranks.end()}, {loads.begin(), loads.end()}, pass};
+  Clock clock{stage, {ranks.begin(), ranks.end()}, {loads.begin(), loads.end()}, pass, rule};
   // Rows with a loss matter to the head alone, which does all its work in the Forward.
   const bool scores = stage.has_head && pass == Pass::forward;
   for (MicrobatchLoad& load : clock.loads) load.scored = scores ? load.scored : 0;
@@ -108,7 +107,7 @@ ClockLatency::Interleaved ClockLatency::scheduled(const Clock& clock, std::int64
     for (const OperatorGraph& graph : graphs) segments.push_back(segment(graph, adapters));
     std::vector<Subgraph> subgraphs = joined(segments);
     if (adapters == Adapters::isolated) subgraphs = fuse_adapters(subgraphs, graphs, clock.loads, pricing);
-    const LaunchSchedule made = schedule(subgraphs, LaunchRule::shallowest, slowdown_);
+    const LaunchSchedule made = schedule(subgraphs, clock.rule, slowdown_);
     return {seconds(made.makespan), seconds(made.exposed_communication)};
   };
   const Interleaved apart = laid_out(Adapters::with_neighbours);

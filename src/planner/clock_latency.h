@@ -8,6 +8,7 @@
 #include "planner/load.h"
 #include "planner/operator_graph.h"
 #include "planner/run_prices.h"
+#include "planner/subgraph_schedule.h"
 
 namespace braid::planner {
 
@@ -41,7 +42,7 @@ class ClockLatency {
 
   /// `ranks` are the stage's, for they say which links its collectives take.
   PassTime estimate(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
-                    std::span<const costmodel::MicrobatchLoad> loads, costmodel::Pass pass);
+                    std::span<const costmodel::MicrobatchLoad> loads, costmodel::Pass pass, LaunchRule rule);
 
   /// One microbatch: its operators and collectives one after another.
   PassTime alone(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
@@ -57,6 +58,7 @@ class ClockLatency {
     std::vector<std::int32_t> ranks;
     std::vector<costmodel::MicrobatchLoad> loads;
     costmodel::Pass pass = costmodel::Pass::forward;
+    LaunchRule rule = LaunchRule::shallowest;
     bool operator==(const Clock&) const = default;
   };
 

@@ -88,7 +88,7 @@ class InstructionCosts {
         parts.size() == 1 ? std::span(&loads_.of(parts[0].microbatch), 1)
                           : std::span<const costmodel::MicrobatchLoad>(together_);
     const costmodel::StageShape shape = shape_of(stage, parts.front());
-    const PassTime computed = latency_.estimate(shape, stage.ranks, loads, pass);
+    const PassTime computed = latency_.estimate(shape, stage.ranks, loads, pass, style_.launch_rule);
     return style_.gathers_weights ? with_gathers(computed, shape, stage.ranks, loads, pass) : computed;
   }
 
@@ -100,7 +100,8 @@ class InstructionCosts {
     const double seconds = computed.total.seconds;
     double head = 0;
     if (pass == Pass::forward)
-      head = std::max(0.0, seconds - latency_.estimate(below_head, ranks, loads, pass).total.seconds);
+      head =
+          std::max(0.0, seconds - latency_.estimate(below_head, ranks, loads, pass, style_.launch_rule).total.seconds);
     const double stalled = gathered_seconds(seconds, head, shape.layers, gathers_, pass) - seconds;
     PassTime waited = computed;
     waited += {{stalled, stalled}, stalled};

@@ -119,7 +119,7 @@ LaidOutBucket& LaidOutBuckets::of(const PolicyInput& input, const FixedPlan& fix
   return known->second;
 }
 
-void LaidOutBuckets::time(const PolicyInput& input, LaidOutBucket& bucket) const {
+void LaidOutBuckets::time(const PolicyInput& input, LaunchRule rule, LaidOutBucket& bucket) const {
   const costmodel::CostModel& cost = input.cost();
   const ReplicaShape& replica = input.deployment.front();
   const std::vector<StageShape> shapes = stage_shapes(replica);
@@ -140,8 +140,8 @@ void LaidOutBuckets::time(const PolicyInput& input, LaidOutBucket& bucket) const
       }
       double forward = 0, backward = 0;
       for (const std::vector<MicrobatchLoad>& loads : bucket.clocks[clock]) {
-        forward += input.latency.estimate(shapes[s], ranks[s], loads, Pass::forward).total.seconds;
-        backward += input.latency.estimate(shapes[s], ranks[s], loads, Pass::backward).total.seconds;
+        forward += input.latency.estimate(shapes[s], ranks[s], loads, Pass::forward, rule).total.seconds;
+        backward += input.latency.estimate(shapes[s], ranks[s], loads, Pass::backward, rule).total.seconds;
       }
       job.forward.push_back(nanoseconds(forward / job.chunks));
       job.backward.push_back(nanoseconds(backward / job.chunks));

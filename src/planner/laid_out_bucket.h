@@ -36,7 +36,7 @@ class LaidOutBuckets {
   /// Of hTasks of the plan. Stays where it is.
   LaidOutBucket& of(const PolicyInput& input, const FixedPlan& fixed, std::span<const std::int32_t> bucket);
   /// Fills in the jobs' times.
-  void time(const PolicyInput& input, LaidOutBucket& bucket) const;
+  void time(const PolicyInput& input, LaunchRule rule, LaidOutBucket& bucket) const;
 
  private:
   using Key = std::vector<std::int64_t>;

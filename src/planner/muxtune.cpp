@@ -33,6 +33,7 @@ class MuxTuneSearch {
     base_.deployment = input.deployment;
     base_.microbatches = input.microbatches;
     base_.storage = profile.storage();
+    base_.launch_rule = options.launch;
     // Only a GPU has launches to share.
     base_.adapter_kernels =
         profile.device.empty() ? costmodel::AdapterKernels::separate : costmodel::AdapterKernels::side_by_side;

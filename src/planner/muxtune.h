@@ -17,7 +17,8 @@ struct MuxTuneOptions {
   bool searches_chunk_size = false;      ///< tries that and the powers of two from 64 to the largest max_length
   bool skips_padding = false;            ///< chunks of padding alone are not computed; the paper says nothing of it
   bool drains = true;                    ///< off: the template's buckets, step after step in one stream
-  bool orchestration = true;             ///< off: one hTask after another, 1F1B, nothing overlapped
+  LaunchRule launch = LaunchRule::shallowest;
+  bool orchestration = true;  ///< off: one hTask after another, 1F1B, nothing overlapped
   BucketSearch order = BucketSearch::descending;
 };
 

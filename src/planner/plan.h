@@ -7,6 +7,7 @@
 
 #include "costmodel/profile.h"
 #include "planner/lower.h"
+#include "planner/subgraph_schedule.h"
 #include "workload/cluster.h"
 #include "workload/sample_index.h"
 #include "workload/workload.h"
@@ -62,7 +63,8 @@ struct FixedPlan {
   bool shards_weights = false;  ///< each replica of one stage keeps a share of every layer and gathers the rest (FSDP)
   bool blocking_messages = false;  ///< a stage does not compute while it sends or receives
   costmodel::AdapterKernels adapter_kernels = costmodel::AdapterKernels::separate;
-  costmodel::Storage storage;  ///< how what is planned for stores things
+  LaunchRule launch_rule = LaunchRule::shallowest;  ///< of the subgraphs of hTasks in one clock (MuxTune §3.4.2)
+  costmodel::Storage storage;                       ///< how what is planned for stores things
 
   std::int32_t ranks() const;
 };
@@ -121,6 +123,7 @@ void check_data_hashes(const Plan& plan);
 
 std::string_view name(PipelineTemplate pipeline);
 std::string_view name(Padding padding);
+std::string_view name(LaunchRule rule);
 
 /// One hTask a turn.
 void queue_htasks(FixedPlan& fixed);

@@ -26,6 +26,7 @@ constexpr Padding kPaddings[] = {Padding::none, Padding::max_length, Padding::lo
 constexpr costmodel::AdapterKernels kAdapterKernels[] = {
     costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split, costmodel::AdapterKernels::side_by_side,
     costmodel::AdapterKernels::fused};
+constexpr LaunchRule kLaunchRules[] = {LaunchRule::shallowest, LaunchRule::earliest_start};
 
 /// The value of an enumeration that has that name.
 template <typename Enum, std::size_t N>
@@ -227,6 +228,10 @@ std::string_view name(Padding padding) {
   return "none";
 }
 
+std::string_view name(LaunchRule rule) {
+  return rule == LaunchRule::shallowest ? "shallowest" : "earliest_start";
+}
+
 void queue_htasks(FixedPlan& fixed) {
   fixed.turns.clear();
   for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.turns.push_back({static_cast<std::int32_t>(h)});
@@ -295,7 +300,8 @@ std::string to_json(const Plan& plan) {
                       {"backbone_copies", plan.fixed.backbone_copies},
                       {"shards_weights", plan.fixed.shards_weights},
                       {"blocking_messages", plan.fixed.blocking_messages},
-                      {"adapter_kernels", name(plan.fixed.adapter_kernels)}};
+                      {"adapter_kernels", name(plan.fixed.adapter_kernels)},
+                      {"launch_rule", name(plan.fixed.launch_rule)}};
   json["predicted"] = predicted_json(plan.predicted);
   json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds},
                          {"binds", plan.lower_bound.binds},
@@ -378,6 +384,7 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.shards_weights = schedule.at("shards_weights").as_bool("shards_weights");
   plan.fixed.blocking_messages = schedule.at("blocking_messages").as_bool("blocking_messages");
   plan.fixed.adapter_kernels = named(schedule, "adapter_kernels", kAdapterKernels);
+  plan.fixed.launch_rule = named(schedule, "launch_rule", kLaunchRules);
   plan.predicted = predicted_from(node.at("predicted"));
   const Node& bound = node.at("lower_bound");
   plan.lower_bound = {bound.number_at("step_seconds"), bound.string_at("binds"),

@@ -65,7 +65,7 @@ class Buckets {
   }
   void time() {
     for (LaidOutBucket* bucket : buckets_) {
-      if (!bucket->timed) laid_out_.time(input_, *bucket);
+      if (!bucket->timed) laid_out_.time(input_, fixed_.launch_rule, *bucket);
     }
   }
 

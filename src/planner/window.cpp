@@ -38,7 +38,7 @@ std::vector<costmodel::AdapterShape> adapters_of(const workload::Workload& workl
 }
 
 PassStyle pass_style(const FixedPlan& fixed, const workload::Workload& workload) {
-  return {adapters_of(workload), fixed.adapter_kernels, fixed.shards_weights};
+  return {adapters_of(workload), fixed.adapter_kernels, fixed.shards_weights, fixed.launch_rule};
 }
 
 MemoryContext memory_context(const FixedPlan& fixed, const workload::Workload& workload) {

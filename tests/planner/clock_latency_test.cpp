@@ -21,6 +21,7 @@ struct DrawnClock {
   std::vector<std::int32_t> ranks;
   std::vector<MicrobatchLoad> loads;
   Pass pass = Pass::forward;
+  LaunchRule rule = *rc::gen::element(LaunchRule::shallowest, LaunchRule::earliest_start);
 
   explicit DrawnClock(int htasks) {
     stage = {*rc::gen::inRange(1, 9), *rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<bool>(),
@@ -51,7 +52,7 @@ RC_GTEST_PROP(ClockLatency, AMicrobatchByItselfStallsForAllOfItsCollectives, ())
   const costmodel::CostModel cost = any_cost();
   const DrawnClock clock(1);
   ClockLatency latency(cost, clock.backbone);
-  const PassTime told = latency.estimate(clock.stage, clock.ranks, clock.loads, clock.pass);
+  const PassTime told = latency.estimate(clock.stage, clock.ranks, clock.loads, clock.pass, clock.rule);
   RC_ASSERT(told.stalled_seconds ==
             latency.collectives(clock.stage, clock.ranks, clock.loads.front(), clock.pass).seconds);
   RC_ASSERT((told.stalled_seconds > 0) == (clock.stage.tp > 1));
@@ -65,7 +66,7 @@ RC_GTEST_PROP(ClockLatency, HTasksOfAClockStallForNoMoreThanTheirCollectives, ()
   const costmodel::CostModel cost = any_cost();
   const DrawnClock clock(*rc::gen::inRange(2, 5));
   ClockLatency latency(cost, clock.backbone);
-  const PassTime told = latency.estimate(clock.stage, clock.ranks, clock.loads, clock.pass);
+  const PassTime told = latency.estimate(clock.stage, clock.ranks, clock.loads, clock.pass, clock.rule);
   PassTime apart;
   for (const MicrobatchLoad& load : clock.loads) apart += latency.alone(clock.stage, clock.ranks, load, clock.pass);
   RC_ASSERT(told.total.seconds <= apart.total.seconds);

@@ -14,6 +14,7 @@ class MuxTune final : public Policy {
   std::vector<PolicyOption> options() const override {
     return {{"fusion", {"one_pass", "literal", "off"}},
             {"orchestration", {"on", "off"}},
+            {"launch", {"shallowest", "earliest"}},
             {"alignment", {"chunks", "packed", "zero"}},
             {"chunk", {"auto", "searched"}, kChunkUnit},
             {"pack", {"auto"}, kChunkUnit},
@@ -49,6 +50,7 @@ class MuxTune final : public Policy {
     options.skips_padding = value("padding") == "skipped";
     options.pad_to = padding_of(input.options);
     options.drains = value("drain") == "on";
+    if (value("launch") == "earliest") options.launch = LaunchRule::earliest_start;
     options.orchestration = value("orchestration") == "on";
     return options;
   }
