@@ -59,6 +59,9 @@ Bytes fullest(const Candidate& candidate) {
 
 void check_options(const PlanningInput& input, const PolicyChoice& choice) {
   if (!input.cost.profile().device.empty()) return;
+  if (const std::int64_t tp = input.overrides.tp.value_or(1);
+      tp > 1 && choice.policy->parallelism(choice.options).tensor)
+    throw error("--tp {}: profiles measured on CPUs have no shards; give --tp 1, or --cluster of GPUs", tp);
   for (const auto& [option, value] : choice.options) {
     if ((option == "kernels" && value == "fused") || (option == "pruning" && value == "off"))
       throw error("policy {}: {}={} are kernels of GPUs, and these ranks are CPUs; leave it out", choice.policy->name(),

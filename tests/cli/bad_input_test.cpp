@@ -120,6 +120,8 @@ TEST_F(BadInput, MoreStagesThanRanksAreRefused) {
 
 TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
   expect_bad_input("plan " + planning() + " --tp 2", "--tp 2: this policy has no tensor parallelism");
+  expect_bad_input("plan " + planning() + " --ranks 2 --tp 2 --policy nemo",
+                   "--tp 2: profiles measured on CPUs have no shards; give --tp 1, or --cluster of GPUs");
   write_text(folder / "workload.yaml", "reproducible: true\n" + workload());
   expect_bad_input("plan " + planning(), "'reproducible: true' is not supported by this build");
 }
