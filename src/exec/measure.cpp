@@ -6,7 +6,7 @@
 #include <ctime>
 #include <fstream>
 #include <map>
-#include <set>
+#include <numbers>
 #include <tuple>
 
 #include "base/parallel.h"
@@ -34,10 +34,15 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Medians over passes stay put from here on; longer passes are run fewer times.
-constexpr int kFewestPasses = 5;
-constexpr int kMostPasses = 40;
-constexpr double kSecondsAPoint = 0.25;
+/// All points are measured in turn, this many times over: what the machine does for others comes and goes within
+/// seconds, and then blurs the median of many points a little in place of moving that of a few.
+constexpr int kRounds = 4;
+/// In one round. Medians over passes stay put from here on; longer passes are run fewer times.
+constexpr int kFewestPasses = 2;
+constexpr int kMostPasses = 10;
+constexpr double kSecondsAPoint = 0.06;
+/// Neighbours on a grid are this far apart.
+constexpr double kGridStep = std::numbers::sqrt2;
 
 struct Summary {
   double median = 0;
@@ -103,25 +108,28 @@ class Measuring {
   struct Point {
     std::int64_t tokens = 0;
     std::int64_t context = 0;
+    bool attends = false;  ///< one of attention's curve, and of no other
   };
 
-  static constexpr std::int64_t kUsualContext = 64;
-
-  /// Token counts double, from one that is no round number: kernels have a ragged end on most microbatches, and so on
-  /// these.
+  /// Token counts from one that is no round number: kernels have a ragged end on most microbatches, and so on these.
   std::vector<Point> token_grid() const {
+    constexpr std::int64_t kUsualContext = 64;
     std::vector<Point> points;
     const double most = static_cast<double>(std::max<std::int64_t>(request_.most_tokens, 32));
-    for (double tokens = 18.72; tokens < 2 * most; tokens *= 2)
-      points.push_back({std::llround(tokens), std::min<std::int64_t>(std::llround(tokens), kUsualContext)});
+    for (double tokens = 18.72; tokens < kGridStep * most; tokens *= kGridStep)
+      points.push_back({std::llround(tokens), std::min<std::int64_t>(std::llround(tokens), kUsualContext), false});
     return points;
   }
 
-  /// Contexts double, at one token count: attention alone sees them, and no adapter does.
+  /// Contexts at one token count, in whole sequences: attention alone sees them, and no adapter does. Few short
+  /// sequences by themselves take longer each, which no other batch does.
   std::vector<Point> context_grid() const {
+    constexpr std::int64_t kTokens = 1024;
     std::vector<Point> points;
-    for (std::int64_t context = 8; context < 2 * request_.longest_context; context *= 2) {
-      if (context != kUsualContext) points.push_back({std::max<std::int64_t>(512, context), context});
+    for (double length = 8; length < 1.01 * kGridStep * static_cast<double>(request_.longest_context);
+         length *= kGridStep) {
+      const std::int64_t context = std::llround(length);
+      points.push_back({context * std::max<std::int64_t>(1, kTokens / context), context, true});
     }
     return points;
   }
@@ -152,15 +160,17 @@ class Measuring {
     const std::vector<costmodel::AdapterShape> kinds = distinct_adapters();
     double work = 0, done = 0;
     for (std::size_t k = 0; k < kinds.size(); ++k) {
-      for (const Point& point : points_of(k)) work += static_cast<double>(point.tokens + 256);
+      for (const Point& point : points_of(k)) work += kRounds * static_cast<double>(point.tokens + 256);
     }
-    for (std::size_t k = 0; k < kinds.size(); ++k) {
-      std::vector<std::unique_ptr<Adapter>> adapters;
-      adapters.push_back(std::make_unique<Adapter>(shape_, kinds[k], layers, 7));
-      for (const Point& point : points_of(k)) {
-        measure_point(model, probe, adapters, point);
-        done += static_cast<double>(point.tokens + 256);
-        if (request_.on_progress && communicator_.rank() == 0) request_.on_progress(done / work);
+    for (int round = 0; round < kRounds; ++round) {
+      for (std::size_t k = 0; k < kinds.size(); ++k) {
+        std::vector<std::unique_ptr<Adapter>> adapters;
+        adapters.push_back(std::make_unique<Adapter>(shape_, kinds[k], layers, 7));
+        for (const Point& point : points_of(k)) {
+          measure_point(model, probe, adapters, point);
+          done += static_cast<double>(point.tokens + 256);
+          if (request_.on_progress && communicator_.rank() == 0) request_.on_progress(done / work);
+        }
       }
     }
   }
@@ -209,9 +219,11 @@ class Measuring {
     for (std::size_t i = 0; i < records.size(); ++i) {
       (i < forwards ? in_forward : in_backward) += records[i].seconds;
       const OperatorCall& call = records[i].call;
+      if ((call.op == Operator::attention) != point.attends) continue;
       samples_[{call.op, call.pass, call.shape, call.tokens, call.op == Operator::attention ? point.context : 0}]
           .push_back(records[i].seconds);
     }
+    if (point.attends) return;
     samples_[{Operator::dispatch, Pass::forward, {}, point.tokens, 0}].push_back(std::max(0.0, forward - in_forward));
     samples_[{Operator::dispatch, Pass::backward, {}, point.tokens, 0}].push_back(
         std::max(0.0, backward - in_backward));
@@ -229,13 +241,17 @@ class Measuring {
   }
 
   void measure_optimizer() {
+    for (int round = 0; round < kRounds; ++round) optimizer_round();
+  }
+
+  void optimizer_round() {
     std::int64_t largest = 0;
     for (const costmodel::AdapterShape& adapter : request_.adapters)
       largest = std::max(largest, adapter.layer_parameters(request_.backbone) * request_.backbone.layers);
     workload::Optimizer optimizer;
     // Adapters of one layer and of growing rank stand for any adapter: only the count of numbers matters.
-    std::set<std::int64_t> sizes;
-    for (std::int64_t rank = 1;; rank *= 2) {
+    for (std::int64_t rank = 1;;
+         rank = std::max<std::int64_t>(rank + 1, std::llround(kGridStep * static_cast<double>(rank)))) {
       costmodel::AdapterShape adapter_shape{rank, 1.0, false, 0.0, {true, true, true, true, true, true, true}};
       Adapter adapter(request_.backbone, adapter_shape, {0, 1}, 3);
       const auto numbers = static_cast<std::int64_t>(adapter.parameters().size());
@@ -252,29 +268,34 @@ class Measuring {
     std::vector<int> everyone;
     for (int rank = 0; rank < communicator_.size(); ++rank) everyone.push_back(rank);
     const std::unique_ptr<CommunicatorGroup> group = communicator_.make_group(everyone);
+    for (int round = 0; round < kRounds; ++round) {
+      for (double bytes = 64; bytes <= 32 * kMebibyte; bytes *= kGridStep)
+        measure_messages(*group, std::llround(bytes / sizeof(float)));
+    }
+  }
+
+  void measure_messages(CommunicatorGroup& group, std::int64_t count) {
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
     const auto finish = [](Request& request) {
       while (!request.done()) {
       }
     };
-    for (std::int64_t bytes = 64; bytes <= 32 * kMebibyte; bytes *= 2) {
-      std::vector<float> numbers(static_cast<std::size_t>(bytes) / sizeof(float), 1.0F);
-      // Rank 0 and 1 play ball; half a round is one message.
-      const Key key{Operator::send_recv, Pass::forward, {}, bytes, 0};
-      if (communicator_.rank() < 2) {
-        const int other = 1 - communicator_.rank();
-        for (int i = 0; i <= kMostPasses; ++i) {
-          const Clock::time_point start = Clock::now();
-          for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
-            const auto request =
-                mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
-            finish(*request);
-          }
-          if (i > 0) samples_[key].push_back(seconds_since(start) / 2);
+    std::vector<float> numbers(static_cast<std::size_t>(count), 1.0F);
+    // Rank 0 and 1 play ball; half a round is one message.
+    const Key key{Operator::send_recv, Pass::forward, {}, bytes, 0};
+    if (communicator_.rank() < 2) {
+      const int other = 1 - communicator_.rank();
+      for (int i = 0; i <= kMostPasses; ++i) {
+        const Clock::time_point start = Clock::now();
+        for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
+          const auto request = mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
+          finish(*request);
         }
+        if (i > 0) samples_[key].push_back(seconds_since(start) / 2);
       }
-      time({Operator::all_reduce, Pass::forward, {communicator_.size()}, bytes, 0},
-           [&] { finish(*group->all_reduce(numbers)); });
     }
+    time({Operator::all_reduce, Pass::forward, {communicator_.size()}, bytes, 0},
+         [&] { finish(*group.all_reduce(numbers)); });
   }
 
   void write_entries() {
