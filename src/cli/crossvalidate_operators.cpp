@@ -62,23 +62,32 @@ void print_coefficients(const costmodel::GemmCoefficients& coefficients) {
 
 namespace {
 
-void crossvalidate_products(const costmodel::Device& device, const std::vector<ReferencePoint>& fitted,
-                            const std::vector<ReferencePoint>& held_out) {
-  std::vector<costmodel::GemmPoint> points;
-  for (const ReferencePoint& point : fitted) {
-    if (const auto gemm = costmodel::gemm_of(point)) points.push_back(*gemm);
+costmodel::GemmCoefficients fitted_on(const std::vector<ReferencePoint>& points, const costmodel::Device& device) {
+  std::vector<costmodel::GemmPoint> products;
+  for (const ReferencePoint& point : points) {
+    if (const auto gemm = costmodel::gemm_of(point)) products.push_back(*gemm);
   }
-  const costmodel::GemmCoefficients coefficients = costmodel::fit_gemm(points, device, costmodel::DataType::bf16);
-  fmt::print("{}: linear layers fitted on {}, predicted on the other backbone\n", device.name, kFitted);
-  print_coefficients(coefficients);
-  const auto predict = [&](const ReferencePoint& point) -> std::optional<double> {
+  return costmodel::fit_gemm(products, device, costmodel::DataType::bf16);
+}
+
+auto predicted_with(const costmodel::GemmCoefficients& coefficients, const costmodel::Device& device) {
+  return [=, &device](const ReferencePoint& point) -> std::optional<double> {
     const auto gemm = costmodel::gemm_of(point);
     if (!gemm) return std::nullopt;
     return costmodel::gemm_seconds(device, costmodel::DataType::bf16, coefficients, gemm->shape);
   };
+}
+
+void crossvalidate_products(const costmodel::Device& device, const std::vector<ReferencePoint>& fitted,
+                            const std::vector<ReferencePoint>& held_out) {
+  const costmodel::GemmCoefficients coefficients = fitted_on(fitted, device);
+  fmt::print("{}: linear layers fitted on {}, predicted on the other backbone\n", device.name, kFitted);
+  print_coefficients(coefficients);
+  const auto predict = predicted_with(coefficients, device);
   print_error_header();
   print_errors("fitted", errors_of(fitted, predict));
   print_errors("predicted", errors_of(held_out, predict));
+  print_errors("had they been fitted", errors_of(held_out, predicted_with(fitted_on(held_out, device), device)));
   print_by(
       "shards", held_out, [](const ReferencePoint& point) { return point.tp; }, predict);
   print_by(
