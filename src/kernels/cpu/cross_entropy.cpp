@@ -41,7 +41,7 @@ void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::spa
   BRAID_CHECK(
       std::ssize(labels) == logits.rows && std::ssize(scales) == logits.rows && std::ssize(losses) == logits.rows,
       "{} labels, {} scales and {} losses for {} rows", labels.size(), scales.size(), losses.size(), logits.rows);
-  for_rows(logits.rows, logits.columns, [&](std::int64_t t) {
+  for_rows(logits.rows, kCopies * logits.columns, [&](std::int64_t t) {
     const auto token = static_cast<std::size_t>(t);
     const std::int32_t label = labels[token];
     BRAID_CHECK(0 <= label && label < logits.columns, "label {} of {}", label, logits.columns);

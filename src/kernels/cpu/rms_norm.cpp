@@ -33,7 +33,7 @@ void normalize_row(const float* x, const float* weight, float scale, std::int64_
 
 void rms_norm_forward(ConstMatrix x, std::span<const float> weight, float epsilon, Matrix y, std::span<float> scale) {
   check_shapes(x, weight, scale, y);
-  for_rows(x.rows, x.columns, [&](std::int64_t t) {
+  for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
     const float* row = x.row(t);
     const float squares = sum_lanes(x.columns, [&](std::int64_t i, std::int64_t count) {
       const Lanes value = load(row + i, count);
@@ -47,7 +47,7 @@ void rms_norm_forward(ConstMatrix x, std::span<const float> weight, float epsilo
 
 void rms_norm_again(ConstMatrix x, std::span<const float> weight, std::span<const float> scale, Matrix y) {
   check_shapes(x, weight, scale, y);
-  for_rows(x.rows, x.columns, [&](std::int64_t t) {
+  for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
     normalize_row(x.row(t), weight.data(), scale[static_cast<std::size_t>(t)], x.columns, y.row(t));
   });
 }
@@ -55,7 +55,7 @@ void rms_norm_again(ConstMatrix x, std::span<const float> weight, std::span<cons
 void rms_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> weight, std::span<const float> scale,
                        Matrix dx) {
   check_shapes(x, weight, scale, dx);
-  for_rows(x.rows, x.columns, [&](std::int64_t t) {
+  for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
     const float* row = x.row(t);
     const float* gradients = dy.row(t);
     float* to = dx.row(t);

@@ -26,7 +26,7 @@ void turn(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positio
   BRAID_CHECK(std::ssize(positions) == x.rows && std::ssize(frequencies) == half,
               "{} positions for {} rows, {} frequencies for heads of {}", positions.size(), x.rows, frequencies.size(),
               head_dim);
-  for_rows(x.rows, x.columns, [&](std::int64_t t) {
+  for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
     thread_local std::vector<float> turns;
     turns.resize(static_cast<std::size_t>(2 * half));
     float* cosines = turns.data();

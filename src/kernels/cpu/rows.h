@@ -9,7 +9,11 @@ namespace braid::kernels::cpu {
 /// Fewer numbers than these are done sooner by one thread than by waking the others.
 inline constexpr std::int64_t kNumbersWorthThreads = 32768;
 
-/// Calls body(t) for each of `rows` rows of `columns` numbers, on the worker threads when that pays.
+/// A number that goes through a reduction, a root or an exponential takes about as long as so many that are copied.
+inline constexpr std::int64_t kCopies = 4;
+
+/// Calls body(t) for each of `rows` rows that take as long as copying `columns` numbers, on the worker threads when
+/// that pays.
 template <typename Body>
 void for_rows(std::int64_t rows, std::int64_t columns, const Body& body) {
   const std::int64_t least = kNumbersWorthThreads / std::max<std::int64_t>(columns, 1) + 1;

@@ -15,7 +15,7 @@ Lanes sigmoid(Lanes x) {
 void swiglu_forward(ConstMatrix gate_up, Matrix y) {
   BRAID_CHECK(gate_up.rows == y.rows && gate_up.columns == 2 * y.columns, "[{}, {}] to [{}, {}]", gate_up.rows,
               gate_up.columns, y.rows, y.columns);
-  for_rows(y.rows, y.columns, [&](std::int64_t t) {
+  for_rows(y.rows, kCopies * y.columns, [&](std::int64_t t) {
     const float* gates = gate_up.row(t);
     const float* ups = gates + y.columns;
     float* to = y.row(t);
@@ -31,7 +31,7 @@ void swiglu_backward(ConstMatrix dy, ConstMatrix gate_up, Matrix d_gate_up) {
                   d_gate_up.columns == gate_up.columns,
               "[{}, {}] and [{}, {}] to [{}, {}]", dy.rows, dy.columns, gate_up.rows, gate_up.columns, d_gate_up.rows,
               d_gate_up.columns);
-  for_rows(dy.rows, dy.columns, [&](std::int64_t t) {
+  for_rows(dy.rows, kCopies * dy.columns, [&](std::int64_t t) {
     const float* gradients = dy.row(t);
     const float* gates = gate_up.row(t);
     const float* ups = gates + dy.columns;
