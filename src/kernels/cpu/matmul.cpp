@@ -138,7 +138,7 @@ void matmul(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Tr
   const std::int64_t jobs = blocks * product.panels();
   // Adding up a register of products takes about as long as copying a number.
   const std::int64_t copies = c.rows * round_up_to_lanes(c.columns) * (kLanes + depth) / kLanes;
-  for_rows(jobs, copies / jobs, [&](std::int64_t job) {
+  for_rows(jobs, copies / std::max<std::int64_t>(jobs, 1), [&](std::int64_t job) {
     const std::int64_t panel = job % product.panels();
     const std::int64_t first_row = job / product.panels() * block_rows;
     const std::int64_t first = panel * Product::kPanel;
