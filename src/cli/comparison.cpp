@@ -11,6 +11,7 @@
 #include "cli/results.h"
 #include "planner/durations.h"
 #include "planner/predict.h"
+#include "planner/program_stream.h"
 #include "sim/replay.h"
 
 namespace braid::cli {

@@ -10,6 +10,7 @@
 #include "cli/session.h"
 #include "planner/durations.h"
 #include "planner/predict.h"
+#include "planner/program_stream.h"
 #include "sim/replay.h"
 
 namespace braid::cli {

@@ -10,6 +10,7 @@
 #include "cli/launch.h"
 #include "cli/run_ranks.h"
 #include "cli/training_log.h"
+#include "planner/program_stream.h"
 
 namespace braid::cli {
 namespace {

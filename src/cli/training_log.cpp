@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "cli/results.h"
 #include "planner/durations.h"
+#include "planner/program_stream.h"
 
 namespace braid::cli {
 namespace {

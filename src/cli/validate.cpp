@@ -15,6 +15,7 @@
 #include "exec/measure.h"
 #include "exec/process_memory.h"
 #include "planner/predict.h"
+#include "planner/program_stream.h"
 
 namespace braid::cli {
 namespace {

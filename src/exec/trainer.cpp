@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "exec/optimizer.h"
 #include "planner/predict.h"
+#include "planner/program_stream.h"
 
 namespace braid::exec {
 

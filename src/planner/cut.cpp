@@ -66,8 +66,9 @@ std::size_t end_of_pass(const StageProgram& stage, std::size_t limit) {
   return stage.instructions.size();
 }
 
-/// Moves the cut later until nothing before it waits for anything after it, and no pass is split.
-void settle(const Program& program, std::vector<std::size_t>& after) {
+/// Moves the cut later until nothing before it waits for anything after it, and no pass is split. False where something
+/// before it waits for what is not in the Program.
+bool settle(const Program& program, std::vector<std::size_t>& after) {
   const std::vector<ChannelLog> channels = channel_logs(program);
   const auto groups = group_logs(program);
   for (bool moved = true; moved;) {
@@ -76,14 +77,19 @@ void settle(const Program& program, std::vector<std::size_t>& after) {
       const std::size_t whole = end_of_pass(program.stages[s], after[s]);
       if (whole > after[s]) after[s] = whole, moved = true;
     }
-    const auto include = [&](StageIndex stage, std::size_t position) {
+    bool all_there = true;
+    const auto include = [&](StageIndex stage, const std::vector<std::size_t>& positions, std::size_t count) {
+      if (count > positions.size()) {
+        all_there = false;
+        return;
+      }
       std::size_t& limit = after[static_cast<std::size_t>(stage)];
-      if (limit <= position) limit = position + 1, moved = true;
+      if (limit <= positions[count - 1]) limit = positions[count - 1] + 1, moved = true;
     };
     for (std::size_t c = 0; c < channels.size(); ++c) {
       const ChannelLog& log = channels[c];
       const std::size_t received = count_before(log.recvs, after[static_cast<std::size_t>(program.channels[c].to)]);
-      if (received > log.under_way) include(program.channels[c].from, log.sends.at(received - log.under_way - 1));
+      if (received > log.under_way) include(program.channels[c].from, log.sends, received - log.under_way);
     }
     for (std::size_t g = 0; g < groups.size(); ++g) {
       std::size_t met = 0;
@@ -91,21 +97,39 @@ void settle(const Program& program, std::vector<std::size_t>& after) {
         met = std::max(met, count_before(groups[g][m], after[static_cast<std::size_t>(program.groups[g].stages[m])]));
       }
       for (std::size_t m = 0; met > 0 && m < groups[g].size(); ++m)
-        include(program.groups[g].stages[m], groups[g][m].at(met - 1));
+        include(program.groups[g].stages[m], groups[g][m], met);
     }
+    if (!all_there) return false;
   }
+  return true;
 }
 
+/// Entries [first, last) of a stage's list.
 StageProgram copy_range(const StageProgram& whole, std::size_t first, std::size_t last) {
-  StageProgram part = whole;
+  StageProgram part;
+  part.replica = whole.replica;
+  part.stage = whole.stage;
+  part.layers = whole.layers;
+  part.has_embedding = whole.has_embedding;
+  part.has_head = whole.has_head;
+  part.ranks = whole.ranks;
+  part.subgraphs = whole.subgraphs;
   part.first_id = whole.first_id + static_cast<InstructionId>(first);
-  part.instructions.clear();
-  part.waits.clear();
-  part.parts.clear();
+  part.instructions.reserve(last - first);
   for (std::size_t i = first; i < last; ++i) {
     part.append(whole.instructions[i], whole.waits_of(whole.instructions[i]), whole.parts_of(whole.instructions[i]));
   }
   return part;
+}
+
+/// All but the stages' lists and the microbatches.
+Program copy_instance(const Program& whole) {
+  Program copy;
+  copy.channels = whole.channels;
+  copy.groups = whole.groups;
+  copy.task_count = whole.task_count;
+  copy.blocking_messages = whole.blocking_messages;
+  return copy;
 }
 
 /// The keys that live microbatches keep of samples which the stream cuts into chunks.
@@ -144,18 +168,24 @@ StageBoundary stage_boundary(const Program& program, std::size_t index, std::siz
   }
   for (std::size_t i = 0; i < limit; ++i) {
     const Instruction& instruction = stage.instructions[i];
+    if (instruction.kind == Kind::step)
+      boundary.next_batch[static_cast<std::size_t>(instruction.task)] = instruction.global_batch + 1;
+  }
+  std::erase_if(gradients, [&](const auto& batch) {
+    return batch.first.second < boundary.next_batch[static_cast<std::size_t>(batch.first.first)];
+  });
+  for (std::size_t i = 0; i < limit; ++i) {
+    const Instruction& instruction = stage.instructions[i];
     for (const Part& part : stage.parts_of(instruction)) {
       if (instruction.kind == Kind::forward) {
         live.insert(part.microbatch);
       } else if (stage.ends(Kind::backward, part)) {
         live.erase(part.microbatch);
-        for (const Segment& segment : program.microbatch(part.microbatch).segments)
-          gradients[{segment.task, segment.global_batch}].insert({segment.index, segment.begin, segment.end});
+        for (const Segment& segment : program.microbatch(part.microbatch).segments) {
+          if (segment.global_batch >= boundary.next_batch[static_cast<std::size_t>(segment.task)])
+            gradients[{segment.task, segment.global_batch}].insert({segment.index, segment.begin, segment.end});
+        }
       }
-    }
-    if (instruction.kind == Kind::step) {
-      gradients.erase({instruction.task, instruction.global_batch});
-      boundary.next_batch[static_cast<std::size_t>(instruction.task)] = instruction.global_batch + 1;
     }
   }
   boundary.live.assign(live.begin(), live.end());
@@ -204,43 +234,54 @@ Boundary boundary_at(const Program& program, const std::vector<std::size_t>& aft
   return boundary;
 }
 
-/// Keeps the microbatches that the slice's lists or boundaries name.
-void keep_named_microbatches(Program& slice) {
-  std::set<MicrobatchId> named;
+/// The microbatches that the slice's lists or boundaries name.
+std::vector<Microbatch> named_microbatches(const Program& whole, const Program& slice) {
+  std::vector<MicrobatchId> named;
   for (const StageProgram& stage : slice.stages) {
-    for (const Part& part : stage.parts) named.insert(part.microbatch);
+    for (const Part& part : stage.parts) named.push_back(part.microbatch);
     for (const Instruction& instruction : stage.instructions) {
-      if (instruction.microbatch != kNone) named.insert(instruction.microbatch);
+      if (instruction.microbatch != kNone) named.push_back(instruction.microbatch);
     }
   }
   for (const Boundary* boundary : {&slice.before, &slice.after}) {
     for (const StageBoundary& stage : boundary->stages) {
-      named.insert(stage.live.begin(), stage.live.end());
+      named.insert(named.end(), stage.live.begin(), stage.live.end());
       for (const Awaited& awaited : stage.awaited)
-        named.insert(awaited.microbatches.begin(), awaited.microbatches.end());
+        named.insert(named.end(), awaited.microbatches.begin(), awaited.microbatches.end());
     }
-    for (const std::vector<MicrobatchId>& messages : boundary->messages) named.insert(messages.begin(), messages.end());
+    for (const std::vector<MicrobatchId>& messages : boundary->messages)
+      named.insert(named.end(), messages.begin(), messages.end());
   }
-  std::erase_if(slice.microbatches, [&](const Microbatch& microbatch) { return !named.contains(microbatch.id); });
+  std::sort(named.begin(), named.end());
+  named.erase(std::unique(named.begin(), named.end()), named.end());
+  std::vector<Microbatch> microbatches;
+  for (const MicrobatchId id : named) microbatches.push_back(whole.microbatch(id));
+  return microbatches;
 }
 
 }  // namespace
 
 std::pair<Program, Program> cut(const Program& whole, std::vector<std::size_t> after) {
+  auto slices = cut_if_whole(whole, std::move(after));
+  BRAID_CHECK(slices.has_value(), "what lies before the cut waits for what is not there");
+  return std::move(*slices);
+}
+
+std::optional<std::pair<Program, Program>> cut_if_whole(const Program& whole, std::vector<std::size_t> after) {
   BRAID_CHECK(after.size() == whole.stages.size(), "{} places for {} stages", after.size(), whole.stages.size());
-  settle(whole, after);
-  Program first = whole;
-  Program second = whole;
+  if (!settle(whole, after)) return std::nullopt;
+  Program first = copy_instance(whole), second = copy_instance(whole);
   for (std::size_t stage = 0; stage < whole.stages.size(); ++stage) {
     const StageProgram& source = whole.stages[stage];
-    first.stages[stage] = copy_range(source, 0, after[stage]);
-    second.stages[stage] = copy_range(source, after[stage], source.instructions.size());
+    first.stages.push_back(copy_range(source, 0, after[stage]));
+    second.stages.push_back(copy_range(source, after[stage], source.instructions.size()));
   }
-  first.after = boundary_at(whole, after);
-  second.before = first.after;
-  keep_named_microbatches(first);
-  keep_named_microbatches(second);
-  return {std::move(first), std::move(second)};
+  first.before = whole.before;
+  first.after = second.before = boundary_at(whole, after);
+  second.after = whole.after;
+  first.microbatches = named_microbatches(whole, first);
+  second.microbatches = named_microbatches(whole, second);
+  return std::pair(std::move(first), std::move(second));
 }
 
 std::vector<std::size_t> end_of_window(const Program& program, std::int64_t global_batch) {

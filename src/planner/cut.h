@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,10 @@ namespace braid::planner {
 ///
 /// Laws: lists put together again are the whole; replayed one after the other the two give the whole's Timeline.
 std::pair<Program, Program> cut(const Program& whole, std::vector<std::size_t> after);
+
+/// The same of a stream whose stages' lists were made up to unlike moments; nothing where the cut would lie behind the
+/// end of some stage's list.
+std::optional<std::pair<Program, Program>> cut_if_whole(const Program& whole, std::vector<std::size_t> after);
 
 /// Per stage, the place just after the last Step of `global_batch` of any task that steps there: where a window ends.
 std::vector<std::size_t> end_of_window(const Program& program, std::int64_t global_batch);

@@ -33,26 +33,31 @@ struct TaskRules {
   bool clips = false;  ///< its Step needs the global norm of its gradients
 };
 
-/// A schedule before it is a Program: who computes what, and in which order.
-struct Schedule {
+/// What lowering must know of an instance, whatever it computes.
+struct LoweringRules {
   std::vector<ReplicaShape> replicas;
   std::vector<TaskRules> tasks;
+  Bytes bytes_per_token = 0;                                   ///< of a message between stages
+  bool blocking_messages = false;                              ///< as in Program
+  std::function<Bytes(TaskIndex, LayerRange)> gradient_bytes;  ///< of a task's adapter on these layers
+};
+
+/// A schedule before it is a Program: who computes what, and in which order.
+struct Schedule : LoweringRules {
   std::vector<Microbatch> microbatches;         ///< ascending by id
   std::vector<std::vector<StageOrder>> orders;  ///< per replica, per stage
   std::vector<std::int64_t> next_batch;         ///< per task: its global batch that comes first here
   InstructionId first_id = 0;
-  Bytes bytes_per_token = 0;                                   ///< of a message between stages
-  bool blocking_messages = false;                              ///< as in Program
-  std::function<Bytes(TaskIndex, LayerRange)> gradient_bytes;  ///< of a task's adapter on these layers
 };
 
 /// Turns compute orders into a Program: adds the messages, and for each task's global batch, after its last backward on
 /// a stage, SyncAdapter (where several ranks hold the layers), ReduceNorm (when the task clips) and Step.
 ///
 /// A Step that waits for others stands as late as the step gate allows, just before the first forward of the task's
-/// next global batch, so that other tasks' work lies between; one that does not stands at once. Groups of the sync
-/// stream come in the same order on every rank (see sync_order.h), then by layer. Every global batch in
-/// `microbatches` must be whole. Nothing is under way before or after.
+/// next global batch, so that other tasks' work lies between; of a task without a next one just after the last forward
+/// of the other tasks'. One that does not wait stands at once, but no earlier than those of earlier global batches.
+/// Groups of the sync stream come in the same order on every rank (see sync_order.h), then by layer. Every global batch
+/// in `microbatches` must be whole. Nothing is under way before or after.
 Program lower(const Schedule& schedule);
 
 }  // namespace braid::planner

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "planner/plan_search.h"
 #include "planner/policy_bound.h"
+#include "planner/program_stream.h"
 #include "planner/remedy.h"
 
 namespace braid::planner {

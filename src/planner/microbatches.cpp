@@ -37,7 +37,8 @@ Alignment align_steps(const FixedPlan& fixed, const WindowInput& input, std::spa
   const std::vector<TaskIndex>& htask = fixed.htasks[static_cast<std::size_t>(steps.front().htask)];
   std::vector<std::vector<SampleRow>> rows;
   for (const WindowStep& step : steps) {
-    rows.push_back(rows_of(step.task, step.global_batch, input.samples.global_batch(step.task, step.global_batch),
+    const std::int64_t drawn = input.endless() ? step.global_batch % input.cycle : step.global_batch;
+    rows.push_back(rows_of(step.task, step.global_batch, input.samples.global_batch(step.task, drawn),
                            row_length(fixed, input.workload, htask, step.task)));
   }
   return align(fixed, input.workload, htask, rows);

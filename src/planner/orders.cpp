@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
-#include <queue>
+#include <utility>
 
 namespace braid::planner {
 
@@ -61,122 +59,102 @@ StageOrder one_by_one_order(std::span<const MicrobatchId> microbatches) {
   return order;
 }
 
-namespace {
+LoraPipelineStream::LoraPipelineStream(int stages, LoraPipeline mode, double transfer, double mean_work)
+    : mode_(mode), transfer_(std::llround(transfer * mean_work)), stages_(static_cast<std::size_t>(stages)) {
+  for (std::size_t s = 0; s < stages_.size(); ++s)
+    stages_[s].most = static_cast<std::size_t>(most_under_way(static_cast<std::int64_t>(stages_.size() - s), transfer));
+}
 
-/// The stages of a LoRAPP stream, each taking the next pass that it may.
-class LoraPipelineSimulation {
- public:
-  LoraPipelineSimulation(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode, double transfer)
-      : stream_(stream), mode_(mode), stages_(static_cast<std::size_t>(stages)) {
-    std::int64_t work = 0;
-    for (const StreamedMicrobatch& microbatch : stream) work += microbatch.work;
-    if (!stream.empty())
-      transfer_ = std::llround(transfer * static_cast<double>(work) / static_cast<double>(stream.size()));
-    for (std::size_t s = 0; s < stages_.size(); ++s)
-      stages_[s].most =
-          static_cast<std::size_t>(most_under_way(static_cast<std::int64_t>(stages_.size() - s), transfer));
-    for (Stage& stage : stages_) {
-      stage.forward_ready.assign(stream.size(), kNever);
-      stage.backward_ready.assign(stream.size(), kNever);
-    }
-    stages_.front().forward_ready.assign(stream.size(), 0);
+void LoraPipelineStream::push(const StreamedMicrobatch& microbatch) {
+  UnderWay& added = under_way_.emplace_back();
+  added.microbatch = microbatch;
+  added.forward_ready.assign(stages_.size(), kNever);
+  added.backward_ready.assign(stages_.size(), kNever);
+  added.forward_ready.front() = 0;
+}
+
+std::vector<StageOrder> LoraPipelineStream::advance() {
+  // Passes end in the order of the queue; what starts at one time sees all that has ended by then.
+  while (!waits_for_more()) {
+    now_ = begun_ ? next_moment() : 0;
+    if (now_ == kNever) break;
+    begun_ = true;
+    while (!arrivals_.empty() && arrivals_.top() == now_) arrivals_.pop();
+    for (; !ends_.empty() && ends_.top().time == now_; ends_.pop()) stages_[ends_.top().stage].busy = false;
+    for (std::size_t s = 0; s < stages_.size(); ++s) start(s);
   }
+  std::vector<StageOrder> orders;
+  for (Stage& stage : stages_) orders.push_back(std::exchange(stage.order, {}));
+  for (; left_ < stages_.front().returned; ++left_) under_way_.pop_front();
+  return orders;
+}
 
-  std::vector<StageOrder> run() {
-    // Passes end in the order of the queue; what starts at one time sees all that has ended by then.
-    std::priority_queue<Ending, std::vector<Ending>, std::greater<>> ends;
-    for (std::size_t s = 0; s < stages_.size(); ++s) start(s, 0, ends);
-    while (!ends.empty() || !arrivals_.empty()) {
-      const std::int64_t end = ends.empty() ? kNever : ends.top().time;
-      const std::int64_t now = arrivals_.empty() ? end : std::min(end, arrivals_.top());
-      while (!arrivals_.empty() && arrivals_.top() == now) arrivals_.pop();
-      for (; !ends.empty() && ends.top().time == now; ends.pop()) stages_[ends.top().stage].busy = false;
-      for (std::size_t s = 0; s < stages_.size(); ++s) start(s, now, ends);
-    }
-    std::vector<StageOrder> orders;
-    for (Stage& stage : stages_) orders.push_back(std::move(stage.order));
-    return orders;
+std::int64_t LoraPipelineStream::next_moment() const {
+  const std::int64_t end = ends_.empty() ? kNever : ends_.top().time;
+  return arrivals_.empty() ? end : std::min(end, arrivals_.top());
+}
+
+bool LoraPipelineStream::may_go_forward(std::size_t s) const {
+  const Stage& stage = stages_[s];
+  if (stage.forwarded == pushed() || at(stage.forwarded).forward_ready[s] > now_) return false;
+  const std::int32_t gate = at(stage.forwarded).microbatch.gate;
+  if (gate != kNone && stage.returned <= static_cast<std::size_t>(gate)) return false;
+  return mode_ == LoraPipeline::gpipe || stage.forwarded - stage.returned < stage.most;
+}
+
+bool LoraPipelineStream::may_go_backward(std::size_t s) const {
+  const Stage& stage = stages_[s];
+  return stage.returned < stage.forwarded && at(stage.returned).backward_ready[s] <= now_;
+}
+
+void LoraPipelineStream::start(std::size_t s) {
+  if (stages_[s].busy) return;
+  const bool forward = may_go_forward(s), backward = may_go_backward(s);
+  if (forward && (mode_ == LoraPipeline::gpipe || !backward)) {
+    go_forward(s);
+  } else if (backward) {
+    go_backward(s);
   }
+}
 
- private:
-  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-
-  struct Stage {
-    std::size_t forwarded = 0, returned = 0;                  // how many
-    std::vector<std::int64_t> forward_ready, backward_ready;  // per microbatch, when
-    bool busy = false;
-    std::size_t most = 1;  // under way
-    StageOrder order;
-  };
-  struct Ending {
-    std::int64_t time = 0;
-    std::size_t stage = 0;
-    auto operator<=>(const Ending&) const = default;
-  };
-
-  bool may_go_forward(std::size_t s, std::int64_t now) const {
-    const Stage& stage = stages_[s];
-    if (stage.forwarded == stream_.size() || stage.forward_ready[stage.forwarded] > now) return false;
-    const std::int32_t gate = stream_[stage.forwarded].gate;
-    if (gate != kNone && stage.returned <= static_cast<std::size_t>(gate)) return false;
-    return mode_ == LoraPipeline::gpipe || stage.forwarded - stage.returned < stage.most;
+void LoraPipelineStream::go_forward(std::size_t s) {
+  Stage& stage = stages_[s];
+  UnderWay& passing = at(stage.forwarded++);
+  const std::int64_t end = now_ + passing.microbatch.work;
+  stage.order.push_back({Kind::forward, passing.microbatch.id});
+  if (s + 1 < stages_.size()) {
+    arrive(passing.forward_ready[s + 1], end + transfer_);
+  } else {
+    passing.backward_ready[s] = end;
   }
+  stage.busy = true;
+  ends_.push({end, s});
+}
 
-  bool may_go_backward(std::size_t s, std::int64_t now) const {
-    const Stage& stage = stages_[s];
-    return stage.returned < stage.forwarded && stage.backward_ready[stage.returned] <= now;
-  }
+void LoraPipelineStream::go_backward(std::size_t s) {
+  Stage& stage = stages_[s];
+  UnderWay& passing = at(stage.returned++);
+  const std::int64_t end = now_ + passing.microbatch.work;
+  stage.order.push_back({Kind::backward, passing.microbatch.id});
+  if (s > 0) arrive(passing.backward_ready[s - 1], end + transfer_);
+  stage.busy = true;
+  ends_.push({end, s});
+}
 
-  template <typename Ends>
-  void start(std::size_t s, std::int64_t now, Ends& ends) {
-    if (stages_[s].busy) return;
-    const bool forward = may_go_forward(s, now), backward = may_go_backward(s, now);
-    if (!forward && !backward) return;
-    stages_[s].busy = true;
-    ends.push({forward && (mode_ == LoraPipeline::gpipe || !backward) ? go_forward(s, now) : go_backward(s, now), s});
-  }
-
-  /// Both return when the pass ends.
-  std::int64_t go_forward(std::size_t s, std::int64_t now) {
-    Stage& stage = stages_[s];
-    const StreamedMicrobatch& microbatch = stream_[stage.forwarded];
-    const std::int64_t end = now + microbatch.work;
-    stage.order.push_back({Kind::forward, microbatch.id});
-    if (s + 1 < stages_.size()) {
-      arrive(stages_[s + 1].forward_ready[stage.forwarded], end + transfer_);
-    } else {
-      stage.backward_ready[stage.forwarded] = end;
-    }
-    ++stage.forwarded;
-    return end;
-  }
-  std::int64_t go_backward(std::size_t s, std::int64_t now) {
-    Stage& stage = stages_[s];
-    const StreamedMicrobatch& microbatch = stream_[stage.returned];
-    const std::int64_t end = now + microbatch.work;
-    stage.order.push_back({Kind::backward, microbatch.id});
-    if (s > 0) arrive(stages_[s - 1].backward_ready[stage.returned], end + transfer_);
-    ++stage.returned;
-    return end;
-  }
-
-  void arrive(std::int64_t& ready, std::int64_t time) {
-    ready = time;
-    if (transfer_ > 0) arrivals_.push(time);
-  }
-
-  std::span<const StreamedMicrobatch> stream_;
-  LoraPipeline mode_;
-  std::int64_t transfer_ = 0;
-  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> arrivals_;  // of messages, when
-  std::vector<Stage> stages_;
-};
-
-}  // namespace
+void LoraPipelineStream::arrive(std::int64_t& ready, std::int64_t time) {
+  ready = time;
+  if (transfer_ > 0) arrivals_.push(time);
+}
 
 std::vector<StageOrder> lora_pipeline_orders(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode,
                                              double transfer) {
-  return LoraPipelineSimulation(stream, stages, mode, transfer).run();
+  double work = 0;
+  for (const StreamedMicrobatch& microbatch : stream) work += static_cast<double>(microbatch.work);
+  LoraPipelineStream pipeline(stages, mode, transfer,
+                              work / static_cast<double>(std::max<std::size_t>(1, stream.size())));
+  for (const StreamedMicrobatch& microbatch : stream) pipeline.push(microbatch);
+  pipeline.end();
+  return pipeline.advance();
 }
 
 namespace {
@@ -188,16 +166,17 @@ void append_together(const ComputeSlot& slot, std::span<const MicrobatchId> micr
 
 }  // namespace
 
+void append_unit(const ComputeSlot& slot, const PipelineUnit& unit, StageOrder& order) {
+  if (slot.kind == Kind::forward) {
+    for (auto chunk = unit.chunks.begin(); chunk != unit.chunks.end(); ++chunk) append_together(slot, *chunk, order);
+  } else {
+    for (auto chunk = unit.chunks.rbegin(); chunk != unit.chunks.rend(); ++chunk) append_together(slot, *chunk, order);
+  }
+}
+
 StageOrder expand(const StageOrder& order, std::span<const PipelineUnit> units) {
   StageOrder expanded;
-  for (const ComputeSlot& slot : order) {
-    const std::vector<std::vector<MicrobatchId>>& chunks = units[static_cast<std::size_t>(slot.microbatch)].chunks;
-    if (slot.kind == Kind::forward) {
-      for (auto chunk = chunks.begin(); chunk != chunks.end(); ++chunk) append_together(slot, *chunk, expanded);
-    } else {
-      for (auto chunk = chunks.rbegin(); chunk != chunks.rend(); ++chunk) append_together(slot, *chunk, expanded);
-    }
-  }
+  for (const ComputeSlot& slot : order) append_unit(slot, units[static_cast<std::size_t>(slot.microbatch)], expanded);
   return expanded;
 }
 

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <deque>
+#include <functional>
+#include <limits>
+#include <queue>
 #include <span>
 #include <vector>
 
@@ -56,6 +60,66 @@ struct StreamedMicrobatch {
 std::vector<StageOrder> lora_pipeline_orders(std::span<const StreamedMicrobatch> stream, int stages, LoraPipeline mode,
                                              double transfer = 0);
 
+/// The same of a stream that comes piece by piece. What a stage computes when never depends on how much was pushed at
+/// once. Keeps nothing of microbatches that have left the pipeline.
+class LoraPipelineStream {
+ public:
+  /// A message takes `transfer` of a pass of `mean_work`.
+  LoraPipelineStream(int stages, LoraPipeline mode, double transfer, double mean_work);
+
+  void push(const StreamedMicrobatch& microbatch);
+  /// Nothing more will be pushed.
+  void end() { ended_ = true; }
+  /// Per stage the passes that follow those of earlier calls, as far as what is pushed decides them: up to the moment
+  /// when the first stage has begun the last forward pass, or to the end.
+  std::vector<StageOrder> advance();
+
+ private:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  struct Stage {
+    std::size_t forwarded = 0, returned = 0;  // how many
+    bool busy = false;
+    std::size_t most = 1;  // under way
+    StageOrder order;
+  };
+  /// A microbatch that has not left the pipeline, and when its passes are ready, per stage.
+  struct UnderWay {
+    StreamedMicrobatch microbatch;
+    std::vector<std::int64_t> forward_ready, backward_ready;
+  };
+  struct Ending {
+    std::int64_t time = 0;
+    std::size_t stage = 0;
+    auto operator<=>(const Ending&) const = default;
+  };
+  template <typename T>
+  using Soonest = std::priority_queue<T, std::vector<T>, std::greater<>>;
+
+  UnderWay& at(std::size_t place) { return under_way_[place - left_]; }
+  const UnderWay& at(std::size_t place) const { return under_way_[place - left_]; }
+  std::size_t pushed() const { return left_ + under_way_.size(); }
+  bool waits_for_more() const { return !ended_ && stages_.front().forwarded == pushed(); }
+  std::int64_t next_moment() const;
+  bool may_go_forward(std::size_t s) const;
+  bool may_go_backward(std::size_t s) const;
+  void start(std::size_t s);
+  void go_forward(std::size_t s);
+  void go_backward(std::size_t s);
+  void arrive(std::int64_t& ready, std::int64_t time);
+
+  LoraPipeline mode_;
+  std::int64_t transfer_ = 0;
+  std::vector<Stage> stages_;
+  std::deque<UnderWay> under_way_;
+  std::size_t left_ = 0;  // how many have left the pipeline
+  bool ended_ = false;
+  bool begun_ = false;
+  std::int64_t now_ = 0;
+  Soonest<Ending> ends_;            // of passes
+  Soonest<std::int64_t> arrivals_;  // of messages, when
+};
+
 /// As many as there are stages from this one on; where messages take time, one more for each stage behind. A stage and
 /// the next take turns: a microbatch's way there, the pass that it meets and the gradient's way back last F + B + 2 C,
 /// so that with only one more under way than on the next stage a microbatch leaves that seldom, with two every F + B
@@ -73,5 +137,7 @@ struct PipelineUnit {
 /// An order over units (their places in `units` as ids) as an order over microbatches: the chunks of a unit forward in
 /// order and backward in reverse, so that keys and values are there and their gradients complete.
 StageOrder expand(const StageOrder& order, std::span<const PipelineUnit> units);
+/// One pass of such an order, behind what is there.
+void append_unit(const ComputeSlot& slot, const PipelineUnit& unit, StageOrder& order);
 
 }  // namespace braid::planner

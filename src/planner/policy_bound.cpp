@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "planner/stash_budget.h"
+#include "planner/unit_stream.h"
 
 namespace braid::planner {
 namespace {
@@ -42,14 +43,12 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
   scope.skips_padding = fixed.skips_padding;
   scope.kernels = fixed.adapter_kernels;
   scope.one_by_one = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();
-  const bool streams = fixed.pipeline == PipelineTemplate::lora_1f1b ||
-                       fixed.pipeline == PipelineTemplate::lora_gpipe || fixed.pipeline == PipelineTemplate::stream;
-  scope.shares_microbatches = streams || arrangement.may_fuse || fixed.pipeline == PipelineTemplate::structured ||
-                              fixed.htasks.size() < tasks_of(fixed);
+  scope.shares_microbatches = streams(fixed) || arrangement.may_fuse ||
+                              fixed.pipeline == PipelineTemplate::structured || fixed.htasks.size() < tasks_of(fixed);
   const bool interleaves = fixed.pipeline == PipelineTemplate::structured || fixed.pipeline == PipelineTemplate::stream;
   scope.joins_htasks = interleaves && tasks_of(fixed) > 1;
   scope.gathers_weights = fixed.shards_weights;
-  scope.drains = !streams;
+  scope.drains = !streams(fixed);
   scope.microbatches = overrides.microbatches.value_or(0);
   return scope;
 }

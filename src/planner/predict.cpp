@@ -6,6 +6,7 @@
 #include "costmodel/energy.h"
 #include "planner/durations.h"
 #include "planner/microbatches.h"
+#include "planner/program_stream.h"
 
 namespace braid::planner {
 namespace {
@@ -29,7 +30,7 @@ FixedPlan glanced(FixedPlan fixed) {
 }
 
 WindowInput without_end(WindowInput input) {
-  input.endless = true;
+  input.cycle = kPredictedSteps;
   return input;
 }
 

@@ -7,8 +7,6 @@
 
 namespace braid::planner {
 
-inline constexpr std::int64_t kPredictedSteps = 8;
-
 /// How much of the stream a prediction looks at: to rank many plans, or to tell what one will do.
 enum class Outlook {
   glance,  ///< one step of every task (two where a window has several); memory of its largest microbatch; no FLOPs

@@ -29,12 +29,12 @@ std::map<BatchKey, Extent> extents_of(const StageOrder& order, const std::vector
   return extents;
 }
 
-/// By last microbatch, then task.
-std::vector<BatchKey> plain_order(const std::vector<Microbatch>& microbatches,
-                                  std::span<const std::vector<BatchKey>> batches) {
+}  // namespace
+
+std::vector<BatchKey> plain_sync_order(std::span<const Microbatch> microbatches) {
   std::map<BatchKey, MicrobatchId> last;
-  for (std::size_t m = 0; m < microbatches.size(); ++m) {
-    for (const BatchKey& key : batches[m]) last[key] = std::max(last[key], microbatches[m].id);
+  for (const Microbatch& microbatch : microbatches) {
+    for (const BatchKey& key : batches_of(microbatch)) last[key] = std::max(last[key], microbatch.id);
   }
   std::vector<std::pair<MicrobatchId, BatchKey>> keyed;
   for (const auto& [key, id] : last) keyed.emplace_back(id, key);
@@ -44,12 +44,12 @@ std::vector<BatchKey> plain_order(const std::vector<Microbatch>& microbatches,
   return order;
 }
 
-}  // namespace
-
-std::vector<BatchKey> sync_order(const Schedule& schedule, std::span<const std::vector<BatchKey>> batches) {
-  const std::vector<BatchKey> plain = plain_order(schedule.microbatches, batches);
+std::vector<BatchKey> sync_order(const Schedule& schedule) {
+  const std::vector<BatchKey> plain = plain_sync_order(schedule.microbatches);
   // One replica goes through its microbatches in turn, and so ends batches in this order.
   if (schedule.replicas.size() == 1) return plain;
+  std::vector<std::vector<BatchKey>> batches;
+  for (const Microbatch& microbatch : schedule.microbatches) batches.push_back(batches_of(microbatch));
   std::map<BatchKey, std::size_t> place;
   for (std::size_t i = 0; i < plain.size(); ++i) place[plain[i]] = i;
   std::vector<std::set<std::size_t>> after(plain.size());

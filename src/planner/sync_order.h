@@ -14,8 +14,9 @@ namespace braid::planner {
 /// some rank begins a task's next global batch before another batch has ended there, the task's sync comes before that
 /// other's; beyond that, by last microbatch, then task. Where replicas contradict each other no order serves, and the
 /// step gate is broken whatever is returned.
-///
-/// `batches`: of each of the schedule's microbatches.
-std::vector<BatchKey> sync_order(const Schedule& schedule, std::span<const std::vector<BatchKey>> batches);
+std::vector<BatchKey> sync_order(const Schedule& schedule);
+
+/// By last microbatch, then task: the order for one replica.
+std::vector<BatchKey> plain_sync_order(std::span<const Microbatch> microbatches);
 
 }  // namespace braid::planner

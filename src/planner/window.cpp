@@ -4,33 +4,9 @@
 #include <iterator>
 #include <map>
 
-#include "planner/compute_orders.h"
+#include "planner/window_rounds.h"
 
 namespace braid::planner {
-namespace {
-
-constexpr int kInstructionIdBits = 32;
-constexpr int kMicrobatchIdBits = 24;
-
-/// The window's microbatches, by round and hTask.
-std::vector<HTaskRound> rounds_of(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
-  const std::vector<WindowStep> steps = window_steps(fixed, input, window);
-  MicrobatchId next_id = window << kMicrobatchIdBits;
-  std::vector<HTaskRound> rounds;
-  for (std::size_t first = 0; first < steps.size();) {
-    std::size_t last = first;
-    while (last < steps.size() && steps[last].htask == steps[first].htask &&
-           steps[last].global_batch == steps[first].global_batch)
-      ++last;
-    rounds.push_back({steps[first].htask, steps[first].global_batch,
-                      chunk_groups(fixed, input, std::span(steps).subspan(first, last - first), next_id)});
-    first = last;
-  }
-  return rounds;
-}
-
-}  // namespace
-
 std::vector<costmodel::AdapterShape> adapters_of(const workload::Workload& workload) {
   std::vector<costmodel::AdapterShape> adapters;
   for (const workload::Task& task : workload.tasks) adapters.push_back(task.adapter);
@@ -47,41 +23,12 @@ MemoryContext memory_context(const FixedPlan& fixed, const workload::Workload& w
           fixed.shards_weights ? replicas : 1};
 }
 
-Program window_program(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
-  Schedule schedule;
-  schedule.replicas = fixed.deployment;
-  const costmodel::BackboneShape& backbone = input.workload.backbone;
-  for (const workload::Task& task : input.workload.tasks) schedule.tasks.push_back({task.optimizer.max_grad_norm > 0});
-  schedule.next_batch = steps_before(fixed, input, window);
-  schedule.first_id = window << kInstructionIdBits;
-  schedule.bytes_per_token = costmodel::message_bytes_per_token(backbone, fixed.storage);
-  schedule.blocking_messages = fixed.blocking_messages;
-  schedule.gradient_bytes = [&](TaskIndex task, LayerRange layers) {
-    return static_cast<Bytes>(sizeof(float)) * layers.count() *
-           input.workload.tasks[static_cast<std::size_t>(task)].adapter.layer_parameters(backbone);
-  };
-  const std::vector<HTaskRound> rounds = rounds_of(fixed, input, window);
-  for (std::size_t replica = 0; replica < fixed.deployment.size(); ++replica)
-    schedule.orders.push_back(compute_orders(fixed, rounds, replica));
-  for (const HTaskRound& round : rounds) {
-    for (const std::vector<ChunkGroup>& groups : round.groups) {
-      for (const ChunkGroup& group : groups)
-        schedule.microbatches.insert(schedule.microbatches.end(), group.begin(), group.end());
-    }
-  }
-  std::sort(schedule.microbatches.begin(), schedule.microbatches.end(),
-            [](const Microbatch& a, const Microbatch& b) { return a.id < b.id; });
-  return lower(schedule);
-}
-
 std::int64_t largest_microbatch(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
   std::int64_t largest = 0;
-  for (const HTaskRound& round : rounds_of(fixed, input, window)) {
-    for (const std::vector<ChunkGroup>& groups : round.groups) {
-      for (const ChunkGroup& group : groups) {
-        for (const Microbatch& microbatch : group) largest = std::max(largest, microbatch.computed_tokens());
-      }
-    }
+  WindowRounds rounds(fixed, input, window);
+  while (!rounds.done()) {
+    for (const Microbatch& microbatch : microbatches_of(rounds.next().htasks))
+      largest = std::max(largest, microbatch.computed_tokens());
   }
   return largest;
 }

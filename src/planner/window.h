@@ -6,9 +6,6 @@
 
 namespace braid::planner {
 
-/// The Program of a window: a pure function of its arguments. Ids continue from window to window.
-Program window_program(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
-
 /// Computed tokens of the window's largest microbatch.
 std::int64_t largest_microbatch(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 

@@ -1,6 +1,7 @@
 #include "planner/window_steps.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace braid::planner {
@@ -8,7 +9,7 @@ namespace {
 
 bool runs(const WindowInput& input, TaskIndex task, std::int64_t step) {
   if (input.stopped.contains(task)) return false;
-  return input.endless || step < input.samples.steps(task);
+  return input.endless() || step < input.samples.steps(task);
 }
 
 std::size_t turn_count(const FixedPlan& fixed) {
@@ -39,7 +40,7 @@ struct TurnWindow {
 
 TurnWindow turn_of(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
   const std::size_t turns = turn_count(fixed);
-  if (input.endless) {
+  if (input.endless()) {
     const std::int64_t round = window / kQueuedTurn, count = static_cast<std::int64_t>(turns);
     return {static_cast<std::size_t>(round % count), round / count * kQueuedTurn + window % kQueuedTurn};
   }
@@ -80,12 +81,25 @@ std::vector<WindowStep> window_steps(const FixedPlan& fixed, const WindowInput& 
   return steps;
 }
 
+std::int64_t end_of_turn(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
+  if (input.endless()) {
+    const bool alone = turn_count(fixed) == 1;
+    return alone ? std::numeric_limits<std::int64_t>::max() : (window / kQueuedTurn + 1) * kQueuedTurn;
+  }
+  std::int64_t end = 0;
+  for (const std::int64_t windows : windows_of_turns(fixed, input)) {
+    end += windows;
+    if (window < end) break;
+  }
+  return end;
+}
+
 std::vector<std::int64_t> steps_before(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
   std::vector<std::int64_t> taken(input.workload.tasks.size(), 0);
   const auto [now, own] = turn_of(fixed, input, window);
   for (std::size_t turn = 0; turn < turn_count(fixed); ++turn) {
     std::int64_t windows = own;
-    if (turn != now && input.endless) {
+    if (turn != now && input.endless()) {
       // In rounds of kQueuedTurn windows each: those before the one that has its turn are a round ahead.
       windows = (own / kQueuedTurn + (turn < now ? 1 : 0)) * kQueuedTurn;
     } else if (turn != now) {
@@ -94,7 +108,7 @@ std::vector<std::int64_t> steps_before(const FixedPlan& fixed, const WindowInput
     const std::int64_t steps = windows * fixed.steps_per_window;
     for (const std::int32_t htask : htasks_of_turn(fixed, turn)) {
       for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(htask)])
-        taken[static_cast<std::size_t>(task)] = input.endless ? steps : std::min(steps, input.samples.steps(task));
+        taken[static_cast<std::size_t>(task)] = input.endless() ? steps : std::min(steps, input.samples.steps(task));
     }
   }
   return taken;

@@ -19,9 +19,13 @@ struct WindowInput {
   const workload::SampleIndex& samples;
   /// Tasks that were stopped (they diverged): they no longer run.
   std::set<TaskIndex> stopped = {};
-  /// While planning, tasks never end: the rate in mid-stream is asked.
-  bool endless = false;
+  /// While planning, tasks never end, as the rate in mid-stream is asked: their first global batches, so many, come
+  /// again and again. 0: they end.
+  std::int64_t cycle = 0;
+
+  bool endless() const { return cycle > 0; }
 };
+inline constexpr std::int64_t kPredictedSteps = 8;
 
 /// How many windows there are until every task has taken its steps; and how many of them each turn has, in order. Not
 /// for endless input.
@@ -32,6 +36,9 @@ std::vector<std::int64_t> windows_of_turns(const FixedPlan& fixed, const WindowI
 /// windows go round the turns, `kQueuedTurn` of each.
 std::vector<WindowStep> window_steps(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 inline constexpr std::int64_t kQueuedTurn = 8;
+
+/// The window after the last of the turn that `window` belongs to.
+std::int64_t end_of_turn(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 
 /// Per task, how many steps it has taken when a window begins.
 std::vector<std::int64_t> steps_before(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);

@@ -3,6 +3,7 @@
 #include "exec/example.h"
 #include "exec/runner.h"
 #include "planner/memory_walk.h"
+#include "planner/program_stream.h"
 #include "support.h"
 
 namespace braid::exec {

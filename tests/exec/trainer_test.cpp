@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/policy.h"
+#include "planner/program_stream.h"
 #include "support.h"
 
 namespace braid::exec {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "planner/program_stream.h"
 #include "planner/random_plans.h"
 #include "planner/studies.h"
 #include "planner/window.h"

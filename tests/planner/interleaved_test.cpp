@@ -3,6 +3,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "planner/memory_walk.h"
+#include "planner/program_stream.h"
 #include "planner/streams.h"
 #include "planner/studies.h"
 #include "planner/window.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/program_stream.h"
 #include "planner/streams.h"
 #include "planner/structured_plan.h"
 #include "planner/studies.h"

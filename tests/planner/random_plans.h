@@ -9,6 +9,7 @@
 #include "planner/deployment.h"
 #include "planner/lower_bound.h"
 #include "planner/orders.h"
+#include "planner/unit_stream.h"
 
 // Workloads and plans for them that RapidCheck draws: valid ones, good or bad.
 namespace braid::planner::testing {
@@ -112,11 +113,6 @@ inline void draw_alignment(const workload::Workload& workload, FixedPlan& fixed)
         *rc::gen::inRange(1, 4) * pack_length_for(lengths, fixed.chunk_size > 0 ? fixed.chunk_size : kChunkUnit);
 }
 
-inline bool streams(const FixedPlan& fixed) {
-  return fixed.pipeline == PipelineTemplate::lora_1f1b || fixed.pipeline == PipelineTemplate::lora_gpipe ||
-         fixed.pipeline == PipelineTemplate::stream;
-}
-
 /// Where a bucket's clock may hold several hTasks.
 inline bool has_clocks(const FixedPlan& fixed) {
   return fixed.pipeline == PipelineTemplate::structured || fixed.pipeline == PipelineTemplate::stream;
@@ -168,7 +164,7 @@ inline RandomPlan any_plan() {
   scope.shares_microbatches = fixed.htasks.size() < made.workload.tasks.size() || has_clocks(fixed);
   scope.joins_htasks = has_clocks(fixed) && fixed.buckets.size() < fixed.htasks.size();
   scope.gathers_weights = fixed.shards_weights;
-  scope.drains = fixed.steps_per_window == 1;
+  scope.drains = !streams(fixed);
   scope.microbatches = fixed.microbatches;
   return made;
 }

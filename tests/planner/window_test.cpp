@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/memory_walk.h"
+#include "planner/program_stream.h"
 #include "planner/streams.h"
 
 namespace braid::planner {
@@ -94,7 +95,7 @@ TEST(Windows, AreGoodProgramsWhoseBoundariesChainAndTakeEveryStepOnce) {
 TEST(Windows, OfEndlessTasksChainToo) {
   const Study all = study();
   WindowInput input{all.workload, all.samples};
-  input.endless = true;
+  input.cycle = kPredictedSteps;
   for (const FixedPlan& fixed : plans()) {
     std::vector<std::int64_t> next(3, 0);
     for (std::int64_t window = 0; window < 80; ++window) {
