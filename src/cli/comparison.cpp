@@ -1,6 +1,7 @@
 #include "cli/comparison.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include <fmt/core.h>
@@ -11,7 +12,7 @@
 #include "cli/results.h"
 #include "planner/durations.h"
 #include "planner/predict.h"
-#include "planner/program_stream.h"
+#include "planner/window.h"
 #include "sim/replay.h"
 
 namespace braid::cli {
@@ -94,6 +95,22 @@ struct Totals {
   }
 };
 
+/// Per rank, the larger of what is told so far and what the Program needs.
+void raise_peaks(const std::vector<planner::StageMemory>& memories, const planner::Program& program,
+                 std::vector<Bytes>& peaks) {
+  for (std::size_t s = 0; s < memories.size(); ++s) {
+    Bytes& peak = peaks[static_cast<std::size_t>(program.stages[s].ranks.front())];
+    peak = std::max(peak, memories[s].peak());
+  }
+}
+
+std::vector<std::size_t> after_warm_up(const std::vector<std::size_t>& places, std::size_t warm_up) {
+  std::vector<std::size_t> after;
+  std::copy_if(places.begin(), places.end(), std::back_inserter(after),
+               [&](std::size_t place) { return place >= warm_up; });
+  return after;
+}
+
 nlohmann::ordered_json json_of(const Compared& compared) {
   return {{"what", compared.what},
           {"predicted", compared.predicted},
@@ -114,33 +131,38 @@ void print_line(const Compared& compared, const std::string& predicted, const st
 
 }  // namespace
 
-Comparison compare(const planner::Plan& plan, const workload::SampleIndex& samples, const Execution& execution) {
-  const costmodel::CostModel cost(plan.profile);
-  const planner::PassStyle adapters = planner::pass_style(plan.fixed, plan.workload);
-  const planner::MemoryContext memory = planner::memory_context(plan.fixed, plan.workload);
-  std::map<std::int64_t, std::vector<std::size_t>> runs;  // of each window, as places in the result
-  for (std::size_t i = 0; i < execution.result.recorded.size(); ++i) {
-    std::vector<std::size_t>& places = runs[execution.result.recorded[i]];
-    if (i >= execution.warm_up) places.push_back(i);
+Comparison compare(const planner::Plan& plan, const Execution& execution) {
+  const std::vector<exec::RecordedWindow>& recorded = execution.result.recorded;
+  // Runs of a stream, as places, by its windows.
+  std::map<std::vector<std::int64_t>, std::vector<std::size_t>> streams;
+  for (std::size_t first = 0, last = 0; first < recorded.size(); first = last) {
+    std::vector<std::int64_t> windows;
+    do windows.push_back(recorded[last++].window);
+    while (last < recorded.size() && !recorded[last].begins);
+    streams[windows].push_back(first);
   }
-  Totals totals;
+  const costmodel::CostModel cost(plan.profile);
   planner::ClockLatency latency(cost, plan.workload.backbone);
+  const planner::MemoryContext memory = planner::memory_context(plan.fixed, plan.workload);
   std::vector<Bytes> predicted_peaks(execution.peak_memory.size(), 0);
-  for (const auto& [window, places] : runs) {
-    const planner::Program program = planner::window_program(plan.fixed, {plan.workload, samples}, window);
-    const std::vector<planner::StageMemory> memories = planner::walk_memory(program, memory);
-    for (std::size_t s = 0; s < memories.size(); ++s) {
-      Bytes& peak = predicted_peaks[static_cast<std::size_t>(program.stages[s].ranks.front())];
-      peak = std::max(peak, memories[s].peak());
+  Totals totals;
+  for (const auto& [windows, runs] : streams) {
+    const std::vector<std::size_t> warm = after_warm_up(runs, execution.warm_up);
+    planner::Clocks clocks;
+    Nanoseconds last_end = 0;
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      const planner::Program& program = recorded[runs.front() + i].program;
+      raise_peaks(planner::walk_memory(program, memory), program, predicted_peaks);
+      const auto durations =
+          planner::predict_durations(program, planner::pass_style(plan.fixed, plan.workload), latency);
+      const planner::Timeline replayed = sim::replay(program, durations.durations, &clocks);
+      const Nanoseconds begin = i > 0 ? last_end : replayed.begin();
+      last_end = planner::end_of_steps(replayed.events);
+      std::vector<WindowTimes> measured;
+      for (const std::size_t first : warm)
+        measured.emplace_back(recorded[first + i].timeline, recorded[first + i].seconds);
+      if (!measured.empty()) totals.add(WindowTimes(replayed, seconds(last_end - begin)), measured);
     }
-    if (places.empty()) continue;
-    const planner::Timeline replayed =
-        sim::replay(program, planner::predict_durations(program, adapters, latency).durations);
-    const WindowTimes predicted(replayed, seconds(replayed.end() - replayed.begin()));
-    std::vector<WindowTimes> measured;
-    for (const std::size_t i : places)
-      measured.emplace_back(execution.result.timelines[i], execution.result.window_seconds[i]);
-    totals.add(predicted, measured);
   }
   BRAID_CHECK(totals.windows > 0, "only warm-up windows were run");
   Comparison comparison = totals.comparison();

@@ -39,8 +39,9 @@ struct Execution {
   double peak_flops = 0;           ///< f32 matrix product, of a rank, around the run
 };
 
-/// Holds the executed windows against their replay with the plan's profile.
-Comparison compare(const planner::Plan& plan, const workload::SampleIndex& samples, const Execution& execution);
+/// Holds the executed windows against their replay with the plan's profile; those that ran as one stream are replayed
+/// as one.
+Comparison compare(const planner::Plan& plan, const Execution& execution);
 
 std::string to_json(const Comparison& comparison);
 void print(const Comparison& comparison);

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <optional>
 #include <ostream>
+#include <utility>
 
 #include <boost/program_options/value_semantic.hpp>
 #include <fmt/core.h>
@@ -27,6 +30,24 @@ void add_memory(const planner::Program& program, const planner::MemoryContext& c
   }
 }
 
+/// A window's slice and its replay. A stream is replayed from the window before, from which on it is settled, or
+/// nearly.
+std::pair<planner::Program, planner::Timeline> replay_window(const planner::Plan& plan,
+                                                             const planner::WindowInput& input, std::int64_t window,
+                                                             planner::ClockLatency& latency) {
+  const std::int64_t first = planner::streams(plan.fixed) ? std::max<std::int64_t>(0, window - 1) : window;
+  planner::ProgramStream stream(plan.fixed, input, first, planner::window_count(plan.fixed, input));
+  planner::Clocks clocks;
+  while (std::optional<planner::Slice> slice = stream.next()) {
+    const planner::PassStyle style = planner::pass_style(plan.fixed, plan.workload);
+    const auto predicted = planner::predict_durations(slice->program, style, latency);
+    if (slice->begins) clocks = {};
+    planner::Timeline timeline = sim::replay(slice->program, predicted.durations, &clocks);
+    if (slice->window == window) return {std::move(slice->program), std::move(timeline)};
+  }
+  throw InternalError(fmt::format("window {} has no steps", window));
+}
+
 }  // namespace
 
 int run_simulate(const std::vector<std::string>& words) {
@@ -53,12 +74,12 @@ int run_simulate(const std::vector<std::string>& words) {
   planner::ClockLatency latency(cost, plan.workload.backbone);
   plan.predicted = planner::predict(plan.fixed, input, latency, judge);
   if (!flags.timeline_out.empty()) {
-    const planner::Program program = planner::window_program(plan.fixed, input, window);
-    const auto predicted = planner::predict_durations(program, planner::pass_style(plan.fixed, plan.workload), latency);
-    planner::Timeline timeline = sim::replay(program, predicted.durations);
+    auto [program, timeline] = replay_window(plan, input, window, latency);
     add_memory(program, planner::memory_context(plan.fixed, plan.workload), timeline);
     const std::vector<std::string> names = task_names(plan.workload);
-    write_file(flags.timeline_out, [&](std::ostream& out) { planner::write_trace(program, timeline, names, out); });
+    write_file(flags.timeline_out, [&, &shown = program, &times = timeline](std::ostream& out) {
+      planner::write_trace(shown, times, names, out);
+    });
   }
   if (flags.json) {
     fmt::print("{}", prediction_json(plan));

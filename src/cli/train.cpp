@@ -10,19 +10,21 @@
 #include "cli/launch.h"
 #include "cli/run_ranks.h"
 #include "cli/training_log.h"
-#include "planner/program_stream.h"
 
 namespace braid::cli {
 namespace {
 
-/// The recorded windows of a run as one trace.
-void write_timeline(const std::filesystem::path& file, const planner::Plan& plan, const workload::SampleIndex& samples,
-                    const exec::TrainResult& result) {
+/// The recorded windows of a run as one trace, which begins at 0.
+void write_timeline(const std::filesystem::path& file, const planner::Plan& plan, const exec::TrainResult& result) {
   planner::Program joined;
   planner::Timeline timeline;
-  for (std::size_t i = 0; i < result.recorded.size(); ++i) {
-    planner::append_window(planner::window_program(plan.fixed, {plan.workload, samples}, result.recorded[i]),
-                           result.timelines[i], joined, timeline);
+  for (const exec::RecordedWindow& recorded : result.recorded)
+    planner::append_window(recorded.program, recorded.timeline, joined, timeline);
+  const Nanoseconds begin = timeline.begin();
+  for (planner::MemorySample& sample : timeline.memory) sample.time -= begin;
+  for (planner::Event& event : timeline.events) {
+    event.start -= begin;
+    event.end -= begin;
   }
   const std::vector<std::string> names = task_names(plan.workload);
   write_file(file, [&](std::ostream& out) { planner::write_trace(joined, timeline, names, out); });
@@ -50,7 +52,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags) {
   exec::write_adapters(out / "adapters", plan.workload, result.diverged, runner, *communicator);
   if (tells) {
     write_timeline(flags.timeline_out.empty() ? out / "timeline.json" : std::filesystem::path(flags.timeline_out), plan,
-                   data.samples, result);
+                   result);
     if (flags.json) {
       fmt::print("{}", log->summary_json());
     } else {

@@ -8,8 +8,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/results.h"
-#include "planner/durations.h"
-#include "planner/program_stream.h"
 
 namespace braid::cli {
 namespace {
@@ -47,8 +45,7 @@ void TrainingLog::on_window(const exec::WindowReport& report) {
   }
   computed_tokens_ += report.computed_tokens;
   seconds_ += report.seconds;
-  const planner::Program program = planner::window_program(plan_.fixed, {plan_.workload, samples_}, report.window);
-  flops_ += planner::backbone_flops(program, plan_.workload.backbone, planner::adapters_of(plan_.workload));
+  flops_ += report.backbone_flops;
   write_metrics(report);
   for (const planner::TaskIndex task : report.diverged) {
     fmt::print(stderr,

@@ -32,7 +32,8 @@ std::vector<Bytes> gather_peaks(Bytes baseline, exec::Communicator& communicator
 constexpr std::size_t kWarmUpWindows = 2;
 
 /// The windows with the most tokens, to warm up; then, `runs` times over, windows evenly over the whole run, so that
-/// queued tasks all have some. Times do not depend on what was learned before.
+/// queued tasks all have some. Times do not depend on what was learned before. Of a plan that does not drain the first
+/// windows, which run as one stream.
 std::vector<std::int64_t> windows_to_run(const planner::FixedPlan& fixed, const planner::WindowInput& input,
                                          std::int64_t wanted, std::int64_t runs) {
   const std::int64_t all = planner::window_count(fixed, input);
@@ -40,10 +41,9 @@ std::vector<std::int64_t> windows_to_run(const planner::FixedPlan& fixed, const 
   std::vector<std::int64_t> round;
   std::vector<std::pair<std::int64_t, std::int64_t>> by_tokens;
   for (std::int64_t i = 0; i < count; ++i) {
-    round.push_back(i * all / count);
-    by_tokens.emplace_back(
-        planner::count_tokens(planner::window_program(fixed, input, round.back()), input.workload).computed,
-        round.back());
+    round.push_back(planner::streams(fixed) ? i : i * all / count);
+    const planner::Program program = planner::window_program(fixed, input, round.back());
+    by_tokens.emplace_back(planner::count_tokens(program.microbatches, input.workload).computed, round.back());
   }
   std::sort(by_tokens.rbegin(), by_tokens.rend());
   std::vector<std::int64_t> windows;
@@ -80,7 +80,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, std::int64_t wi
   execution.peak_memory = gather_peaks(baseline, *communicator);
   execution.peak_flops = (flops_before + mean_peak_flops(*communicator)) / 2;
   if (communicator->rank() != 0) return kSuccess;
-  const Comparison comparison = compare(plan, data.samples, execution);
+  const Comparison comparison = compare(plan, execution);
   if (!flags.out.empty()) write_file(flags.out, to_json(comparison));
   if (flags.json) {
     fmt::print("{}", to_json(comparison));

@@ -40,47 +40,78 @@ void check_ranks(const planner::FixedPlan& fixed, const Communicator& communicat
 
 }  // namespace
 
-/// One Program on its way through this rank.
+/// What is on its way through this rank, Program after Program.
 class Runner::Execution {
  public:
-  Execution(Runner& runner, const planner::Program& program)
-      : runner_(runner),
-        program_(program),
-        stage_(program.stages[static_cast<std::size_t>(runner.stage_)]),
-        ahead_(planner::most_waiting_messages(program)) {
+  Execution(Runner& runner, const planner::Program& program) : runner_(runner) {
     losses_.resize(runner.adapters_.size());
     loss_scale_.assign(runner.adapters_.size(), 0);
-    ended_.assign(stage_.instructions.size(), -1);
-    started_.assign(stage_.instructions.size(), -1);
-    channels_.resize(program.channels.size());
-    for (std::size_t i = 0; i < stage_.instructions.size(); ++i) {
-      const Instruction& instruction = stage_.instructions[i];
-      if (planner::is_recv(instruction.kind))
-        channels_[static_cast<std::size_t>(instruction.channel)].receives.push_back(i);
-    }
+    held_.assign(program.channels.size(), 0);
   }
 
-  RunReport run() {
-    for (std::size_t c = 0; c < channels_.size(); ++c) post_receives(c);
+  RunReport run(const planner::Program& program) {
+    begin(program);
     runner_.probe_.between = [this] { poll(); };
-    for (std::size_t i = 0; i < stage_.instructions.size(); ++i) execute(i);
-    while (!under_way_.empty()) wait_a_little();
+    for (std::size_t c = 0; c < channels_.size(); ++c) post_receives(c);
+    for (std::size_t i = 0; i < stage_->instructions.size(); ++i) execute(i);
+    for (std::size_t c = 0; c < channels_.size(); ++c) post_all_receives(c);
+    poll();
+    while (!under_way_.empty() && planner::is_empty(program.after)) wait_a_little();
     runner_.probe_.between = nullptr;
     write_events();
     return std::move(report_);
   }
 
+  void stop(TaskIndex task) { stopped_.insert(task); }
+
  private:
+  /// The receives of a channel in the list, as places.
   struct ChannelReceives {
-    std::vector<std::size_t> receives;  // places of the list
+    std::vector<std::size_t> places;
     std::size_t posted = 0;
-    std::size_t consumed = 0;
+  };
+  /// A message that is posted or has come, until it is taken.
+  struct Arrival {
+    Buffer buffer;
+    MicrobatchId microbatch = planner::kNone;
+    planner::ChannelIndex channel = planner::kNone;
   };
   /// A send, receive or collective that has started.
   struct UnderWay {
-    std::size_t place = 0;
+    InstructionId id = 0;
     std::unique_ptr<Request> request;
   };
+  /// When an instruction ran; below 0: not yet.
+  struct Span {
+    Nanoseconds started = -1;
+    Nanoseconds ended = -1;
+  };
+  /// Of an earlier Program's list.
+  struct Earlier {
+    Instruction instruction;
+    Span span;
+  };
+
+  void begin(const planner::Program& program) {
+    program_ = &program;
+    stage_ = &program.stages[static_cast<std::size_t>(runner_.stage_)];
+    ahead_ = planner::most_waiting_messages(program);
+    spans_.assign(stage_->instructions.size(), {});
+    channels_.assign(program.channels.size(), {});
+    for (std::size_t i = 0; i < stage_->instructions.size(); ++i) {
+      const Instruction& instruction = stage_->instructions[i];
+      if (planner::is_recv(instruction.kind))
+        channels_[static_cast<std::size_t>(instruction.channel)].places.push_back(i);
+    }
+  }
+
+  InstructionId id_of(std::size_t place) const { return stage_->first_id + static_cast<InstructionId>(place); }
+  /// Null: of an earlier Program, and it has ended.
+  Span* span_of(InstructionId id) {
+    if (id >= stage_->first_id) return &spans_[static_cast<std::size_t>(id - stage_->first_id)];
+    const auto earlier = earlier_.find(id);
+    return earlier == earlier_.end() ? nullptr : &earlier->second.span;
+  }
 
   /// 1 / supervised tokens of the task's global batch. The step gate keeps a task's batches apart.
   void set_loss_scale(const planner::Segment& segment) {
@@ -98,22 +129,32 @@ class Runner::Execution {
   }
 
   int peer(const Instruction& instruction) const {
-    const planner::Channel& channel = program_.channels[static_cast<std::size_t>(instruction.channel)];
+    const planner::Channel& channel = program_->channels[static_cast<std::size_t>(instruction.channel)];
     const planner::StageIndex other = planner::is_send(instruction.kind) ? channel.to : channel.from;
-    return program_.stages[static_cast<std::size_t>(other)].ranks.front();
+    return program_->stages[static_cast<std::size_t>(other)].ranks.front();
   }
 
   void post_receives(std::size_t channel) {
-    ChannelReceives& state = channels_[channel];
-    while (state.posted < state.receives.size() &&
-           static_cast<std::int64_t>(state.posted - state.consumed) < std::max<std::int64_t>(ahead_[channel], 1)) {
-      const std::size_t place = state.receives[state.posted++];
-      const Instruction& instruction = stage_.instructions[place];
-      Buffer& buffer = arrived_[place] = runner_.pool_.take(numbers(instruction));
-      started_[place] = runner_.now();
-      under_way_.push_back(
-          {place, runner_.communicator_.receive(buffer.span(), peer(instruction), instruction.channel)});
-    }
+    while (channels_[channel].posted < channels_[channel].places.size() &&
+           held_[channel] < std::max<std::int64_t>(ahead_[channel], 1))
+      post_next_receive(channel);
+  }
+
+  /// The next Program knows nothing of those that are left.
+  void post_all_receives(std::size_t channel) {
+    while (channels_[channel].posted < channels_[channel].places.size()) post_next_receive(channel);
+  }
+
+  void post_next_receive(std::size_t channel) {
+    ChannelReceives& receives = channels_[channel];
+    const std::size_t place = receives.places[receives.posted++];
+    const Instruction& instruction = stage_->instructions[place];
+    ++held_[channel];
+    Arrival& arrival = arrivals_[id_of(place)];
+    arrival = {runner_.pool_.take(numbers(instruction)), instruction.microbatch, instruction.channel};
+    spans_[place].started = runner_.now();
+    under_way_.push_back(
+        {id_of(place), runner_.communicator_.receive(arrival.buffer.span(), peer(instruction), instruction.channel)});
   }
 
   /// Stamps what has ended.
@@ -123,9 +164,9 @@ class Runner::Execution {
         ++i;
         continue;
       }
-      const std::size_t place = under_way_[i].place;
-      ended_[place] = runner_.now();
-      if (planner::is_send(stage_.instructions[place].kind)) outgoing_.erase(place);
+      const InstructionId id = under_way_[i].id;
+      span_of(id)->ended = runner_.now();
+      outgoing_.erase(id);
       under_way_[i] = std::move(under_way_.back());
       under_way_.pop_back();
     }
@@ -137,18 +178,16 @@ class Runner::Execution {
   }
 
   void wait_for_inputs(const Instruction& instruction) {
-    for (const InstructionId id : stage_.waits_of(instruction)) {
-      if (id < stage_.first_id) continue;  // of an earlier Program: this rank has ended that
-      while (ended_[static_cast<std::size_t>(id - stage_.first_id)] < 0) wait_a_little();
+    for (const InstructionId id : stage_->waits_of(instruction)) {
+      for (const Span* span = span_of(id); span && span->ended < 0;) wait_a_little();
     }
   }
 
   void execute(std::size_t place) {
-    const Instruction& instruction = stage_.instructions[place];
+    const Instruction& instruction = stage_->instructions[place];
     if (planner::is_recv(instruction.kind)) return;  // posted ahead
     wait_for_inputs(instruction);
-    const Nanoseconds start = runner_.now();
-    if (started_[place] < 0) started_[place] = start;
+    spans_[place].started = runner_.now();
     switch (instruction.kind) {
       case Kind::forward:
         forward(instruction);
@@ -161,10 +200,10 @@ class Runner::Execution {
         break;
       case Kind::send_activation:
       case Kind::send_gradient:
-        send(place, instruction);
+        send(id_of(place), instruction);
         return;
       case Kind::reduce_norm:
-        reduce_norm(place, instruction);
+        reduce_norm(id_of(place), instruction);
         return;
       case Kind::sync_adapter:
       case Kind::collective:
@@ -175,22 +214,20 @@ class Runner::Execution {
       case Kind::noop:
         break;
     }
-    ended_[place] = runner_.now();
-    report_.memory.push_back({runner_.communicator_.rank(), ended_[place], runner_.pool_.in_use()});
+    spans_[place].ended = runner_.now();
+    report_.memory.push_back({runner_.communicator_.rank(), spans_[place].ended, runner_.pool_.in_use()});
   }
 
   /// The message of that microbatch that the instruction waits for, taken from its channel; the next receive is posted
   /// in its place. Empty where the pass begins on this stage.
   Buffer take_input(const Instruction& instruction, MicrobatchId microbatch) {
-    for (const InstructionId id : stage_.waits_of(instruction)) {
-      if (id < stage_.first_id) continue;
-      const auto place = static_cast<std::size_t>(id - stage_.first_id);
-      const Instruction& received = stage_.instructions[place];
-      if (!planner::is_recv(received.kind) || received.microbatch != microbatch) continue;
-      Buffer input = std::move(arrived_[place]);
-      arrived_.erase(place);
-      const auto channel = static_cast<std::size_t>(received.channel);
-      ++channels_[channel].consumed;
+    for (const InstructionId id : stage_->waits_of(instruction)) {
+      const auto arrival = arrivals_.find(id);
+      if (arrival == arrivals_.end() || arrival->second.microbatch != microbatch) continue;
+      Buffer input = std::move(arrival->second.buffer);
+      const auto channel = static_cast<std::size_t>(arrival->second.channel);
+      arrivals_.erase(arrival);
+      --held_[channel];
       post_receives(channel);
       return input;
     }
@@ -203,8 +240,8 @@ class Runner::Execution {
   }
 
   void forward(const Instruction& instruction) {
-    for (const planner::Part& part : stage_.parts_of(instruction)) {
-      const planner::Microbatch& microbatch = program_.microbatch(part.microbatch);
+    for (const planner::Part& part : stage_->parts_of(instruction)) {
+      const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
       for (const planner::Segment& segment : microbatch.segments) set_loss_scale(segment);
       results_[microbatch.id] =
           model_of(microbatch)
@@ -214,34 +251,34 @@ class Runner::Execution {
   }
 
   void backward(const Instruction& instruction) {
-    for (const planner::Part& part : stage_.parts_of(instruction)) {
-      const planner::Microbatch& microbatch = program_.microbatch(part.microbatch);
+    for (const planner::Part& part : stage_->parts_of(instruction)) {
+      const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
       results_[microbatch.id] =
           model_of(microbatch)
               .backward(microbatch.id, take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_);
     }
   }
 
-  void send(std::size_t place, const Instruction& instruction) {
-    Buffer& buffer = outgoing_[place] = std::move(results_[instruction.microbatch]);
+  void send(InstructionId id, const Instruction& instruction) {
+    Buffer& buffer = outgoing_[id] = std::move(results_[instruction.microbatch]);
     results_.erase(instruction.microbatch);
-    under_way_.push_back({place, runner_.communicator_.send(buffer.span(), peer(instruction), instruction.channel)});
+    under_way_.push_back({id, runner_.communicator_.send(buffer.span(), peer(instruction), instruction.channel)});
     poll();
   }
 
-  void reduce_norm(std::size_t place, const Instruction& instruction) {
+  void reduce_norm(InstructionId id, const Instruction& instruction) {
     std::vector<double>& mine = norms_[instruction.task].mine =
         squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)]);
     std::vector<int> counts;
     std::int64_t layers = 0;
-    for (const planner::StageIndex stage : program_.groups[static_cast<std::size_t>(instruction.group)].stages) {
-      counts.push_back(static_cast<int>(program_.stages[static_cast<std::size_t>(stage)].layer_count()));
+    for (const planner::StageIndex stage : program_->groups[static_cast<std::size_t>(instruction.group)].stages) {
+      counts.push_back(static_cast<int>(program_->stages[static_cast<std::size_t>(stage)].layer_count()));
       layers += counts.back();
     }
     std::vector<double>& all = norms_[instruction.task].all;
     all.assign(static_cast<std::size_t>(layers), 0);
     under_way_.push_back(
-        {place, runner_.groups_[static_cast<std::size_t>(instruction.group)]->all_gather(mine, counts, all)});
+        {id, runner_.groups_[static_cast<std::size_t>(instruction.group)]->all_gather(mine, counts, all)});
     poll();
   }
 
@@ -281,19 +318,30 @@ class Runner::Execution {
                        });
   }
 
-  /// A receive starts, for the books, when the one before it on the stream has ended, as in a replay.
+  /// What has ended is told, in list order; what has not is told with a later Program.
   void write_events() {
-    Nanoseconds received = 0;
-    for (std::size_t i = 0; i < stage_.instructions.size(); ++i) {
-      const Instruction& instruction = stage_.instructions[i];
-      Nanoseconds start = started_[i];
-      if (planner::is_recv(instruction.kind)) {
-        start = std::min(std::max(start, received), ended_[i]);
-        received = ended_[i];
-      }
-      report_.events.push_back({runner_.communicator_.rank(), runner_.stage_, instruction.stream, instruction.kind,
-                                stage_.first_id + static_cast<InstructionId>(i), start, ended_[i]});
+    for (auto earlier = earlier_.begin(); earlier != earlier_.end();) {
+      const auto& [id, told] = *earlier;
+      if (told.span.ended >= 0) write_event(id, told.instruction, told.span);
+      earlier = told.span.ended >= 0 ? earlier_.erase(earlier) : std::next(earlier);
     }
+    for (std::size_t i = 0; i < spans_.size(); ++i) {
+      if (spans_[i].ended >= 0) {
+        write_event(id_of(i), stage_->instructions[i], spans_[i]);
+      } else {
+        earlier_[id_of(i)] = {stage_->instructions[i], spans_[i]};
+      }
+    }
+  }
+
+  /// A receive starts, for the books, when the one before it on the stream has ended, as in a replay.
+  void write_event(InstructionId id, const Instruction& instruction, Span span) {
+    if (planner::is_recv(instruction.kind)) {
+      span.started = std::min(std::max(span.started, received_), span.ended);
+      received_ = span.ended;
+    }
+    report_.events.push_back({runner_.communicator_.rank(), runner_.stage_, instruction.stream, instruction.kind, id,
+                              span.started, span.ended});
   }
 
   struct Norms {
@@ -301,21 +349,28 @@ class Runner::Execution {
   };
 
   Runner& runner_;
-  const planner::Program& program_;
-  const StageProgram& stage_;
+
+  // Of the Program that runs.
+  const planner::Program* program_ = nullptr;
+  const StageProgram* stage_ = nullptr;
   std::vector<std::int64_t> ahead_;
   std::vector<ChannelReceives> channels_;
+  std::vector<Span> spans_;
+  RunReport report_;
+
+  // What outlives it.
+  std::map<InstructionId, Earlier> earlier_;  // of earlier Programs, not told
   std::vector<UnderWay> under_way_;
-  std::map<std::size_t, Buffer> arrived_;   // per receive's place
-  std::map<std::size_t, Buffer> outgoing_;  // per send's place
-  std::map<MicrobatchId, Buffer> results_;  // computed, not yet sent
+  std::map<InstructionId, Arrival> arrivals_;  // per receive
+  std::vector<std::int64_t> held_;             // of them, per channel
+  Nanoseconds received_ = 0;                   // when the last receive that was told had ended
+  std::map<InstructionId, Buffer> outgoing_;   // per send
+  std::map<MicrobatchId, Buffer> results_;     // computed, not yet sent
   std::map<TaskIndex, Norms> norms_;
   std::map<TaskIndex, std::int64_t> scale_batch_;
   std::vector<double> loss_scale_;
   std::vector<TaskLoss> losses_;  // of the global batch under way
-  std::set<TaskIndex> stopped_;   // diverged in this Program
-  std::vector<Nanoseconds> started_, ended_;
-  RunReport report_;
+  std::set<TaskIndex> stopped_;   // diverged
 };
 
 Runner::Runner(const RunInput& input, Communicator& communicator) : input_(input), communicator_(communicator) {
@@ -352,7 +407,7 @@ Nanoseconds Runner::now() const {
 }
 
 RunReport Runner::run(const planner::Program& program) {
-  if (!groups_made_) {
+  if (!execution_) {
     for (const planner::Group& group : program.groups) {
       std::vector<int> ranks;
       for (const planner::StageIndex stage : group.stages) {
@@ -360,9 +415,13 @@ RunReport Runner::run(const planner::Program& program) {
       }
       groups_.push_back(communicator_.make_group(ranks));
     }
-    groups_made_ = true;
+    execution_ = std::make_unique<Execution>(*this, program);
   }
-  return Execution(*this, program).run();
+  return execution_->run(program);
+}
+
+void Runner::stop(TaskIndex task) {
+  if (execution_) execution_->stop(task);
 }
 
 }  // namespace braid::exec

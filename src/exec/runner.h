@@ -27,7 +27,8 @@ struct StepReport {
 
 /// What one Program left behind on this rank.
 struct RunReport {
-  std::vector<planner::Event> events;             ///< of this rank, in list order; times since the runner's zero
+  /// Of this rank, in list order, since the runner's zero: what has ended, of earlier Programs what had not yet.
+  std::vector<planner::Event> events;
   std::vector<planner::MemorySample> memory;      ///< what activations and messages hold after each compute instruction
   std::map<planner::BatchKey, StepReport> steps;  ///< one for each Step, the same ones on every rank
 };
@@ -43,10 +44,16 @@ class Runner {
   Runner(const RunInput& input, Communicator& communicator);
   ~Runner();
 
+  /// Of a slice of a stream, the one after those that ran before. Waits for all that goes on beside computing only
+  /// where the Program says that nothing is under way after it; else that goes on while the next one runs.
   RunReport run(const planner::Program& program);
+
+  /// Has the task take no further Step.
+  void stop(planner::TaskIndex task);
 
   std::vector<std::unique_ptr<Adapter>>& adapters() { return adapters_; }
   planner::LayerRange layers() const { return layers_; }
+  planner::StageIndex stage() const { return stage_; }
   BufferPool& pool() { return pool_; }
   Probe& probe() { return probe_; }
   StageModel& model(std::size_t copy) { return *models_[copy]; }
@@ -66,8 +73,8 @@ class Runner {
   std::vector<std::unique_ptr<Adapter>> adapters_;   // per task
   std::vector<std::uint64_t> seeds_;                 // per task
   std::vector<std::unique_ptr<CommunicatorGroup>> groups_;
-  bool groups_made_ = false;
-  std::int64_t zero_ = 0;  // of the clock
+  std::unique_ptr<Execution> execution_;  // from the first Program on
+  std::int64_t zero_ = 0;                 // of the clock
 };
 
 }  // namespace braid::exec

@@ -24,30 +24,39 @@ struct StepMetrics {
 struct WindowReport {
   std::int64_t window = 0;
   std::int64_t windows = 0;
-  double seconds = 0;
+  double seconds = 0;  ///< to its last Step: from its first instruction, or from the last Step of the window before
   std::int64_t computed_tokens = 0;
+  double backbone_flops = 0;                 ///< of all ranks
   std::vector<StepMetrics> steps;            ///< of a task that diverged, none after the one that did
   std::vector<planner::TaskIndex> diverged;  ///< in this window; they stop
 };
 
 struct TrainOptions {
-  std::vector<std::int64_t> windows;                   ///< just these, ascending; empty: all
+  std::vector<std::int64_t> windows;                   ///< just these, in this order; empty: all
   std::size_t recorded_windows = 16;                   ///< how many, from the first, keep their events for the timeline
-  std::function<void(const WindowReport&)> on_window;  ///< on rank 0
-  const std::atomic<bool>* stop = nullptr;             ///< set: finish the window, then end
+  std::function<void(const WindowReport&)> on_window;  ///< on rank 0, in order, while the next window runs perhaps
+  const std::atomic<bool>* stop = nullptr;             ///< set: finish what is under way, then end
+};
+
+/// A window whose events were kept.
+struct RecordedWindow {
+  std::int64_t window = 0;
+  bool begins = true;  ///< nothing was under way before it
+  planner::Program program;
+  planner::Timeline timeline;  ///< of all ranks, since the runner's zero
+  double seconds = 0;
 };
 
 /// How a run went; full on rank 0.
 struct TrainResult {
   bool interrupted = false;
   std::set<planner::TaskIndex> diverged;
-  std::vector<double> window_seconds;
-  std::vector<std::int64_t> recorded;        ///< windows whose events were kept
-  std::vector<planner::Timeline> timelines;  ///< of those, all ranks, from each window's own beginning
+  std::vector<RecordedWindow> recorded;
 };
 
 /// Runs a plan's windows to their end, all tasks' steps: every rank calls this. The adapters are the runner's
-/// afterwards.
+/// afterwards. Of a plan that does not drain, windows that follow one another run as one stream: no rank waits for
+/// another between them but for messages, and what they left behind is told a window later.
 TrainResult train(const planner::Plan& plan, const workload::SampleIndex& samples, Runner& runner,
                   Communicator& communicator, const TrainOptions& options);
 

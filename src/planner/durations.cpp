@@ -143,8 +143,8 @@ PredictedDurations predict_durations(const Program& program, const PassStyle& st
   return predicted;
 }
 
-double backbone_flops(const Program& program, const costmodel::BackboneShape& backbone,
-                      std::span<const costmodel::AdapterShape> adapters) {
+double backbone_flops(const Program& program, std::span<const Microbatch> microbatches,
+                      const costmodel::BackboneShape& backbone, std::span<const costmodel::AdapterShape> adapters) {
   // Passes of like stages are alike: asked for once a microbatch and shape.
   std::vector<std::pair<costmodel::StageShape, double>> shapes;
   for (const StageProgram& stage : program.stages) {
@@ -152,14 +152,13 @@ double backbone_flops(const Program& program, const costmodel::BackboneShape& ba
     const auto known = std::find_if(shapes.begin(), shapes.end(), [&](const auto& one) { return one.first == shape; });
     if (known == shapes.end()) shapes.emplace_back(shape, 0);
   }
-  const ProgramLoads loads(program, adapters);
   double flops = 0;
-  for (const Microbatch& microbatch : program.microbatches) {
+  for (const Microbatch& microbatch : microbatches) {
+    const costmodel::MicrobatchLoad load = load_of(microbatch, adapters);
     for (auto& [shape, of_shape] : shapes) {
       of_shape = 0;
       for (const Pass pass : {Pass::forward, Pass::backward})
-        of_shape +=
-            costmodel::backbone_flops(costmodel::stage_operators(backbone, shape, loads.of(microbatch.id), pass));
+        of_shape += costmodel::backbone_flops(costmodel::stage_operators(backbone, shape, load, pass));
     }
     for (const StageProgram& stage : program.stages) {
       if (stage.replica != microbatch.replica) continue;

@@ -14,9 +14,11 @@ namespace {
 void verify_telling_windows(const FixedPlan& fixed, const WindowInput& window, Bytes capacity) {
   const VerifyContext rules = verify_context(fixed, window, capacity);
   for (const std::int64_t telling : telling_windows(fixed, window)) {
-    const std::vector<Violation> violations = verify(window_program(fixed, window, telling), rules);
-    BRAID_CHECK(violations.empty(), "window {} of the plan breaks the rule '{}': {}", telling, name(violations[0].rule),
-                violations[0].message);
+    for (const Program& program : programs_around(fixed, window, telling)) {
+      const std::vector<Violation> violations = verify(program, rules);
+      BRAID_CHECK(violations.empty(), "window {} of the plan breaks the rule '{}': {}", telling,
+                  name(violations[0].rule), violations[0].message);
+    }
   }
 }
 

@@ -142,7 +142,8 @@ class Outlooks {
     outlook.span = timeline.end();
     outlook.first_steps = end_of_first_steps(program, timeline);
     outlook.work = predicted.total;
-    if (counts_flops_) outlook.flops = backbone_flops(program, input_.workload.backbone, style_.adapters);
+    if (counts_flops_)
+      outlook.flops = backbone_flops(program, program.microbatches, input_.workload.backbone, style_.adapters);
     outlook.busy = compute_busy(program, timeline, predicted.stalled);
     return outlook;
   }
@@ -175,9 +176,9 @@ struct Totals {
 
 }  // namespace
 
-TokenCounts count_tokens(const Program& program, const workload::Workload& workload) {
+TokenCounts count_tokens(std::span<const Microbatch> microbatches, const workload::Workload& workload) {
   TokenCounts counts;
-  for (const Microbatch& microbatch : program.microbatches) {
+  for (const Microbatch& microbatch : microbatches) {
     for (const Segment& segment : microbatch.segments) {
       counts.computed += segment.computed_tokens();
       counts.data += segment.tokens();
@@ -219,8 +220,9 @@ void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook out
     return glance_at_memory(programs, prediction);
   }
   const MemoryContext memory = memory_context(plan, input.workload);
-  for (const std::int64_t window : telling_windows(plan, input))
-    raise_memory(window_program(plan, input, window), memory, prediction);
+  for (const std::int64_t window : telling_windows(plan, input)) {
+    for (const Program& program : programs_around(plan, input, window)) raise_memory(program, memory, prediction);
+  }
 }
 
 void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
@@ -242,7 +244,7 @@ void rates_of(WindowPrograms& programs, ClockLatency& latency, const Judge& judg
     const Program& program = programs.of(window);
     const WindowOutlook& seen = outlooks.of(program);
     // Each of these policies drains its pipeline every window, so that windows simply add up.
-    totals.add(seen, count_tokens(program, endless.workload));
+    totals.add(seen, count_tokens(program.microbatches, endless.workload));
     if (holds_first_step(window)) totals.first_span += seen.first_steps;
   }
   const costmodel::Profile& profile = latency.cost().profile();

@@ -24,13 +24,13 @@ void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency
 Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook = Outlook::full);
 
-/// Sums that throughput is made of, over the microbatches of a Program.
+/// Sums that throughput is made of, over microbatches.
 struct TokenCounts {
   std::int64_t computed = 0;
   std::int64_t billed = 0;
   std::int64_t data = 0;
 };
-TokenCounts count_tokens(const Program& program, const workload::Workload& workload);
+TokenCounts count_tokens(std::span<const Microbatch> microbatches, const workload::Workload& workload);
 
 /// Busy nanoseconds of each stage's compute stream: its instructions without what they are `stalled`, as in
 /// PredictedDurations, and without messages that stand in it.

@@ -96,4 +96,14 @@ Boundary empty_boundary(const Program& program) {
   return boundary;
 }
 
+bool is_empty(const Boundary& boundary) {
+  return std::all_of(boundary.stages.begin(), boundary.stages.end(),
+                     [](const StageBoundary& stage) {
+                       return stage.live.empty() && stage.gradients.empty() && stage.keys.empty() &&
+                              stage.gathered.empty() && stage.awaited.empty();
+                     }) &&
+         std::all_of(boundary.messages.begin(), boundary.messages.end(),
+                     [](const std::vector<MicrobatchId>& messages) { return messages.empty(); });
+}
+
 }  // namespace braid::planner

@@ -262,5 +262,7 @@ const Awaited* find_awaited(const StageBoundary& boundary, InstructionId id);
 
 /// A boundary with nothing under way, every task about to take its first step.
 Boundary empty_boundary(const Program& program);
+/// Whether nothing is under way.
+bool is_empty(const Boundary& boundary);
 
 }  // namespace braid::planner

@@ -1,6 +1,7 @@
 #include "planner/timeline.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace braid::planner {
 
@@ -16,6 +17,14 @@ Nanoseconds Timeline::end() const {
   return last;
 }
 
+Nanoseconds end_of_steps(std::span<const Event> events) {
+  Nanoseconds last = 0;
+  for (const Event& event : events) {
+    if (event.kind == Kind::step) last = std::max(last, event.end);
+  }
+  return last;
+}
+
 void append_window(const Program& program, const Timeline& ran, Program& joined, Timeline& timeline) {
   if (joined.stages.empty()) {
     joined = program;
@@ -27,25 +36,24 @@ void append_window(const Program& program, const Timeline& ran, Program& joined,
     }
     joined.microbatches.clear();
   }
-  const Nanoseconds offset = timeline.end();
   for (Event event : ran.events) {
     const auto stage = static_cast<std::size_t>(event.stage);
     event.instruction +=
         static_cast<InstructionId>(joined.stages[stage].instructions.size()) - program.stages[stage].first_id;
-    event.start += offset;
-    event.end += offset;
     timeline.events.push_back(event);
   }
-  for (MemorySample sample : ran.memory) {
-    sample.time += offset;
-    timeline.memory.push_back(sample);
-  }
+  timeline.memory.insert(timeline.memory.end(), ran.memory.begin(), ran.memory.end());
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& source = program.stages[s];
     for (const Instruction& instruction : source.instructions)
       joined.stages[s].append(instruction, {}, source.parts_of(instruction));
   }
-  joined.microbatches.insert(joined.microbatches.end(), program.microbatches.begin(), program.microbatches.end());
+  // Some go on from one slice to the next.
+  const auto by_id = [](const Microbatch& a, const Microbatch& b) { return a.id < b.id; };
+  std::vector<Microbatch> microbatches;
+  std::set_union(joined.microbatches.begin(), joined.microbatches.end(), program.microbatches.begin(),
+                 program.microbatches.end(), std::back_inserter(microbatches), by_id);
+  joined.microbatches = std::move(microbatches);
 }
 
 }  // namespace braid::planner

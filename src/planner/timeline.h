@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <iosfwd>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,8 +60,11 @@ struct Clocks {
 /// Says when a Program's instructions would run. The planner is handed one, so that it needs no simulator of its own.
 using Judge = std::function<Timeline(const Program&, const Durations&)>;
 
+/// When the last Step ended; 0 where there is none.
+Nanoseconds end_of_steps(std::span<const Event> events);
+
 /// Puts a window's Program and what became of it behind earlier ones, for one trace of several windows: `joined` and
-/// `timeline` grow. The joined Program is for reading only; its ids are counted anew.
+/// `timeline` grow. Times stay as they are. The joined Program is for reading only; its ids are counted anew.
 void append_window(const Program& program, const Timeline& ran, Program& joined, Timeline& timeline);
 
 /// Chrome's trace format, which Perfetto reads: process = rank, thread = stream, an arrow from each send to its

@@ -1,6 +1,7 @@
 #include "exec/trainer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -97,6 +98,12 @@ Trained train_on(const Study& study, const planner::FixedPlan& fixed) {
   return trained;
 }
 
+std::vector<std::vector<workload::SampleSize>> sizes_of(const Study& study) {
+  std::vector<std::vector<workload::SampleSize>> sizes;
+  for (const workload::Dataset& dataset : study.datasets) sizes.push_back(workload::sample_sizes(dataset));
+  return sizes;
+}
+
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
@@ -136,6 +143,33 @@ TEST(Trainer, ATaskThatDivergesInMidWindowTakesNoFurtherStepAndTheOthersAllOfThe
   EXPECT_TRUE(std::isfinite(together.steps[1].front().loss));
   for (std::size_t task = 0; task < 4; ++task) expect_same(together, one_by_one, task);
   for (const std::size_t task : {0, 2, 3}) expect_same(together, undisturbed, task);
+}
+
+TEST(Trainer, AskedToStopItEndsWithWhatIsUnderWayAndTheTimelineIsWhole) {
+  Study study;
+  for (workload::Task& task : study.workload.tasks) task.steps = 40;
+  study.samples.emplace(study.workload.tasks, sizes_of(study));
+  const planner::FixedPlan fixed = apart(PipelineTemplate::lora_1f1b, 2);
+  const std::unique_ptr<Communicator> communicator = make_local_communicator();
+  Runner runner({fixed, study.workload, *study.samples, study.datasets}, *communicator);
+  planner::Plan plan;
+  plan.workload = study.workload;
+  plan.fixed = fixed;
+  std::atomic<bool> stop = false;
+  std::vector<std::int64_t> steps(4, 0);
+  TrainOptions options;
+  options.stop = &stop;
+  options.on_window = [&](const WindowReport& report) {
+    stop = report.window >= 3;
+    for (const StepMetrics& step : report.steps) EXPECT_EQ(step.step, ++steps[static_cast<std::size_t>(step.task)]);
+  };
+  const TrainResult result = train(plan, *study.samples, runner, *communicator, options);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_LE(*std::max_element(steps.begin(), steps.end()), 2 * 7);
+  EXPECT_EQ(runner.model(0).live(), 0U);
+  EXPECT_EQ(runner.pool().in_use(), 0);
+  for (const RecordedWindow& recorded : result.recorded)
+    EXPECT_EQ(recorded.timeline.events.size(), recorded.program.instruction_count());
 }
 
 TEST(Trainer, HTasksOfOneBucketLearnInOneInstructionWhatEachLearnsAlone) {
