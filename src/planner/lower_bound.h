@@ -22,12 +22,12 @@ struct BoundScope {
   /// Microbatches of several hTasks may go through as one clock, collectives of one beside compute of another.
   bool joins_htasks = true;
   bool gathers_weights = false;   ///< passes wait for weights (FSDP); of replicas of one stage and one shard
-  bool drains = true;             ///< the pipeline is empty between windows of one step
+  bool drains = true;             ///< the pipeline is empty between steps
   std::int64_t microbatches = 0;  ///< that each global batch is split into; 0: any number
 };
 
 /// No plan in this scope has a smaller `step_seconds` by `predict` with Outlook::full: the mean over the first
-/// kPredictedSteps steps of every task that was not stopped.
+/// kPredictedSteps steps of every task that was not stopped, of a stream when they come again.
 ///
 /// For each number of microbatches, what each stage, link and task needs at least goes into `pipeline_bound`; the least
 /// of those is the bound. It rests on the cost model's law that nothing takes less time for more work, and holds where

@@ -1,6 +1,7 @@
 #include "planner/predict.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "costmodel/energy.h"
@@ -11,26 +12,41 @@
 namespace braid::planner {
 namespace {
 
-/// Windows in which every task takes `steps` steps, or a window's where that is more.
-std::vector<std::int64_t> windows_to_predict(const FixedPlan& fixed, std::int64_t steps) {
+/// The global batches of every task that are measured, after those in which a stream settles.
+struct Stretch {
+  std::int64_t settling = 0;
+  std::int64_t steps = 1;
+
+  bool holds(std::int64_t global_batch) const { return global_batch >= settling && global_batch < settling + steps; }
+};
+
+/// A pipeline that drains is empty before every step; a stream settles in few steps from when it begins.
+Stretch stretch_of(const FixedPlan& fixed, Outlook outlook) {
+  const bool full = outlook == Outlook::full;
+  if (!streams(fixed)) return {0, full ? kPredictedSteps : 1};
+  return full ? Stretch{4, kPredictedSteps} : Stretch{2, 1};
+}
+
+/// The plan in windows of one step where it drains, else of all steps that are looked at.
+FixedPlan in_windows(FixedPlan fixed, const Stretch& stretch) {
+  fixed.steps_per_window = streams(fixed) ? stretch.settling + stretch.steps : 1;
+  return fixed;
+}
+
+/// Windows of the whole stretch, of every turn.
+std::vector<std::int64_t> windows_to_predict(const FixedPlan& fixed, const Stretch& stretch) {
   static_assert(kPredictedSteps == kQueuedTurn);
-  steps = std::max<std::int64_t>(1, steps / fixed.steps_per_window);
   std::vector<std::int64_t> windows;
   const auto turns = static_cast<std::int64_t>(std::max<std::size_t>(1, fixed.turns.size()));
   for (std::int64_t turn = 0; turn < turns; ++turn) {
-    for (std::int64_t step = 0; step < steps; ++step) windows.push_back(turn * kQueuedTurn + step);
+    for (std::int64_t step = 0; step < (streams(fixed) ? 1 : stretch.steps); ++step)
+      windows.push_back(turn * kQueuedTurn + step);
   }
   return windows;
 }
 
-/// Of a plan whose windows have many steps, the first two.
-FixedPlan glanced(FixedPlan fixed) {
-  fixed.steps_per_window = std::min<std::int64_t>(fixed.steps_per_window, 2);
-  return fixed;
-}
-
-WindowInput without_end(WindowInput input) {
-  input.cycle = kPredictedSteps;
+WindowInput without_end(WindowInput input, std::int64_t cycle) {
+  input.cycle = cycle;
   return input;
 }
 
@@ -66,24 +82,30 @@ std::int64_t fullest_window(const FixedPlan& fixed, const WindowInput& input, st
   return fullest;
 }
 
-/// The Programs of a plan's windows, the last one kept.
-class WindowPrograms {
+/// The slices of a plan's windows, each as its stream begins with it; the last one kept.
+class WindowSlices {
  public:
-  WindowPrograms(const FixedPlan& plan, const WindowInput& input, Outlook outlook)
-      : fixed_(outlook == Outlook::glance ? glanced(plan) : plan), input_(without_end(input)) {}
+  WindowSlices(const FixedPlan& plan, const WindowInput& input, Outlook outlook)
+      : stretch_(stretch_of(plan, outlook)),
+        fixed_(in_windows(plan, stretch_)),
+        input_(without_end(input, stretch_.steps)) {}
 
+  const Stretch& stretch() const { return stretch_; }
   const FixedPlan& fixed() const { return fixed_; }
   const WindowInput& input() const { return input_; }
-  const Program& of(std::int64_t window) {
-    if (window != window_) program_ = window_program(fixed_, input_, window), window_ = window;
-    return program_;
+  std::vector<std::int64_t> windows() const { return windows_to_predict(fixed_, stretch_); }
+  /// Of a window that has steps.
+  const Slice& of(std::int64_t window) {
+    if (window != slice_.window || slice_.steps.empty())
+      slice_ = *ProgramStream(fixed_, input_, window, window + 2).next();
+    return slice_;
   }
 
  private:
+  Stretch stretch_;
   FixedPlan fixed_;
   WindowInput input_;
-  std::int64_t window_ = -1;
-  Program program_;
+  Slice slice_;
 };
 
 /// What a window is predicted to do.
@@ -123,34 +145,90 @@ Likeness likeness_of(const Program& program) {
   return likeness;
 }
 
+/// The global batch that an instruction is part of.
+std::int64_t batch_of(const Program& program, const StageProgram& stage, const Instruction& instruction) {
+  if (instruction.global_batch != kNone) return instruction.global_batch;
+  const MicrobatchId id =
+      instruction.parts.count > 0 ? stage.parts_of(instruction).front().microbatch : instruction.microbatch;
+  return program.microbatch(id).segments.front().global_batch;
+}
+
+/// What a stream takes for the stretch, told by its first slice: no less than what passes on the first stage between
+/// two Steps of any task so many steps apart, nor than the work of those steps on any stream of any stage, some of
+/// which may be done before the stretch. Where the stream has settled that is the time between its steps' ends. Lower
+/// bounds of a task's cycle are of the first, those of stages and links of the second.
+Nanoseconds span_of_stretch(const Program& program, const Timeline& timeline, const Durations& durations,
+                            const Stretch& stretch) {
+  Nanoseconds span = 0;
+  std::map<TaskIndex, Nanoseconds> begins;
+  for (const Event& event : timeline.events) {
+    if (event.stage != 0 || event.kind != Kind::step) continue;
+    const StageProgram& stage = program.stages.front();
+    const Instruction& step = stage.instructions[static_cast<std::size_t>(event.instruction - stage.first_id)];
+    if (step.global_batch + 1 == stretch.settling) begins[step.task] = event.end;
+    if (step.global_batch + 1 == stretch.settling + stretch.steps)
+      span = std::max(span, event.end - begins.at(step.task));
+  }
+  for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    const StageProgram& stage = program.stages[s];
+    std::array<Nanoseconds, kStreamCount> work{};
+    for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
+      const Instruction& instruction = stage.instructions[i];
+      if (!is_recv(instruction.kind) && stretch.holds(batch_of(program, stage, instruction)))
+        work[static_cast<std::size_t>(instruction.stream)] += durations.stages[s][i];
+    }
+    span = std::max(span, *std::max_element(work.begin(), work.end()));
+  }
+  return span;
+}
+
+/// Busy nanoseconds of each stage's compute stream: its instructions of the stretch without what they are `stalled`, as
+/// in PredictedDurations, and without messages that stand in it.
+std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& timeline, const Durations& stalled,
+                                      const Stretch* stretch) {
+  std::vector<Nanoseconds> busy(program.stages.size(), 0);
+  for (const Event& event : timeline.events) {
+    const auto index = static_cast<std::size_t>(event.stage);
+    const StageProgram& stage = program.stages[index];
+    if (event.stream != Stream::compute || is_send(event.kind) || is_recv(event.kind)) continue;
+    if (event.rank != stage.ranks.front()) continue;
+    const auto place = static_cast<std::size_t>(event.instruction - stage.first_id);
+    if (stretch && !stretch->holds(batch_of(program, stage, stage.instructions[place]))) continue;
+    busy[index] += event.end - event.start - stalled.stages[index][place];
+  }
+  return busy;
+}
+
 /// Replays windows, those alike once.
 class Outlooks {
  public:
-  Outlooks(const FixedPlan& fixed, const WindowInput& input, ClockLatency& latency, const Judge& judge, Outlook outlook)
-      : style_(pass_style(fixed, input.workload)),
-        input_(input),
+  Outlooks(const WindowSlices& slices, ClockLatency& latency, const Judge& judge, Outlook outlook)
+      : style_(pass_style(slices.fixed(), slices.input().workload)),
+        input_(slices.input()),
+        stretch_(streams(slices.fixed()) ? &slices.stretch() : nullptr),
         latency_(latency),
         judge_(judge),
         counts_flops_(outlook == Outlook::full) {}
 
-  const WindowOutlook& of(const Program& program) {
+  /// `microbatches`: those that are measured.
+  const WindowOutlook& of(const Program& program, std::span<const Microbatch> microbatches) {
     auto [known, is_new] = known_.try_emplace(likeness_of(program));
     if (!is_new) return known->second;
     WindowOutlook& outlook = known->second;
     const PredictedDurations predicted = predict_durations(program, style_, latency_);
     const Timeline timeline = judge_(program, predicted.durations);
-    outlook.span = timeline.end();
+    outlook.span = stretch_ ? span_of_stretch(program, timeline, predicted.durations, *stretch_) : timeline.end();
     outlook.first_steps = end_of_first_steps(program, timeline);
     outlook.work = predicted.total;
-    if (counts_flops_)
-      outlook.flops = backbone_flops(program, program.microbatches, input_.workload.backbone, style_.adapters);
-    outlook.busy = compute_busy(program, timeline, predicted.stalled);
+    if (counts_flops_) outlook.flops = backbone_flops(program, microbatches, input_.workload.backbone, style_.adapters);
+    outlook.busy = compute_busy(program, timeline, predicted.stalled, stretch_);
     return outlook;
   }
 
  private:
   PassStyle style_;
   const WindowInput& input_;
+  const Stretch* stretch_;  // of a stream
   ClockLatency& latency_;
   const Judge& judge_;
   bool counts_flops_;
@@ -188,36 +266,21 @@ TokenCounts count_tokens(std::span<const Microbatch> microbatches, const workloa
   return counts;
 }
 
-std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& timeline, const Durations& stalled) {
-  std::vector<Nanoseconds> busy(program.stages.size(), 0);
-  for (const Event& event : timeline.events) {
-    const auto index = static_cast<std::size_t>(event.stage);
-    const StageProgram& stage = program.stages[index];
-    if (event.stream != Stream::compute || is_send(event.kind) || is_recv(event.kind)) continue;
-    if (event.rank != stage.ranks.front()) continue;
-    busy[index] +=
-        event.end - event.start - stalled.stages[index][static_cast<std::size_t>(event.instruction - stage.first_id)];
-  }
-  return busy;
-}
-
 namespace {
 
-void glance_at_memory(WindowPrograms& programs, Prediction& prediction) {
-  const FixedPlan& fixed = programs.fixed();
-  const std::int64_t fullest = fullest_window(fixed, programs.input(), windows_to_predict(fixed, 1));
-  raise_memory(programs.of(fullest), memory_context(fixed, programs.input().workload), prediction);
+void glance_at_memory(WindowSlices& slices, Prediction& prediction) {
+  const std::int64_t fullest = fullest_window(slices.fixed(), slices.input(), slices.windows());
+  raise_memory(slices.of(fullest).program, memory_context(slices.fixed(), slices.input().workload), prediction);
 }
 
-void rates_of(WindowPrograms& programs, ClockLatency& latency, const Judge& judge, Outlook outlook,
-              Prediction& prediction);
+void rates_of(WindowSlices& slices, ClockLatency& latency, const Judge& judge, Outlook outlook, Prediction& prediction);
 
 }  // namespace
 
 void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook outlook, Prediction& prediction) {
   if (outlook == Outlook::glance) {
-    WindowPrograms programs(plan, input, outlook);
-    return glance_at_memory(programs, prediction);
+    WindowSlices slices(plan, input, outlook);
+    return glance_at_memory(slices, prediction);
   }
   const MemoryContext memory = memory_context(plan, input.workload);
   for (const std::int64_t window : telling_windows(plan, input)) {
@@ -227,30 +290,32 @@ void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook out
 
 void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook, Prediction& prediction) {
-  WindowPrograms programs(plan, input, outlook);
-  rates_of(programs, latency, judge, outlook, prediction);
+  WindowSlices slices(plan, input, outlook);
+  rates_of(slices, latency, judge, outlook, prediction);
 }
 
 namespace {
 
-void rates_of(WindowPrograms& programs, ClockLatency& latency, const Judge& judge, Outlook outlook,
+void rates_of(WindowSlices& slices, ClockLatency& latency, const Judge& judge, Outlook outlook,
               Prediction& prediction) {
-  const FixedPlan& fixed = programs.fixed();
-  const WindowInput& endless = programs.input();
-  const std::int64_t steps = outlook == Outlook::full ? kPredictedSteps : 1;
-  Outlooks outlooks(fixed, endless, latency, judge, outlook);
+  const FixedPlan& fixed = slices.fixed();
+  const WindowInput& endless = slices.input();
+  Outlooks outlooks(slices, latency, judge, outlook);
   Totals totals;
-  for (const std::int64_t window : windows_to_predict(fixed, steps)) {
-    const Program& program = programs.of(window);
-    const WindowOutlook& seen = outlooks.of(program);
-    // Each of these policies drains its pipeline every window, so that windows simply add up.
-    totals.add(seen, count_tokens(program.microbatches, endless.workload));
+  for (const std::int64_t window : slices.windows()) {
+    const Slice& slice = slices.of(window);
+    std::vector<Microbatch> measured = slice.microbatches;
+    if (streams(fixed))
+      std::erase_if(measured,
+                    [&](const Microbatch& one) { return !slices.stretch().holds(one.segments.front().global_batch); });
+    const WindowOutlook& seen = outlooks.of(slice.program, measured);
+    // Each turn by itself, and where the pipeline drains each step: these simply add up.
+    totals.add(seen, count_tokens(measured, endless.workload));
     if (holds_first_step(window)) totals.first_span += seen.first_steps;
   }
   const costmodel::Profile& profile = latency.cost().profile();
   const double span = seconds(totals.sum.span);
-  const auto taken =
-      static_cast<double>(std::max<std::int64_t>(1, steps / fixed.steps_per_window) * fixed.steps_per_window);
+  const auto taken = static_cast<double>(slices.stretch().steps);
   prediction.step_seconds = span / taken;
   prediction.first_step_seconds = seconds(totals.first_span);
   prediction.tokens_per_second = static_cast<double>(totals.tokens.computed) / span;
@@ -286,13 +351,13 @@ void rates_of(WindowPrograms& programs, ClockLatency& latency, const Judge& judg
 Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook) {
   Prediction prediction;
-  WindowPrograms programs(plan, input, outlook);
+  WindowSlices slices(plan, input, outlook);
   if (outlook == Outlook::glance) {
-    glance_at_memory(programs, prediction);
+    glance_at_memory(slices, prediction);
   } else {
     predict_memory(plan, input, outlook, prediction);
   }
-  rates_of(programs, latency, judge, outlook, prediction);
+  rates_of(slices, latency, judge, outlook, prediction);
   return prediction;
 }
 

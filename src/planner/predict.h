@@ -9,14 +9,15 @@ namespace braid::planner {
 
 /// How much of the stream a prediction looks at: to rank many plans, or to tell what one will do.
 enum class Outlook {
-  glance,  ///< one step of every task (two where a window has several); memory of its largest microbatch; no FLOPs
+  glance,  ///< one step of every task; memory of its largest microbatch; no FLOPs
   full     ///< kPredictedSteps of every task; memory of the windows that need the most of a whole run
 };
 
 /// What each rank holds, into `prediction`. Replays nothing.
 void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook outlook, Prediction& prediction);
 
-/// All else, told by replaying the plan's windows; windows alike are replayed once.
+/// All else, told by replaying the plan's windows; windows alike are replayed once. Of a stream the first steps are
+/// replayed, as a slice, and left out of all but first_step_seconds.
 void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook, Prediction& prediction);
 
@@ -31,9 +32,5 @@ struct TokenCounts {
   std::int64_t data = 0;
 };
 TokenCounts count_tokens(std::span<const Microbatch> microbatches, const workload::Workload& workload);
-
-/// Busy nanoseconds of each stage's compute stream: its instructions without what they are `stalled`, as in
-/// PredictedDurations, and without messages that stand in it.
-std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& timeline, const Durations& stalled);
 
 }  // namespace braid::planner

@@ -173,8 +173,7 @@ std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks, const 
   const WindowInput window{tasks.workload, tasks.samples};
   const Prediction glance = predict(*fixed, window, latency_, input_.judge, Outlook::glance);
   if (!fits(glance)) return std::nullopt;
-  const double seconds = fixed->steps_per_window > 1 ? streamed(*fixed, window, glance) : glance.step_seconds;
-  const StepEstimate step{seconds, busy_gpu_seconds(*fixed, glance), candidate.layout};
+  const StepEstimate step{glance.step_seconds, busy_gpu_seconds(*fixed, glance), candidate.layout};
   return Laid{std::move(*fixed), step};
 }
 
@@ -195,20 +194,6 @@ const StepEstimator::Candidate* StepEstimator::best_sketch(const Tasks& tasks, s
   }
   if (best) likely_ = static_cast<std::size_t>(best - candidates_.data());
   return best;
-}
-
-double StepEstimator::streamed(const FixedPlan& fixed, const WindowInput& window, const Prediction& glance) {
-  // A stream of few tasks for its stages takes longer to settle than the glance sees, and is soon told in full.
-  constexpr std::size_t kFewTasks = 4;
-  const auto stages = static_cast<std::size_t>(fixed.deployment.front().stages());
-  if (window.workload.tasks.size() <= std::max(kFewTasks, stages / 2))
-    return predict(fixed, window, latency_, input_.judge).step_seconds;
-  FixedPlan single = fixed;
-  single.steps_per_window = 1;
-  const double one = predict(single, window, latency_, input_.judge, Outlook::glance).step_seconds;
-  const double two = 2 * glance.step_seconds;
-  const auto steps = static_cast<double>(fixed.steps_per_window);
-  return (two + (steps - 2) * (two - one)) / steps;
 }
 
 std::vector<std::pair<double, const StepEstimator::Candidate*>> StepEstimator::sketches(const Tasks& tasks,

@@ -68,8 +68,6 @@ class StepEstimator {
   std::optional<Laid> lay(const Tasks& tasks, const Candidate& candidate);
   /// The candidate with the least sketch; nullptr where none may fit, or the policy does not sketch.
   const Candidate* best_sketch(const Tasks& tasks, std::int64_t most_samples);
-  /// A step of a window of many, of which the glance saw two: further ones take what the second added to the first.
-  double streamed(const FixedPlan& fixed, const WindowInput& window, const Prediction& glance);
   /// Candidates that may fit, ascending by what the policy sketches of a step; 0 where it does not sketch.
   std::vector<std::pair<double, const Candidate*>> sketches(const Tasks& tasks, std::int64_t most_samples);
   PolicyInput policy_input(const Tasks& tasks, const Candidate& candidate);
