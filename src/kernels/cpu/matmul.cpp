@@ -7,6 +7,10 @@
 namespace braid::kernels::cpu {
 namespace {
 
+constexpr std::int64_t divided_up(std::int64_t number, std::int64_t by) {
+  return (number + by - 1) / by;
+}
+
 /// One call. op(b) is cut into panels of kPanel columns, op(a) into blocks of rows: a panel and a block make one job.
 struct Product {
   float alpha = 1.0F;
@@ -18,14 +22,22 @@ struct Product {
   Matrix c;
 
   static constexpr std::int64_t kPanel = 64;
+  static constexpr std::int64_t kTileRows = 6;  // of a tile, or half of them
   /// Numbers of a panel that one pass over a tile reads, so that they stay in the cache.
   static constexpr std::int64_t kPanelPiece = 16384;
 
   std::int64_t depth() const { return a_transposed ? a.rows : a.columns; }
-  std::int64_t panels() const { return (c.columns + kPanel - 1) / kPanel; }
+  std::int64_t panels() const { return divided_up(c.columns, kPanel); }
   std::int64_t panel_columns(std::int64_t panel) const { return std::min(kPanel, c.columns - panel * kPanel); }
   /// The rows of a transposed a are read a piece at a time, and pieces of a few cache lines stall on memory.
-  std::int64_t block_rows() const { return a_transposed ? 192 : 48; }
+  std::int64_t most_block_rows() const { return a_transposed ? 192 : 48; }
+  /// Blocks are of even height, and as many as give every thread as many jobs.
+  std::int64_t block_rows() const {
+    const std::int64_t threads = thread_count();
+    std::int64_t blocks = divided_up(c.rows, most_block_rows());
+    if (panels() % threads != 0) blocks = divided_up(blocks, threads) * threads;
+    return divided_up(divided_up(c.rows, blocks), kTileRows) * kTileRows;
+  }
   /// The gradient of a weight takes activations as b: they are long, and used by few rows, so packing would not pay.
   bool packs_b() const { return !a_transposed || b_transposed || c.columns % kLanes != 0; }
 };
@@ -122,6 +134,7 @@ void matmul(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Tr
               "[{}, {}]{} [{}, {}]{} to [{}, {}]", a.rows, a.columns, product.a_transposed ? "ᵀ" : "", b.rows,
               b.columns, product.b_transposed ? "ᵀ" : "", c.rows, c.columns);
   BRAID_CHECK(beta == 0.0F || beta == 1.0F, "beta {}", beta);
+  if (c.rows == 0) return;
   if (depth == 0) {
     for (std::int64_t i = 0; i < c.rows && !product.accumulate; ++i) std::fill_n(c.row(i), c.columns, 0.0F);
     return;
@@ -134,10 +147,9 @@ void matmul(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Tr
     packed = memory;
   }
   const std::int64_t block_rows = product.block_rows();
-  const std::int64_t blocks = (c.rows + block_rows - 1) / block_rows;
-  const std::int64_t jobs = blocks * product.panels();
+  const std::int64_t jobs = divided_up(c.rows, block_rows) * product.panels();
   // Adding up a register of products takes about as long as copying a number.
-  const std::int64_t copies = c.rows * round_up_to_lanes(c.columns) * (kLanes + depth) / kLanes;
+  const std::int64_t copies = c.rows * round_up_to_lanes(c.columns) * std::max(kLanes, depth) / kLanes;
   for_rows(jobs, copies / std::max<std::int64_t>(jobs, 1), [&](std::int64_t job) {
     const std::int64_t panel = job % product.panels();
     const std::int64_t first_row = job / product.panels() * block_rows;

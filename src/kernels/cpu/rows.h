@@ -7,10 +7,10 @@
 namespace braid::kernels::cpu {
 
 /// Fewer numbers than these are done sooner by one thread than by waking the others.
-inline constexpr std::int64_t kNumbersWorthThreads = 32768;
+inline constexpr std::int64_t kNumbersWorthThreads = 16384;
 
 /// A number that goes through a reduction, a root or an exponential takes about as long as so many that are copied.
-inline constexpr std::int64_t kCopies = 4;
+inline constexpr std::int64_t kCopies = 2;
 
 /// Calls body(t) for each of `rows` rows that take as long as copying `columns` numbers, on the worker threads when
 /// that pays.
