@@ -18,7 +18,6 @@ from report import Panel, Report, Series
 STAGES = 4
 TASKS = [1, 2, 3, 4]
 MICROBATCHES = [1, 2, 4, 8]
-WINDOW_STEPS = 8  # after which a plan of mlora drains
 HIDDEN = {"tinyllama-1.1b": 2048, "llama2-7b": 4096, "llama2-13b": 5120}
 BYTES_A_NUMBER = 4
 OVERLAP = {f"{MLORA}:batch=off": "overlapped", f"{MLORA}:batch=off:overlap=off": "not overlapped"}
@@ -35,11 +34,6 @@ def drained_bubbles(stages: int, microbatches: int) -> float:
     return (stages - 1) / (microbatches + stages - 1)
 
 
-def drain_of_windows(stages: int, microbatches: int, tasks: int) -> float:
-    """The share of a window of full pipelines that filling and draining it takes from the busiest stage."""
-    return (stages - 1) / (WINDOW_STEPS * tasks * microbatches + stages - 1)
-
-
 def figure_9(planner: Planner, report: Report) -> None:
     rows, plans, closed = [], {}, {}
     for policy, counts in ((ONE_F_ONE_B, [1]), (f"{MLORA}:batch=off", TASKS)):
@@ -50,9 +44,7 @@ def figure_9(planner: Planner, report: Report) -> None:
                 plans[key] = plan
                 drains = policy == ONE_F_ONE_B
                 closed[key] = drained_bubbles(STAGES, count) if drains else mlora_bubbles(STAGES, count, tasks)
-                full = closed[key] == 0
-                drain = 1 - drain_of_windows(STAGES, count, tasks) if full else None
-                rows.append(([tasks, count, closed[key], plan.bubble_bound, plan.busiest_share, drain], plan))
+                rows.append(([tasks, count, closed[key], plan.bubble_bound, plan.busiest_share], plan))
                 if plan.bubble_ratio is not None and (count == 1 or (tasks == 1 and count == 8)):
                     report.claim(
                         "9",
@@ -62,7 +54,7 @@ def figure_9(planner: Planner, report: Report) -> None:
                         plan.command,
                     )
     columns = ["tasks", "microbatches_asked", "closed_form_bubble_ratio", "lower_bound_bubble_ratio"]
-    report.plans("figure9", [*columns, "busiest_stage_busy_share", "busiest_stage_by_the_windows_drain"], rows)
+    report.plans("figure9", [*columns, "busiest_stage_busy_share"], rows)
     series = [
         Series(
             f"{policy.split(':')[0]}, L {tasks}",
