@@ -284,12 +284,14 @@ std::optional<std::pair<Program, Program>> cut_if_whole(const Program& whole, st
   return std::pair(std::move(first), std::move(second));
 }
 
-std::vector<std::size_t> end_of_window(const Program& program, std::int64_t global_batch) {
+std::vector<std::size_t> end_of_window(const Program& program, std::span<const std::int64_t> next_batch) {
   std::vector<std::size_t> after(program.stages.size(), 0);
   for (std::size_t stage = 0; stage < program.stages.size(); ++stage) {
     const std::vector<Instruction>& instructions = program.stages[stage].instructions;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
-      if (instructions[i].kind == Kind::step && instructions[i].global_batch <= global_batch) after[stage] = i + 1;
+      const Instruction& step = instructions[i];
+      if (step.kind == Kind::step && step.global_batch < next_batch[static_cast<std::size_t>(step.task)])
+        after[stage] = i + 1;
     }
   }
   return after;

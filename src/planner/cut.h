@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,8 @@ std::pair<Program, Program> cut(const Program& whole, std::vector<std::size_t> a
 /// end of some stage's list.
 std::optional<std::pair<Program, Program>> cut_if_whole(const Program& whole, std::vector<std::size_t> after);
 
-/// Per stage, the place just after the last Step of `global_batch` of any task that steps there: where a window ends.
-std::vector<std::size_t> end_of_window(const Program& program, std::int64_t global_batch);
+/// Per stage, the place just after the last Step of any task that comes before the task's global batch `next_batch`:
+/// where a window ends.
+std::vector<std::size_t> end_of_window(const Program& program, std::span<const std::int64_t> next_batch);
 
 }  // namespace braid::planner

@@ -16,13 +16,13 @@ using costmodel::StageShape;
 /// By clock and chunk: one microbatch of each hTask that has one.
 std::vector<std::vector<std::vector<MicrobatchLoad>>> clocks_of(const PolicyInput& input, const FixedPlan& fixed,
                                                                 std::span<const std::int32_t> bucket) {
-  const WindowInput window{input.workload, input.samples, {}, true};
+  const WindowInput window{input.workload, input.samples, {}, 1};
   const PassStyle style = pass_style(fixed, input.workload);
   MicrobatchId next_id = 0;
   std::vector<std::vector<std::vector<MicrobatchLoad>>> clocks;
   for (const std::int32_t h : bucket) {
     std::vector<WindowStep> steps;
-    for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(h)]) steps.push_back({h, task, 0});
+    for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(h)]) steps.push_back({0, h, task, 0});
     const std::vector<ChunkGroup> groups = chunk_groups(fixed, window, steps, next_id).front();
     clocks.resize(std::max(clocks.size(), groups.size()));
     for (std::size_t g = 0; g < groups.size(); ++g) {

@@ -18,9 +18,9 @@ InstructionId append_compute(StageProgram& stage, Kind kind, std::span<const Par
 }  // namespace
 
 Lowering::Lowering(const LoweringRules& rules, std::vector<std::int64_t> next_batch, InstructionId first_id)
-    : rules_(rules), layout_(lay_out(rules, first_id)), program_(layout_.empty) {
+    : rules_(rules), first_batch_(std::move(next_batch)), layout_(lay_out(rules, first_id)), program_(layout_.empty) {
   states_.resize(program_.stages.size());
-  for (StageBoundary& stage : program_.before.stages) stage.next_batch = next_batch;
+  for (StageBoundary& stage : program_.before.stages) stage.next_batch = first_batch_;
 }
 
 void Lowering::push(std::span<const Microbatch> microbatches, std::span<const BatchKey> syncs) {
@@ -32,7 +32,7 @@ void Lowering::push(std::span<const Microbatch> microbatches, std::span<const Ba
     for (StageIndex stage = first; stage < first + added.stages_left; ++stage) {
       for (const BatchKey& key : added.batches) {
         ++state_at(stage).backwards_left[key];
-        ++state_at(stage).forwards_left[key.global_batch];
+        ++state_at(stage).forwards_left[round_of(key)];
       }
     }
   }
@@ -80,7 +80,7 @@ std::int64_t Lowering::fewest_steps() const {
       ->steps;
 }
 
-std::optional<Program> Lowering::take(std::int64_t global_batch) {
+std::optional<Program> Lowering::take(std::int64_t round) {
   // Steps that are yet to come wait for what may lie before the cut.
   for (std::size_t s = 0; s < states_.size(); ++s) {
     std::map<InstructionId, Awaited> awaited;
@@ -95,7 +95,9 @@ std::optional<Program> Lowering::take(std::int64_t global_batch) {
     after.clear();
     for (const auto& [id, entry] : awaited) after.push_back(entry);
   }
-  auto slices = cut_if_whole(program_, end_of_window(program_, global_batch));
+  std::vector<std::int64_t> next_batch = first_batch_;
+  for (std::int64_t& next : next_batch) next += round + 1;
+  auto slices = cut_if_whole(program_, end_of_window(program_, next_batch));
   if (!slices) return std::nullopt;
   auto& [slice, rest] = *slices;
   std::vector<Microbatch> all = std::move(program_.microbatches);
@@ -147,17 +149,16 @@ void Lowering::open_gates(StageIndex index, const Together& microbatches) {
   });
 }
 
-/// When all tasks' n-th global batches have gone forward, tasks whose Step of an earlier one is pending have no
-/// further.
+/// When all of a round has gone forward, tasks whose Step of an earlier one is pending have no further.
 void Lowering::count_forwards(StageIndex index, const Together& microbatches) {
   StageState& state = state_at(index);
   for (const UnderWay* passing : microbatches) {
     for (const BatchKey& key : passing->batches) {
-      const auto left = state.forwards_left.find(key.global_batch);
+      const auto left = state.forwards_left.find(round_of(key));
       if (--left->second > 0) continue;
       state.forwards_left.erase(left);
-      state.forwarded = std::max(state.forwarded, key.global_batch);
-      append_pending(index, [&](const PendingStep& step) { return step.key.global_batch < state.forwarded; });
+      state.forwarded = std::max(state.forwarded, round_of(key));
+      append_pending(index, [&](const PendingStep& step) { return round_of(step.key) < state.forwarded; });
     }
   }
 }
@@ -280,10 +281,9 @@ void Lowering::sync(StageIndex index, const BatchKey& key) {
     step.waits.push_back(norm);
   }
   // A window's Steps come before the next one's on every stage.
-  const bool others_wait = std::any_of(state.pending.begin(), state.pending.end(), [&](const PendingStep& other) {
-    return other.key.global_batch < key.global_batch;
-  });
-  if (key.global_batch < state.forwarded || (step.waits.empty() && !others_wait)) {
+  const bool others_wait = std::any_of(state.pending.begin(), state.pending.end(),
+                                       [&](const PendingStep& other) { return round_of(other.key) < round_of(key); });
+  if (round_of(key) < state.forwarded || (step.waits.empty() && !others_wait)) {
     append_step(index, step);
   } else {
     state.pending.push_back(std::move(step));

@@ -13,11 +13,11 @@ namespace braid::planner {
 /// before a window's end is cut off as a slice. Keeps nothing but ids of what lies in slices that were taken.
 class Lowering {
  public:
-  /// `rules` must outlive it. `next_batch`: per task, its global batch that comes first.
+  /// `rules` must outlive it. `next_batch`: per task, its global batch that comes first; rounds are counted from there.
   Lowering(const LoweringRules& rules, std::vector<std::int64_t> next_batch, InstructionId first_id);
 
-  /// Microbatches that passes will name. All of the n-th global batches of all tasks come in one call, and are synced
-  /// in the order of `syncs`, after those of earlier calls.
+  /// Microbatches that passes will name. All of a round, the n-th global batches of all tasks, come in one call, and
+  /// are synced in the order of `syncs`, after those of earlier calls.
   void push(std::span<const Microbatch> microbatches, std::span<const BatchKey> syncs);
   /// The passes of a stage that follow those fed before.
   void feed(std::size_t replica, std::size_t stage, const StageOrder& order);
@@ -26,9 +26,9 @@ class Lowering {
 
   /// The fewest Steps on any stage, of all that were fed.
   std::int64_t fewest_steps() const;
-  /// The slice up to the last Step of `global_batch` on each stage, all of which have been fed; nothing where more must
-  /// be fed before the cut.
-  std::optional<Program> take(std::int64_t global_batch);
+  /// The slice up to the last Step of that round on each stage, all of which have been fed; nothing where more must be
+  /// fed before the cut.
+  std::optional<Program> take(std::int64_t round);
   /// After finish(): all that is left.
   Program take_rest();
 
@@ -40,8 +40,8 @@ class Lowering {
   /// Where the lowering of one stage's list stands.
   struct StageState {
     std::map<BatchKey, int> backwards_left;
-    std::map<std::int64_t, int> forwards_left;  // by global batch, over all tasks
-    std::int64_t forwarded = -1;                // the last global batch without forwards left
+    std::map<std::int64_t, int> forwards_left;  // by round, over all tasks
+    std::int64_t forwarded = -1;                // the last round without forwards left
     std::size_t synced = 0;                     // of sync_order_
     std::vector<PendingStep> pending;           // in the order of their syncs
     InstructionId last_backward = kNone;
@@ -55,6 +55,9 @@ class Lowering {
   };
   using Together = std::vector<const UnderWay*>;
 
+  std::int64_t round_of(const BatchKey& key) const {
+    return key.global_batch - first_batch_[static_cast<std::size_t>(key.task)];
+  }
   Together together(std::span<const ComputeSlot> slots) const;
   void forward(StageIndex index, const Together& microbatches, std::int32_t subgraph);
   void backward(StageIndex index, const Together& microbatches, std::int32_t subgraph);
@@ -72,6 +75,7 @@ class Lowering {
   StageState& state_at(StageIndex index) { return states_[static_cast<std::size_t>(index)]; }
 
   const LoweringRules& rules_;
+  std::vector<std::int64_t> first_batch_;  // per task
   ProgramLayout layout_;
   std::unordered_map<MicrobatchId, UnderWay> under_way_;
   std::vector<BatchKey> sync_order_;

@@ -63,7 +63,7 @@ AlignmentTokens first_step_tokens(const FixedPlan& fixed, const WindowInput& inp
   AlignmentTokens total;
   for (std::size_t h = 0; h < fixed.htasks.size(); ++h) {
     std::vector<WindowStep> steps;
-    for (const TaskIndex task : fixed.htasks[h]) steps.push_back({static_cast<std::int32_t>(h), task, 0});
+    for (const TaskIndex task : fixed.htasks[h]) steps.push_back({0, static_cast<std::int32_t>(h), task, 0});
     const AlignmentTokens tokens = align_steps(fixed, input, steps).tokens;
     total.data += tokens.data;
     total.row_padding += tokens.row_padding;

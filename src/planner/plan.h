@@ -41,6 +41,13 @@ enum class Padding {
   longest      ///< to the largest max_length of the tasks that it shares microbatches with
 };
 
+/// hTasks that run at once, for so many windows.
+struct Admission {
+  std::int64_t windows = 0;
+  std::vector<std::int32_t> htasks;
+  bool operator==(const Admission&) const = default;
+};
+
 /// The part of a plan that stays while the set of tasks does. With the sample index and a window's number it says all
 /// that the window's Program holds.
 struct FixedPlan {
@@ -55,6 +62,9 @@ struct FixedPlan {
   Padding padding = Padding::none;
   /// hTasks that run at once; one turn after another, each until all of its tasks have ended. Empty: all at once.
   std::vector<std::vector<std::int32_t>> turns;
+  /// How the run goes where hTasks of later turns begin as soon as there is room; predicted rates are those of turns.
+  /// Empty: as the turns have it.
+  std::vector<Admission> admissions;
   std::int64_t microbatches = 1;      ///< that each global batch is split into
   double transfer_share = 0;          ///< of a stream: what a message takes of a mean pass; as many more are under way
   std::int64_t steps_per_window = 1;  ///< consecutive global batches of each task that one Program covers

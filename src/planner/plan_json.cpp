@@ -151,13 +151,17 @@ ReplicaShape replica_from(const Node& node, std::int64_t layer_count) {
 }
 
 template <typename Number>
+std::vector<Number> indices_from(const Node& list, std::string_view key, std::int64_t count) {
+  std::vector<Number> indices;
+  for (const Node& index : list.sequence(key))
+    indices.push_back(static_cast<Number>(index.as_integer(key, 0, count - 1)));
+  return indices;
+}
+
+template <typename Number>
 std::vector<std::vector<Number>> index_lists(const Node& node, std::string_view key, std::int64_t count) {
   std::vector<std::vector<Number>> lists;
-  for (const Node& list : node.at(key).sequence(key)) {
-    std::vector<Number>& indices = lists.emplace_back();
-    for (const Node& index : list.sequence(key))
-      indices.push_back(static_cast<Number>(index.as_integer(key, 0, count - 1)));
-  }
+  for (const Node& list : node.at(key).sequence(key)) lists.push_back(indices_from<Number>(list, key, count));
   return lists;
 }
 
@@ -177,6 +181,13 @@ std::vector<std::vector<TaskIndex>> htasks_from(const Node& node, const workload
     }
   }
   return htasks;
+}
+
+Json admissions_json(const FixedPlan& fixed) {
+  Json admissions = Json::array();
+  for (const Admission& admission : fixed.admissions)
+    admissions.push_back({{"windows", admission.windows}, {"htasks", admission.htasks}});
+  return admissions;
 }
 
 /// Every hTask has one turn, or none is told of.
@@ -293,6 +304,7 @@ std::string to_json(const Plan& plan) {
   json["schedule"] = {{"template", name(plan.fixed.pipeline)},
                       {"pad_to", name(plan.fixed.padding)},
                       {"turns", plan.fixed.turns},
+                      {"admissions", admissions_json(plan.fixed)},
                       {"microbatches", plan.fixed.microbatches},
                       {"transfer_share", plan.fixed.transfer_share},
                       {"steps_per_window", plan.fixed.steps_per_window},
@@ -377,6 +389,10 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.padding = named(schedule, "pad_to", kPaddings);
   plan.fixed.turns = index_lists<std::int32_t>(schedule, "turns", static_cast<std::int64_t>(plan.fixed.htasks.size()));
   check_turns(schedule.at("turns"), plan.fixed);
+  for (const Node& admission : schedule.at("admissions").sequence("admissions"))
+    plan.fixed.admissions.push_back({admission.integer_at("windows", 1),
+                                     indices_from<std::int32_t>(admission.at("htasks"), "htasks",
+                                                                static_cast<std::int64_t>(plan.fixed.htasks.size()))});
   plan.fixed.microbatches = schedule.integer_at("microbatches", 1);
   plan.fixed.transfer_share = schedule.number_at("transfer_share");
   plan.fixed.steps_per_window = schedule.integer_at("steps_per_window", 1);

@@ -45,7 +45,7 @@ std::vector<std::int64_t> microbatch_counts(const PlanningInput& input, const st
 }
 
 bool alike(const FixedPlan& a, const FixedPlan& b) {
-  return a.order == b.order && a.htasks == b.htasks && a.turns == b.turns;
+  return a.order == b.order && a.htasks == b.htasks && a.turns == b.turns && a.admissions == b.admissions;
 }
 
 bool faster(const Candidate& a, const Candidate& b) {

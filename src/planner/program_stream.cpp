@@ -71,7 +71,7 @@ std::optional<Slice> ProgramStream::take() {
   if (windows.empty() || !is_complete(windows.front())) return std::nullopt;
   const bool last = turn_->ended && windows.size() == 1;
   std::optional<Program> program =
-      last ? turn_->lowering.take_rest() : turn_->lowering.take(windows.front().steps.back().global_batch);
+      last ? turn_->lowering.take_rest() : turn_->lowering.take(windows.front().rounds_so_far - 1);
   if (!program) return std::nullopt;
   LaidOut& window = windows.front();
   Slice slice{window.window, std::move(window.steps), std::move(window.microbatches), std::move(*program),
@@ -118,6 +118,7 @@ void ProgramStream::lay_out_more() {
     LaidOut& window = turn_->windows.back();
     window.steps.insert(window.steps.end(), round.steps.begin(), round.steps.end());
     window.steps_so_far = turn_->steps += static_cast<std::int64_t>(round.steps.size());
+    window.rounds_so_far = ++turn_->rounds;
     const std::vector<Microbatch> microbatches = microbatches_of(round.htasks);
     window.microbatches.insert(window.microbatches.end(), microbatches.begin(), microbatches.end());
     turn_->lowering.push(microbatches, plain_sync_order(microbatches));
@@ -137,7 +138,7 @@ WindowRounds::Round ProgramStream::next_round() {
     rounds_.reset();
     if (window_ >= std::min(last_, turn_->end)) return {};
     rounds_.emplace(fixed_, input_, window_++);
-    if (!rounds_->done()) turn_->windows.push_back({window_ - 1, {}, {}, 0});
+    if (!rounds_->done()) turn_->windows.push_back({window_ - 1, {}, {}, 0, 0});
   }
   return rounds_->next();
 }

@@ -46,7 +46,8 @@ class ProgramStream {
     std::int64_t window = 0;
     std::vector<WindowStep> steps;
     std::vector<Microbatch> microbatches;
-    std::int64_t steps_so_far = 0;  // in the turn
+    std::int64_t steps_so_far = 0;   // in the turn
+    std::int64_t rounds_so_far = 0;  // likewise
   };
   /// What runs without a drain.
   struct Turn {
@@ -58,7 +59,8 @@ class ProgramStream {
     Lowering lowering;
     std::int64_t end = 0;  // the window after its last
     std::deque<LaidOut> windows;
-    std::int64_t steps = 0;  // of all windows so far
+    std::int64_t steps = 0;   // of all windows so far
+    std::int64_t rounds = 0;  // likewise
     bool begins = true;
     bool ended = false;
   };

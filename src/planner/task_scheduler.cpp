@@ -30,6 +30,23 @@ std::vector<std::vector<TaskIndex>> admit_in_turns(std::vector<TaskIndex> in_ord
   return turns;
 }
 
+std::vector<Admission> admit_at_borders(std::span<const std::int32_t> in_order, std::vector<std::int64_t> windows,
+                                        const std::function<bool(std::span<const std::int32_t>)>& fits) {
+  const auto left = [&](std::int32_t htask) -> std::int64_t& { return windows[static_cast<std::size_t>(htask)]; };
+  std::vector<std::int32_t> waiting(in_order.begin(), in_order.end());
+  std::vector<Admission> admissions;
+  while (true) {
+    std::erase_if(waiting, [&](std::int32_t htask) { return left(htask) <= 0; });
+    if (waiting.empty()) return admissions;
+    std::vector<std::int32_t> running = admit(waiting, fits);
+    std::int64_t next_end = std::numeric_limits<std::int64_t>::max();
+    for (const std::int32_t htask : running) next_end = std::min(next_end, left(htask));
+    for (const std::int32_t htask : running) left(htask) -= next_end;
+    std::sort(running.begin(), running.end());
+    admissions.push_back({next_end, std::move(running)});
+  }
+}
+
 void TaskScheduler::arrive(const QueuedTask& task) {
   const bool known =
       std::any_of(queue_.begin(), queue_.end(), [&](const Entry& entry) { return entry.task.task == task.task; });

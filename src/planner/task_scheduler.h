@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "costmodel/memory_fit.h"
-#include "planner/program.h"
+#include "planner/plan.h"
 
 // mLoRA's task scheduler (§3.4): static priorities, preemption at step borders, first come first served within one
 // priority, and never more tasks at once than fit memory.
@@ -23,6 +23,11 @@ std::vector<TaskIndex> admit(std::span<const TaskIndex> in_order,
 /// ended.
 std::vector<std::vector<TaskIndex>> admit_in_turns(std::vector<TaskIndex> in_order,
                                                    const std::function<bool(std::span<const TaskIndex>)>& fits);
+
+/// Which hTasks run when, with all known beforehand: hTask i takes `windows[i]` windows. Whenever one of those that run
+/// has had its windows, `admit` says anew who runs; what stands later in order may be preempted.
+std::vector<Admission> admit_at_borders(std::span<const std::int32_t> in_order, std::vector<std::int64_t> windows,
+                                        const std::function<bool(std::span<const std::int32_t>)>& fits);
 
 /// A task that waits or runs: what Eq. 5 tells its memory by is `batch` sequences of `length` tokens.
 struct QueuedTask {

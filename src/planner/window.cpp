@@ -50,7 +50,7 @@ WindowSize size_of(const FixedPlan& fixed, const WindowInput& input, std::int64_
   const auto parts = static_cast<std::size_t>(fixed.microbatches) * fixed.deployment.size();
   std::map<std::pair<std::int32_t, std::int64_t>, std::vector<std::int64_t>> scored;  // by hTask and round, then part
   for (const WindowStep& step : window_steps(fixed, input, window)) {
-    std::vector<std::int64_t>& mine = scored[{step.htask, step.global_batch}];
+    std::vector<std::int64_t>& mine = scored[{step.htask, step.round}];
     mine.resize(parts, 0);
     const std::vector<workload::SampleRef> samples = input.samples.global_batch(step.task, step.global_batch);
     for (std::size_t part = 0; part < parts; ++part) {
@@ -94,9 +94,9 @@ std::vector<std::int64_t> telling_windows(const FixedPlan& fixed, const WindowIn
     windows.insert(std::begin(heaviest), std::end(heaviest));
   };
   std::int64_t first = 0;
-  for (const std::int64_t count : windows_of_turns(fixed, input)) {
-    scan(first, count);
-    first += count;
+  for (const Admission& admission : course_of(fixed, input)) {
+    scan(first, admission.windows);
+    first += admission.windows;
   }
   return {windows.begin(), windows.end()};
 }

@@ -14,14 +14,13 @@ WindowRounds::WindowRounds(const FixedPlan& fixed, const WindowInput& input, std
 
 WindowRounds::Round WindowRounds::next() {
   Round round;
-  while (!done() && (round.steps.empty() || steps_[next_].global_batch == round.steps.front().global_batch)) {
+  while (!done() && (round.steps.empty() || steps_[next_].round == round.steps.front().round)) {
     const WindowStep& first = steps_[next_];
     const auto begin = steps_.begin() + static_cast<std::ptrdiff_t>(next_);
     const auto end = std::find_if(begin, steps_.end(), [&](const WindowStep& step) {
-      return step.htask != first.htask || step.global_batch != first.global_batch;
+      return step.htask != first.htask || step.round != first.round;
     });
-    round.htasks.push_back(
-        {first.htask, first.global_batch, chunk_groups(fixed_, input_, std::span(begin, end), next_id_)});
+    round.htasks.push_back({first.htask, first.round, chunk_groups(fixed_, input_, std::span(begin, end), next_id_)});
     round.steps.insert(round.steps.end(), begin, end);
     next_ = static_cast<std::size_t>(end - steps_.begin());
   }

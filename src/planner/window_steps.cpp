@@ -23,58 +23,77 @@ std::vector<std::int32_t> htasks_of_turn(const FixedPlan& fixed, std::size_t tur
   return all;
 }
 
-std::int64_t windows_of_turn(const FixedPlan& fixed, std::size_t turn, const WindowInput& input) {
+std::int64_t windows_of_turn(const FixedPlan& fixed, std::span<const std::int32_t> htasks, const WindowInput& input) {
   std::int64_t steps = 0;
-  for (const std::int32_t htask : htasks_of_turn(fixed, turn)) {
+  for (const std::int32_t htask : htasks) {
     for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(htask)])
       steps = std::max(steps, input.samples.steps(task));
   }
   return (steps + fixed.steps_per_window - 1) / fixed.steps_per_window;
 }
 
-/// A window's turn, and which of the turn's windows it is. Past the end: a turn that there is not.
-struct TurnWindow {
-  std::size_t turn = 0;
-  std::int64_t own = 0;
+/// What runs in a window; past the end nothing.
+struct Standing {
+  std::vector<std::int32_t> running;
+  std::vector<std::int64_t> had;  ///< per hTask, how many windows before this one
 };
 
-TurnWindow turn_of(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
-  const std::size_t turns = turn_count(fixed);
-  if (input.endless()) {
-    const std::int64_t round = window / kQueuedTurn, count = static_cast<std::int64_t>(turns);
-    return {static_cast<std::size_t>(round % count), round / count * kQueuedTurn + window % kQueuedTurn};
+/// Turn by turn, kQueuedTurn windows of each, again and again.
+Standing endless_standing(const FixedPlan& fixed, std::int64_t window) {
+  const auto turns = static_cast<std::int64_t>(turn_count(fixed));
+  const std::int64_t round = window / kQueuedTurn, now = round % turns;
+  Standing standing{htasks_of_turn(fixed, static_cast<std::size_t>(now)),
+                    std::vector<std::int64_t>(fixed.htasks.size(), 0)};
+  for (std::int64_t turn = 0; turn < turns; ++turn) {
+    // Those before the one that has its turn are a round ahead.
+    const std::int64_t had = turn == now ? round / turns * kQueuedTurn + window % kQueuedTurn
+                                         : (round / turns + (turn < now ? 1 : 0)) * kQueuedTurn;
+    for (const std::int32_t htask : htasks_of_turn(fixed, static_cast<std::size_t>(turn)))
+      standing.had[static_cast<std::size_t>(htask)] = had;
   }
-  for (std::size_t turn = 0; turn < turns; ++turn) {
-    const std::int64_t windows = windows_of_turn(fixed, turn, input);
-    if (window < windows) return {turn, window};
+  return standing;
+}
+
+Standing standing_at(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
+  if (input.endless()) return endless_standing(fixed, window);
+  Standing standing{{}, std::vector<std::int64_t>(fixed.htasks.size(), 0)};
+  for (const Admission& admission : course_of(fixed, input)) {
+    const std::int64_t windows = std::min(window, admission.windows);
+    for (const std::int32_t htask : admission.htasks) standing.had[static_cast<std::size_t>(htask)] += windows;
     window -= windows;
+    if (windows == admission.windows) continue;
+    standing.running = admission.htasks;
+    break;
   }
-  return {turns, 0};
+  return standing;
 }
 
 }  // namespace
 
-std::vector<std::int64_t> windows_of_turns(const FixedPlan& fixed, const WindowInput& input) {
-  std::vector<std::int64_t> windows;
-  for (std::size_t turn = 0; turn < turn_count(fixed); ++turn) windows.push_back(windows_of_turn(fixed, turn, input));
-  return windows;
+std::vector<Admission> course_of(const FixedPlan& fixed, const WindowInput& input) {
+  if (!fixed.admissions.empty()) return fixed.admissions;
+  std::vector<Admission> course;
+  for (std::size_t turn = 0; turn < turn_count(fixed); ++turn) {
+    std::vector<std::int32_t> htasks = htasks_of_turn(fixed, turn);
+    course.push_back({windows_of_turn(fixed, htasks, input), std::move(htasks)});
+  }
+  return course;
 }
 
 std::int64_t window_count(const FixedPlan& fixed, const WindowInput& input) {
-  const std::vector<std::int64_t> windows = windows_of_turns(fixed, input);
-  return std::accumulate(windows.begin(), windows.end(), std::int64_t{0});
+  std::int64_t windows = 0;
+  for (const Admission& admission : course_of(fixed, input)) windows += admission.windows;
+  return windows;
 }
 
 std::vector<WindowStep> window_steps(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
-  const auto [turn, own] = turn_of(fixed, input, window);
-  if (turn == turn_count(fixed)) return {};
+  const Standing standing = standing_at(fixed, input, window);
   std::vector<WindowStep> steps;
-  const std::vector<std::int32_t> htasks = htasks_of_turn(fixed, turn);
   for (std::int64_t round = 0; round < fixed.steps_per_window; ++round) {
-    const std::int64_t batch = own * fixed.steps_per_window + round;
-    for (const std::int32_t htask : htasks) {
+    for (const std::int32_t htask : standing.running) {
+      const std::int64_t batch = standing.had[static_cast<std::size_t>(htask)] * fixed.steps_per_window + round;
       for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(htask)]) {
-        if (runs(input, task, batch)) steps.push_back({htask, task, batch});
+        if (runs(input, task, batch)) steps.push_back({round, htask, task, batch});
       }
     }
   }
@@ -87,29 +106,20 @@ std::int64_t end_of_turn(const FixedPlan& fixed, const WindowInput& input, std::
     return alone ? std::numeric_limits<std::int64_t>::max() : (window / kQueuedTurn + 1) * kQueuedTurn;
   }
   std::int64_t end = 0;
-  for (const std::int64_t windows : windows_of_turns(fixed, input)) {
-    end += windows;
+  for (const Admission& admission : course_of(fixed, input)) {
+    end += admission.windows;
     if (window < end) break;
   }
   return end;
 }
 
 std::vector<std::int64_t> steps_before(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
+  const Standing standing = standing_at(fixed, input, window);
   std::vector<std::int64_t> taken(input.workload.tasks.size(), 0);
-  const auto [now, own] = turn_of(fixed, input, window);
-  for (std::size_t turn = 0; turn < turn_count(fixed); ++turn) {
-    std::int64_t windows = own;
-    if (turn != now && input.endless()) {
-      // In rounds of kQueuedTurn windows each: those before the one that has its turn are a round ahead.
-      windows = (own / kQueuedTurn + (turn < now ? 1 : 0)) * kQueuedTurn;
-    } else if (turn != now) {
-      windows = turn < now ? windows_of_turn(fixed, turn, input) : 0;
-    }
-    const std::int64_t steps = windows * fixed.steps_per_window;
-    for (const std::int32_t htask : htasks_of_turn(fixed, turn)) {
-      for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(htask)])
-        taken[static_cast<std::size_t>(task)] = input.endless() ? steps : std::min(steps, input.samples.steps(task));
-    }
+  for (std::size_t htask = 0; htask < fixed.htasks.size(); ++htask) {
+    const std::int64_t steps = standing.had[htask] * fixed.steps_per_window;
+    for (const TaskIndex task : fixed.htasks[htask])
+      taken[static_cast<std::size_t>(task)] = input.endless() ? steps : std::min(steps, input.samples.steps(task));
   }
   return taken;
 }

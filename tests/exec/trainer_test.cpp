@@ -132,6 +132,18 @@ TEST(Trainer, StepsOfOneWindowAreThoseOfWindowsOfOneStep) {
   }
 }
 
+TEST(Trainer, TasksThatComeAndGoLearnWhatTheyLearnAlone) {
+  const Study study;
+  const Trained one_by_one = train_on(study, apart(PipelineTemplate::one_forward_one_backward, 1));
+  for (const PipelineTemplate pipeline : {PipelineTemplate::lora_1f1b, PipelineTemplate::lora_gpipe}) {
+    planner::FixedPlan fixed = apart(pipeline, 2);
+    // Task 3 stops for a window in the middle, task 2 comes late.
+    fixed.admissions = {{1, {0, 1, 3}}, {1, {0, 1, 2}}, {1, {0, 1, 2, 3}}};
+    const Trained together = train_on(study, fixed);
+    for (std::size_t task = 0; task < 4; ++task) expect_same(together, one_by_one, task);
+  }
+}
+
 TEST(Trainer, ATaskThatDivergesInMidWindowTakesNoFurtherStepAndTheOthersAllOfTheirs) {
   const Study good, bad(kDivergingRate);
   const Trained undisturbed = train_on(good, apart(PipelineTemplate::lora_gpipe, 4));

@@ -253,6 +253,32 @@ TEST(MLora, TasksThatDoNotFitMemoryAtOnceWaitByPriority) {
   EXPECT_TRUE(planned(small, "mlora:batch=off", whole).fixed.turns.empty());
 }
 
+TEST(MLora, WaitingTasksTakeThePlacesOfThoseThatEnd) {
+  const Study study = make_study({{512, 8, 40}, {512, 8, 8}, {512, 8, 16}, {512, 8, 24}, {512, 8, 8}}, 1, 2);
+  const Overrides whole{.tp = {}, .pp = 2, .microbatches = 1};
+  const std::string gpipe = "mlora:mode=gpipe:batch=off";
+  costmodel::Profile tight = study.cost.profile();
+  tight.memory_bytes = planned(study, gpipe, whole).predicted.peak_memory_bytes[0] * 7 / 8;
+  const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
+  const Plan plan = planned(small, gpipe, whole);
+  EXPECT_EQ(plan.fixed.turns, (std::vector<std::vector<std::int32_t>>{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(plan.fixed.admissions, (std::vector<Admission>{{1, {0, 1}}, {2, {0, 2}}, {2, {0, 3}}, {1, {3, 4}}}));
+  const WindowInput input{study.workload, study.samples};
+  FixedPlan in_turns = plan.fixed;
+  in_turns.admissions.clear();
+  EXPECT_EQ(window_count(plan.fixed, input), 6);
+  EXPECT_EQ(window_count(in_turns, input), 5 + 3 + 1);
+  const VerifyContext rules = verify_context(plan.fixed, input, tight.memory_bytes);
+  ProgramStream stream(plan.fixed, input, 0, window_count(plan.fixed, input));
+  std::vector<std::int64_t> next(5, 0);
+  while (const std::optional<Slice> slice = stream.next()) {
+    EXPECT_EQ(testing::messages_of(verify(slice->program, rules)), "") << "window " << slice->window;
+    EXPECT_EQ(slice->program.before.stages[0].next_batch, next);
+    next = slice->program.after.stages[0].next_batch;
+  }
+  EXPECT_EQ(next, (std::vector<std::int64_t>{40, 8, 16, 24, 8}));
+}
+
 TEST(MLora, MessagesThatBlockAreNoFasterAndNoBusier) {
   const Study study = make_study({{128, 8}, {128, 8}, {128, 8}, {128, 8}}, 1, 4);
   const Overrides four{.tp = {}, .pp = 4, .microbatches = 4};

@@ -1,5 +1,6 @@
 #include "planner/program_stream.h"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
@@ -18,6 +19,9 @@ namespace {
 
 using namespace testing;
 
+constexpr std::uint64_t kDraws = 300;
+constexpr std::int64_t kAll = 1000;
+
 /// A plan that streams, drawn by a number.
 struct Drawn {
   workload::Workload workload;
@@ -28,7 +32,27 @@ struct Drawn {
   VerifyContext context() const { return verify_context(fixed, input(), 0); }
 };
 
-Drawn drawn(std::uint64_t seed, bool in_turns = false) {
+enum class Together { all, turns, admissions };
+
+/// Sets of hTasks for some windows each, until all have had theirs.
+std::vector<Admission> any_admissions(std::vector<std::int64_t> windows, RandomStream& random) {
+  std::vector<Admission> admissions;
+  while (std::any_of(windows.begin(), windows.end(), [](std::int64_t left) { return left > 0; })) {
+    Admission admission{kAll, {}};
+    for (std::size_t h = 0; h < windows.size(); ++h) {
+      if (windows[h] == 0 || random.next_below(3) == 0) continue;
+      admission.htasks.push_back(static_cast<std::int32_t>(h));
+      admission.windows = std::min(admission.windows, windows[h]);
+    }
+    if (admission.htasks.empty()) continue;
+    admission.windows -= static_cast<std::int64_t>(random.next_below(static_cast<std::uint64_t>(admission.windows)));
+    for (const std::int32_t htask : admission.htasks) windows[static_cast<std::size_t>(htask)] -= admission.windows;
+    admissions.push_back(std::move(admission));
+  }
+  return admissions;
+}
+
+Drawn drawn(std::uint64_t seed, Together together = Together::all) {
   RandomStream random(seed);
   const auto below = [&](std::uint64_t count) { return static_cast<std::int64_t>(random.next_below(count)); };
   std::vector<StudyTask> tasks(static_cast<std::size_t>(1 + below(5)));
@@ -51,7 +75,7 @@ Drawn drawn(std::uint64_t seed, bool in_turns = false) {
   for (std::int32_t htask = 0; htask < static_cast<std::int32_t>(fixed.htasks.size()); ++htask) {
     if (fixed.buckets.empty() || below(2) == 0) fixed.buckets.emplace_back();
     fixed.buckets.back().push_back(htask);
-    if (in_turns) fixed.turns.push_back({htask});
+    if (together == Together::turns) fixed.turns.push_back({htask});
   }
   fixed.padding = below(2) == 0 ? Padding::none : Padding::max_length;
   if (below(3) == 0) fixed.chunk_size = kChunkUnit * (1 + below(2));
@@ -60,11 +84,17 @@ Drawn drawn(std::uint64_t seed, bool in_turns = false) {
   fixed.steps_per_window = std::array{1, 2, 3, 8}[static_cast<std::size_t>(below(4))];
   workload::Workload workload = study_workload(tasks, stages);
   workload::SampleIndex samples = study_samples(workload);
+  if (together == Together::admissions) {
+    std::vector<std::int64_t> windows;
+    for (const std::vector<TaskIndex>& htask : fixed.htasks) {
+      std::int64_t steps = 0;
+      for (const TaskIndex task : htask) steps = std::max(steps, samples.steps(task));
+      windows.push_back((steps + fixed.steps_per_window - 1) / fixed.steps_per_window);
+    }
+    fixed.admissions = any_admissions(std::move(windows), random);
+  }
   return {std::move(workload), std::move(samples), std::move(fixed)};
 }
-
-constexpr std::uint64_t kDraws = 300;
-constexpr std::int64_t kAll = 1000;
 
 std::vector<Slice> slices_of(const Drawn& plan, std::int64_t first = 0) {
   ProgramStream stream(plan.fixed, plan.input(), first, window_count(plan.fixed, plan.input()));
@@ -119,9 +149,9 @@ TEST(ProgramStream, SlicesPutTogetherAreTheOrderOfTheWholeRun) {
 }
 
 TEST(ProgramStream, SlicesAreGoodAndTheirBoundariesChain) {
-  for (const bool in_turns : {false, true}) {
+  for (const Together together : {Together::all, Together::turns, Together::admissions}) {
     for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
-      const Drawn plan = drawn(seed, in_turns);
+      const Drawn plan = drawn(seed, together);
       const VerifyContext context = plan.context();
       Boundary last;
       for (const Slice& slice : slices_of(plan)) {
@@ -132,6 +162,8 @@ TEST(ProgramStream, SlicesAreGoodAndTheirBoundariesChain) {
       }
       for (const StageBoundary& stage : last.stages) {
         EXPECT_TRUE(stage.live.empty() && stage.gradients.empty() && stage.awaited.empty());
+        for (std::size_t task = 0; task < stage.next_batch.size(); ++task)
+          EXPECT_EQ(stage.next_batch[task], plan.samples.steps(static_cast<int>(task))) << seed << " task " << task;
       }
     }
   }
@@ -190,7 +222,7 @@ std::set<StepKey> steps_of(const std::vector<WindowStep>& steps) {
 TEST(ProgramStream, ASliceHoldsItsWindowsStepsThatNoSliceBeforeHeld) {
   int early = 0, all = 0;
   for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
-    const Drawn plan = drawn(seed, seed % 3 == 0);
+    const Drawn plan = drawn(seed, static_cast<Together>(seed % 3));
     std::vector<std::set<StepKey>> taken(static_cast<std::size_t>(plan.fixed.deployment[0].stages()));
     std::int64_t window = 0;
     for (const Slice& slice : slices_of(plan)) {

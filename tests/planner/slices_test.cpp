@@ -99,7 +99,7 @@ TEST(Slices, ACutAnywhereGivesTwoGoodSlices) {
         std::vector<std::size_t> places;
         for (const StageProgram& stage : whole.stages)
           places.push_back(random.next_below(stage.instructions.size() + 1));
-        if (trial < 3) places = end_of_window(whole, trial);
+        if (trial < 3) places = end_of_round(whole, trial);
         const auto [before, after] = cut(whole, places);
         EXPECT_EQ(messages_of(verify(before, context)), "") << stages << " stages, clipping " << clipping;
         EXPECT_EQ(messages_of(verify(after, context)), "") << stages << " stages, clipping " << clipping;

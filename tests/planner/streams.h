@@ -3,6 +3,7 @@
 #include <numeric>
 #include <string>
 
+#include "planner/cut.h"
 #include "planner/lower.h"
 #include "planner/timeline.h"
 #include "planner/verify.h"
@@ -53,6 +54,12 @@ inline std::vector<MicrobatchId> ids_of(const std::vector<Microbatch>& microbatc
     if (microbatch.replica == replica) ids.push_back(microbatch.id);
   }
   return ids;
+}
+
+/// Where the n-th global batches of all tasks end.
+inline std::vector<std::size_t> end_of_round(const Program& program, std::int64_t round) {
+  const std::vector<std::int64_t> next_batch(program.before.stages.front().next_batch.size(), round + 1);
+  return end_of_window(program, next_batch);
 }
 
 enum class Template { gpipe, one_forward_one_backward };

@@ -167,5 +167,81 @@ TEST(TaskScheduler, TurnsHoldEveryTaskOnce) {
   EXPECT_EQ(admit_in_turns({1, 0}, [](auto) { return false; }), (std::vector<std::vector<TaskIndex>>{{1}, {0}}));
 }
 
+std::vector<Admission> admissions_of_sizes(const std::vector<std::int32_t>& in_order, const std::vector<Bytes>& bytes,
+                                           const std::vector<std::int64_t>& windows, Bytes capacity) {
+  return admit_at_borders(in_order, windows, [&](std::span<const std::int32_t> htasks) {
+    Bytes total = 0;
+    for (const std::int32_t htask : htasks) total += bytes[static_cast<std::size_t>(htask)];
+    return total <= capacity;
+  });
+}
+
+TEST(TaskScheduler, WhatWaitsTakesThePlaceOfWhatEnds) {
+  // The long one runs throughout; the others beside it, one after another.
+  EXPECT_EQ(admissions_of_sizes({0, 1, 2}, {4, 6, 6}, {10, 3, 4}, 10),
+            (std::vector<Admission>{{3, {0, 1}}, {4, {0, 2}}, {3, {0}}}));
+  // The first in order that did not fit is asked first at the next border, and takes the place of a later one.
+  EXPECT_EQ(admissions_of_sizes({2, 1, 0}, {5, 8, 4}, {9, 2, 3}, 10),
+            (std::vector<Admission>{{3, {0, 2}}, {2, {1}}, {6, {0}}}));
+  EXPECT_EQ(admissions_of_sizes({0, 1}, {20, 30}, {1, 0}, 10), (std::vector<Admission>{{1, {0}}}));
+}
+
+TEST(TaskScheduler, AdmissionsKeepToMemoryAndGiveEveryHTaskItsWindows) {
+  RandomStream random(7);
+  std::int64_t shorter = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto count = static_cast<std::int32_t>(1 + random.next_below(8));
+    std::vector<std::int32_t> in_order(static_cast<std::size_t>(count));
+    std::iota(in_order.begin(), in_order.end(), 0);
+    shuffle(std::span(in_order), random);
+    std::vector<Bytes> bytes;
+    std::vector<std::int64_t> windows;
+    for (std::int32_t i = 0; i < count; ++i) {
+      bytes.push_back(static_cast<Bytes>(1 + random.next_below(10)));
+      windows.push_back(static_cast<std::int64_t>(1 + random.next_below(20)));
+    }
+    const std::vector<Admission> admissions = admissions_of_sizes(in_order, bytes, windows, 10);
+    std::vector<std::int64_t> left = windows;
+    std::int64_t taken = 0;
+    for (const Admission& admission : admissions) {
+      Bytes total = 0;
+      for (const std::int32_t htask : admission.htasks) {
+        total += bytes[static_cast<std::size_t>(htask)];
+        left[static_cast<std::size_t>(htask)] -= admission.windows;
+      }
+      EXPECT_LE(total, 10);
+      EXPECT_GT(admission.windows, 0);
+      taken += admission.windows;
+    }
+    EXPECT_EQ(left, std::vector<std::int64_t>(windows.size(), 0));
+    // Nothing waits that would fit beside those that run.
+    for (std::size_t i = 0; i < admissions.size(); ++i) {
+      Bytes total = 0;
+      for (const std::int32_t htask : admissions[i].htasks) total += bytes[static_cast<std::size_t>(htask)];
+      for (const std::int32_t htask : in_order) {
+        const auto runs = [&](const Admission& admission) {
+          return std::count(admission.htasks.begin(), admission.htasks.end(), htask) > 0;
+        };
+        const bool comes = std::any_of(admissions.begin() + static_cast<std::ptrdiff_t>(i) + 1, admissions.end(), runs);
+        EXPECT_TRUE(!comes || runs(admissions[i]) || total + bytes[static_cast<std::size_t>(htask)] > 10);
+      }
+    }
+    std::int64_t in_turns = 0;
+    const auto fits = [&](std::span<const TaskIndex> tasks) {
+      Bytes total = 0;
+      for (const TaskIndex task : tasks) total += bytes[static_cast<std::size_t>(task)];
+      return total <= 10;
+    };
+    for (const std::vector<TaskIndex>& turn : admit_in_turns(in_order, fits)) {
+      std::int64_t longest = 0;
+      for (const TaskIndex task : turn) longest = std::max(longest, windows[static_cast<std::size_t>(task)]);
+      in_turns += longest;
+    }
+    shorter += taken < in_turns ? 1 : 0;
+    EXPECT_LE(taken, in_turns + in_turns / 4) << trial;
+  }
+  EXPECT_GT(shorter, 100);
+}
+
 }  // namespace
 }  // namespace braid::planner

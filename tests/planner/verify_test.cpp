@@ -198,7 +198,7 @@ TEST(Verify, RejectsTooMuchMemory) {
 TEST(Verify, RejectsABoundaryThatForgetsWhatIsUnderWay) {
   const Program whole = lower(schedule_of({4, 3, 3, 4, true}, Order::one_forward_one_backward));
   const VerifyContext context = context_of({4, 3, 3, 4, true});
-  auto [first, second] = cut(whole, end_of_window(whole, 1));
+  auto [first, second] = cut(whole, end_of_round(whole, 1));
   ASSERT_EQ(messages_of(verify(first, context)), "");
   ASSERT_EQ(messages_of(verify(second, context)), "");
   Program forgetful = first;

@@ -200,7 +200,7 @@ TEST(Replay, TwoChainedSlicesOfAnEndlessStreamEqualOneLongOne) {
       Clocks at_once;
       const Timeline expected = sim::replay(whole, durations_of(whole, costs), &at_once);
       for (std::int64_t batch = 0; batch + 1 < shape.rounds; ++batch) {
-        const auto [first, second] = cut(whole, end_of_window(whole, batch));
+        const auto [first, second] = cut(whole, end_of_round(whole, batch));
         for (const Program* slice : {&first, &second}) {
           const std::vector<Violation> broken = verify(*slice, context_of(shape));
           EXPECT_TRUE(broken.empty()) << messages_of(broken);

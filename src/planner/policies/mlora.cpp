@@ -8,6 +8,7 @@
 #include "planner/task_grouping.h"
 #include "planner/task_load.h"
 #include "planner/task_scheduler.h"
+#include "planner/window_steps.h"
 
 namespace braid::planner {
 namespace {
@@ -51,7 +52,9 @@ class LoraArrangement {
     }
     fixed_.buckets.emplace_back(fixed_.htasks.size());
     std::iota(fixed_.buckets[0].begin(), fixed_.buckets[0].end(), 0);
-    return Arrangement{fixed_, reasons(turns)};
+    std::vector<std::string> lines = reasons(turns);
+    if (turns.size() > 1 && !input_.silent) admit_early(lines);
+    return Arrangement{fixed_, std::move(lines)};
   }
 
  private:
@@ -65,6 +68,44 @@ class LoraArrangement {
       return tasks[static_cast<std::size_t>(a)].priority > tasks[static_cast<std::size_t>(b)].priority;
     });
     return order;
+  }
+
+  /// Where that makes the run shorter, hTasks take the places of those that end, by priority, within a turn too.
+  void admit_early(std::vector<std::string>& lines) {
+    const WindowInput run{input_.workload, input_.samples};
+    const std::int64_t in_turns = window_count(fixed_, run);
+    fixed_.admissions = admissions();
+    if (const std::int64_t windows = window_count(fixed_, run); windows < in_turns) {
+      lines.push_back(fmt::format("tasks take the places of those that end: {} windows of up to {} steps, not {}",
+                                  windows, fixed_.steps_per_window, in_turns));
+    } else {
+      fixed_.admissions.clear();
+    }
+  }
+
+  std::vector<Admission> admissions() const {
+    std::vector<MicrobatchLoad> loads;
+    std::vector<std::int64_t> windows;
+    for (const std::vector<TaskIndex>& htask : fixed_.htasks) {
+      loads.push_back(load_of_batch(htask));
+      std::int64_t steps = 0;
+      for (const TaskIndex task : htask) steps = std::max(steps, input_.samples.steps(task));
+      windows.push_back((steps + fixed_.steps_per_window - 1) / fixed_.steps_per_window);
+    }
+    std::vector<std::int32_t> in_order;
+    for (const TaskIndex task : by_priority()) {
+      const auto holds = [&](const std::vector<TaskIndex>& htask) {
+        return std::find(htask.begin(), htask.end(), task) != htask.end();
+      };
+      const auto htask = std::find_if(fixed_.htasks.begin(), fixed_.htasks.end(), holds);
+      const auto place = static_cast<std::int32_t>(htask - fixed_.htasks.begin());
+      if (std::find(in_order.begin(), in_order.end(), place) == in_order.end()) in_order.push_back(place);
+    }
+    return admit_at_borders(in_order, windows, [&](std::span<const std::int32_t> htasks) {
+      std::vector<MicrobatchLoad> together;
+      for (const std::int32_t htask : htasks) together.push_back(loads[static_cast<std::size_t>(htask)]);
+      return batches_fit(together);
+    });
   }
 
   /// Transfers run beside passes (§3.2.2), so that enough must be under way: the longest that any batch's takes of its
@@ -106,12 +147,14 @@ class LoraArrangement {
   /// A microbatch of each batch.
   std::vector<MicrobatchLoad> batch_loads(std::span<const TaskIndex> tasks) const {
     std::vector<MicrobatchLoad> loads;
-    for (const std::vector<TaskIndex>& batch : batches_of(tasks)) {
-      std::vector<MicrobatchLoad> mine;
-      for (const TaskIndex task : batch) mine.push_back(loads_[static_cast<std::size_t>(task)]);
-      loads.push_back(merge(mine));
-    }
+    for (const std::vector<TaskIndex>& batch : batches_of(tasks)) loads.push_back(load_of_batch(batch));
     return loads;
+  }
+
+  MicrobatchLoad load_of_batch(std::span<const TaskIndex> batch) const {
+    std::vector<MicrobatchLoad> loads;
+    for (const TaskIndex task : batch) loads.push_back(loads_[static_cast<std::size_t>(task)]);
+    return merge(loads);
   }
 
   /// More tasks than stages in as many batches, of tokens as even as can be, so that the pipeline stays full (§3.3.1).
@@ -137,9 +180,8 @@ class LoraArrangement {
 
   /// The microbatches that each stage holds at once beside all that is always held: in 1F1B mode the largest, as many
   /// as there are stages from it on and those ahead; else all.
-  bool fits(std::span<const TaskIndex> tasks) const {
+  bool batches_fit(std::span<const MicrobatchLoad> loads) const {
     if (input_.capacity <= 0) return true;
-    const std::vector<MicrobatchLoad> loads = batch_loads(tasks);
     const std::vector<Bytes> budget = stash_budget(input_, storage_, loads);
     const std::vector<costmodel::StageShape> shapes = stage_shapes(input_.deployment.front());
     for (std::size_t s = 0; s < shapes.size(); ++s) {
@@ -157,6 +199,8 @@ class LoraArrangement {
     }
     return true;
   }
+
+  bool fits(std::span<const TaskIndex> tasks) const { return batches_fit(batch_loads(tasks)); }
 
   std::vector<std::string> reasons(const std::vector<std::vector<TaskIndex>>& turns) const {
     std::vector<std::string> lines;
