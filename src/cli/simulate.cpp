@@ -30,12 +30,14 @@ void add_memory(const planner::Program& program, const planner::MemoryContext& c
   }
 }
 
-/// A window's slice and its replay. A stream is replayed from the window before, from which on it is settled, or
-/// nearly.
+/// A stream is settled, or nearly, after so many windows.
+constexpr std::int64_t kSettling = 4;
+
+/// A window's slice and its replay, in mid-stream where the pipeline does not drain; the window begins at 0.
 std::pair<planner::Program, planner::Timeline> replay_window(const planner::Plan& plan,
                                                              const planner::WindowInput& input, std::int64_t window,
                                                              planner::ClockLatency& latency) {
-  const std::int64_t first = planner::streams(plan.fixed) ? std::max<std::int64_t>(0, window - 1) : window;
+  const std::int64_t first = planner::streams(plan.fixed) ? std::max<std::int64_t>(0, window - kSettling) : window;
   planner::ProgramStream stream(plan.fixed, input, first, planner::window_count(plan.fixed, input));
   planner::Clocks clocks;
   while (std::optional<planner::Slice> slice = stream.next()) {
@@ -43,7 +45,9 @@ std::pair<planner::Program, planner::Timeline> replay_window(const planner::Plan
     const auto predicted = planner::predict_durations(slice->program, style, latency);
     if (slice->begins) clocks = {};
     planner::Timeline timeline = sim::replay(slice->program, predicted.durations, &clocks);
-    if (slice->window == window) return {std::move(slice->program), std::move(timeline)};
+    if (slice->window != window) continue;
+    timeline.shift(-timeline.begin());
+    return {std::move(slice->program), std::move(timeline)};
   }
   throw InternalError(fmt::format("window {} has no steps", window));
 }

@@ -20,12 +20,7 @@ void write_timeline(const std::filesystem::path& file, const planner::Plan& plan
   planner::Timeline timeline;
   for (const exec::RecordedWindow& recorded : result.recorded)
     planner::append_window(recorded.program, recorded.timeline, joined, timeline);
-  const Nanoseconds begin = timeline.begin();
-  for (planner::MemorySample& sample : timeline.memory) sample.time -= begin;
-  for (planner::Event& event : timeline.events) {
-    event.start -= begin;
-    event.end -= begin;
-  }
+  timeline.shift(-timeline.begin());
   const std::vector<std::string> names = task_names(plan.workload);
   write_file(file, [&](std::ostream& out) { planner::write_trace(joined, timeline, names, out); });
 }
@@ -60,7 +55,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags) {
       fmt::print("adapters, metrics.jsonl and timeline.json are in {}\n", out.string());
     }
     if (result.interrupted)
-      fmt::print(stderr, "interrupted: the step under way was finished and the adapters were written\n");
+      fmt::print(stderr, "interrupted: the steps under way were finished and the adapters were written\n");
   }
   if (result.interrupted) return kInterrupted;
   return result.diverged.empty() ? kSuccess : kFailure;

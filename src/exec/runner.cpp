@@ -1,6 +1,7 @@
 #include "exec/runner.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -334,12 +335,12 @@ class Runner::Execution {
     }
   }
 
-  /// A receive starts, for the books, when the one before it on the stream has ended, as in a replay.
+  /// What goes on beside others of its stream starts, for the books, when those told before it have ended, as in a
+  /// replay.
   void write_event(InstructionId id, const Instruction& instruction, Span span) {
-    if (planner::is_recv(instruction.kind)) {
-      span.started = std::min(std::max(span.started, received_), span.ended);
-      received_ = span.ended;
-    }
+    Nanoseconds& free = free_[static_cast<std::size_t>(instruction.stream)];
+    span.started = std::min(std::max(span.started, free), span.ended);
+    free = std::max(free, span.ended);
     report_.events.push_back({runner_.communicator_.rank(), runner_.stage_, instruction.stream, instruction.kind, id,
                               span.started, span.ended});
   }
@@ -361,11 +362,11 @@ class Runner::Execution {
   // What outlives it.
   std::map<InstructionId, Earlier> earlier_;  // of earlier Programs, not told
   std::vector<UnderWay> under_way_;
-  std::map<InstructionId, Arrival> arrivals_;  // per receive
-  std::vector<std::int64_t> held_;             // of them, per channel
-  Nanoseconds received_ = 0;                   // when the last receive that was told had ended
-  std::map<InstructionId, Buffer> outgoing_;   // per send
-  std::map<MicrobatchId, Buffer> results_;     // computed, not yet sent
+  std::map<InstructionId, Arrival> arrivals_;              // per receive
+  std::vector<std::int64_t> held_;                         // of them, per channel
+  std::array<Nanoseconds, planner::kStreamCount> free_{};  // when all that was told of a stream had ended
+  std::map<InstructionId, Buffer> outgoing_;               // per send
+  std::map<MicrobatchId, Buffer> results_;                 // computed, not yet sent
   std::map<TaskIndex, Norms> norms_;
   std::map<TaskIndex, std::int64_t> scale_batch_;
   std::vector<double> loss_scale_;

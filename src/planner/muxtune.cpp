@@ -107,7 +107,6 @@ class MuxTuneSearch {
     fixed.buckets = std::move(buckets);
     fixed.htasks = std::move(htasks);
     fixed.pipeline = PipelineTemplate::stream;
-    fixed.steps_per_window = kStreamedSteps;
     fixed.order.clear();
   }
 

@@ -106,9 +106,6 @@ bool stages_through_hosts(const OptionValues& options);
 
 Padding padding_of(const OptionValues& options);
 
-/// Steps that a Program of a policy covers that does not drain its pipeline between them.
-inline constexpr std::int64_t kStreamedSteps = 8;
-
 /// Every task an hTask of its own, all in one bucket.
 void one_task_per_htask(std::int32_t task_count, FixedPlan& fixed);
 

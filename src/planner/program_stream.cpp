@@ -150,7 +150,7 @@ Program window_program(const FixedPlan& fixed, const WindowInput& input, std::in
 }
 
 std::vector<Program> programs_around(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
-  ProgramStream stream(fixed, input, streams(fixed) ? std::max<std::int64_t>(0, window - 1) : window, window + 2);
+  ProgramStream stream(fixed, input, streams(fixed) ? std::max<std::int64_t>(0, window - 2) : window, window + 2);
   std::vector<Program> programs;
   while (std::optional<Slice> slice = stream.next()) {
     if (slice->window > window) break;

@@ -84,8 +84,8 @@ class ProgramStream {
 /// The Program of a window by itself: nothing is under way before or after.
 Program window_program(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 
-/// The Programs in which a window's microbatches are under way: its own, and of a stream that of the window before,
-/// from which on the pipeline fills here.
+/// The Programs in which a window's microbatches are under way: its own, and of a stream those of the two windows
+/// before, from which on the pipeline fills here.
 std::vector<Program> programs_around(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 
 }  // namespace braid::planner

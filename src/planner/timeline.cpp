@@ -17,6 +17,14 @@ Nanoseconds Timeline::end() const {
   return last;
 }
 
+void Timeline::shift(Nanoseconds by) {
+  for (MemorySample& sample : memory) sample.time += by;
+  for (Event& event : events) {
+    event.start += by;
+    event.end += by;
+  }
+}
+
 Nanoseconds end_of_steps(std::span<const Event> events) {
   Nanoseconds last = 0;
   for (const Event& event : events) {

@@ -36,6 +36,7 @@ struct Timeline {
 
   Nanoseconds begin() const;  ///< the first start; 0 when empty
   Nanoseconds end() const;    ///< the last end; 0 when empty
+  void shift(Nanoseconds by);
 };
 
 /// How long each instruction takes once it starts, per stage in list order. For a send that is its time on the wire,

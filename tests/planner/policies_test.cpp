@@ -262,12 +262,12 @@ TEST(MLora, WaitingTasksTakeThePlacesOfThoseThatEnd) {
   const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
   const Plan plan = planned(small, gpipe, whole);
   EXPECT_EQ(plan.fixed.turns, (std::vector<std::vector<std::int32_t>>{{0, 1}, {2, 3}, {4}}));
-  EXPECT_EQ(plan.fixed.admissions, (std::vector<Admission>{{1, {0, 1}}, {2, {0, 2}}, {2, {0, 3}}, {1, {3, 4}}}));
+  EXPECT_EQ(plan.fixed.admissions, (std::vector<Admission>{{8, {0, 1}}, {16, {0, 2}}, {16, {0, 3}}, {8, {3, 4}}}));
   const WindowInput input{study.workload, study.samples};
   FixedPlan in_turns = plan.fixed;
   in_turns.admissions.clear();
-  EXPECT_EQ(window_count(plan.fixed, input), 6);
-  EXPECT_EQ(window_count(in_turns, input), 5 + 3 + 1);
+  EXPECT_EQ(window_count(plan.fixed, input), 48);
+  EXPECT_EQ(window_count(in_turns, input), 40 + 24 + 8);
   const VerifyContext rules = verify_context(plan.fixed, input, tight.memory_bytes);
   ProgramStream stream(plan.fixed, input, 0, window_count(plan.fixed, input));
   std::vector<std::int64_t> next(5, 0);

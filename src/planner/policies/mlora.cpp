@@ -30,7 +30,6 @@ class LoraArrangement {
         value_of(input.options, "mode") == "1f1b" ? PipelineTemplate::lora_1f1b : PipelineTemplate::lora_gpipe;
     set_common_options(input, fixed_);
     fixed_.blocking_messages = value_of(input.options, "overlap") == "off";
-    fixed_.steps_per_window = kStreamedSteps;
     const bool fused = fixed_.adapter_kernels == costmodel::AdapterKernels::fused;
     if (!fused && value_of(input.options, "pruning") == "off")
       fixed_.adapter_kernels = costmodel::AdapterKernels::split;
@@ -76,8 +75,8 @@ class LoraArrangement {
     const std::int64_t in_turns = window_count(fixed_, run);
     fixed_.admissions = admissions();
     if (const std::int64_t windows = window_count(fixed_, run); windows < in_turns) {
-      lines.push_back(fmt::format("tasks take the places of those that end: {} windows of up to {} steps, not {}",
-                                  windows, fixed_.steps_per_window, in_turns));
+      lines.push_back(
+          fmt::format("tasks take the places of those that end: all are done in {} steps, not {}", windows, in_turns));
     } else {
       fixed_.admissions.clear();
     }
@@ -90,7 +89,7 @@ class LoraArrangement {
       loads.push_back(load_of_batch(htask));
       std::int64_t steps = 0;
       for (const TaskIndex task : htask) steps = std::max(steps, input_.samples.steps(task));
-      windows.push_back((steps + fixed_.steps_per_window - 1) / fixed_.steps_per_window);
+      windows.push_back(steps);
     }
     std::vector<std::int32_t> in_order;
     for (const TaskIndex task : by_priority()) {
