@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <numbers>
+#include <numeric>
 #include <tuple>
 
 #include "base/parallel.h"
@@ -91,11 +92,10 @@ class Measuring {
     profile_.memory_bytes = static_cast<Bytes>(0.9 * static_cast<double>(physical_memory())) / communicator_.size();
     communicator_.barrier();
     profile_.peak_flops = measure_peak_flops();
-    const Bytes before = resident_memory();
+    profile_.runtime_bytes = measure_runtime();
     measure_passes();
     measure_optimizer();
     if (communicator_.size() > 1) measure_messages();
-    profile_.runtime_bytes = std::max<Bytes>(resident_memory() - before, 0);
     write_entries();
     const std::time_t now = std::time(nullptr);
     char text[32];
@@ -150,6 +150,29 @@ class Measuring {
     std::vector<costmodel::AdapterShape> adapters;
     for (const auto& [kind, adapter] : kinds) adapters.push_back(adapter);
     return adapters;
+  }
+
+  /// What threads and libraries keep, after about as many shapes as a run meets: those of the whole grid are more.
+  Bytes measure_runtime() {
+    const Bytes before = resident_memory();
+    {
+      const planner::LayerRange layers{0, static_cast<std::int32_t>(shape_.layers)};
+      Probe probe;
+      BufferPool pool;
+      StageModel model(shape_, layers, random_weights(shape_), pool, probe);
+      const std::vector<Point> grid = token_grid();
+      for (const costmodel::AdapterShape& kind : distinct_adapters()) {
+        std::vector<std::unique_ptr<Adapter>> adapters;
+        adapters.push_back(std::make_unique<Adapter>(shape_, kind, layers, 7));
+        for (std::size_t i = 0; i < grid.size(); i += 2) measure_point(model, probe, adapters, grid[i]);
+      }
+    }
+    if (communicator_.size() > 1) {
+      const std::unique_ptr<CommunicatorGroup> group = group_of_all();
+      for (const std::int64_t count : {std::int64_t{16}, kMebibyte}) measure_messages(*group, count);
+    }
+    samples_.clear();
+    return std::max<Bytes>(resident_memory() - before, 0);
   }
 
   void measure_passes() {
@@ -264,10 +287,14 @@ class Measuring {
     }
   }
 
+  std::unique_ptr<CommunicatorGroup> group_of_all() const {
+    std::vector<int> everyone(static_cast<std::size_t>(communicator_.size()));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    return communicator_.make_group(everyone);
+  }
+
   void measure_messages() {
-    std::vector<int> everyone;
-    for (int rank = 0; rank < communicator_.size(); ++rank) everyone.push_back(rank);
-    const std::unique_ptr<CommunicatorGroup> group = communicator_.make_group(everyone);
+    const std::unique_ptr<CommunicatorGroup> group = group_of_all();
     for (int round = 0; round < kRounds; ++round) {
       for (double bytes = 64; bytes <= 32 * kMebibyte; bytes *= kGridStep)
         measure_messages(*group, std::llround(bytes / sizeof(float)));
