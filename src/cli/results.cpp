@@ -1,8 +1,14 @@
 #include "cli/results.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include "planner/deployment.h"
+#include "planner/unit_stream.h"
 
 namespace braid::cli {
 
@@ -15,8 +21,8 @@ std::string duration(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.1f} ms", seconds * 1e3);
   if (seconds < 120) return fmt::format("{:.1f} s", seconds);
-  return fmt::format("{:.0f} min {:.0f} s", seconds / 60 - 0.5,
-                     seconds - 60 * static_cast<double>(static_cast<std::int64_t>(seconds / 60)));
+  const std::int64_t whole = std::llround(seconds);
+  return fmt::format("{} min {} s", whole / 60, whole % 60);
 }
 
 std::string grouped(double number) {
@@ -26,19 +32,36 @@ std::string grouped(double number) {
   return digits;
 }
 
-void print_prediction(const planner::Prediction& prediction, std::int32_t ranks) {
-  fmt::print("  step                {} ({} with filling and draining)\n", duration(prediction.step_seconds),
-             duration(prediction.first_step_seconds));
+namespace {
+
+/// A line for each run of like values: "stage 0", "stages 1 to 3".
+void print_alike(std::string_view each, std::string_view what, const std::vector<std::string>& values) {
+  for (std::size_t first = 0, next = 0; first < values.size(); first = next) {
+    while (next < values.size() && values[next] == values[first]) ++next;
+    const std::string label = next - first == 1 ? fmt::format("{} {} {}", each, first, what)
+                                                : fmt::format("{}s {}-{} {}", each, first, next - 1, what);
+    fmt::print("  {:<19} {}\n", label, values[first]);
+  }
+}
+
+}  // namespace
+
+void print_prediction(const planner::Prediction& prediction, std::int32_t ranks, bool streams) {
+  const std::string first =
+      streams ? fmt::format(" ({} from an empty pipeline to an empty one)", duration(prediction.first_step_seconds))
+              : "";
+  fmt::print("  step                {}{}\n", duration(prediction.step_seconds), first);
   fmt::print("  computed tokens/s   {}\n", grouped(prediction.tokens_per_second));
   fmt::print("  effective tokens/s  {} (billed: samples x max_length)\n",
              grouped(prediction.effective_tokens_per_second));
   fmt::print("  data tokens/s       {}\n", grouped(prediction.data_tokens_per_second));
   fmt::print("  bubble ratio        {:.1f} %\n", 100 * prediction.bubble_ratio);
-  for (std::size_t s = 0; s < prediction.stage_busy_share.size(); ++s)
-    fmt::print("  stage {} busy        {:.1f} %\n", s, 100 * prediction.stage_busy_share[s]);
+  std::vector<std::string> busy, peaks;
+  for (const double share : prediction.stage_busy_share) busy.push_back(fmt::format("{:.1f} %", 100 * share));
+  for (const Bytes peak : prediction.peak_memory_bytes) peaks.push_back(megabytes(peak));
+  print_alike("stage", "busy", busy);
   fmt::print("  of {} rank{} peak     {:.1f} %\n", ranks, ranks == 1 ? "'s" : "s'", 100 * prediction.gpu_utilization);
-  for (std::size_t r = 0; r < prediction.peak_memory_bytes.size(); ++r)
-    fmt::print("  rank {} peak memory  {}\n", r, megabytes(prediction.peak_memory_bytes[r]));
+  print_alike("rank", "peak memory", peaks);
   if (prediction.energy_joules) fmt::print("  energy              {:.0f} J a step\n", *prediction.energy_joules);
   if (prediction.chunk_padding_share > 0)
     fmt::print("  chunk padding       {:.1f} % of the computed tokens fill chunks up, billed to nobody\n",
@@ -52,11 +75,13 @@ void print_plan(const planner::Plan& plan) {
   std::string options;
   for (const auto& [key, value] : plan.options) options += fmt::format(":{}={}", key, value);
   fmt::print("policy {}{}\n", plan.policy, options);
-  for (const planner::ReplicaShape& replica : plan.fixed.deployment) {
+  const std::vector<planner::ReplicaShape>& replicas = plan.fixed.deployment;
+  for (auto first = replicas.begin(), next = first; first != replicas.end(); first = next) {
+    next = std::find_if(first, replicas.end(), [&](const planner::ReplicaShape& other) { return other != *first; });
     std::vector<std::string> stages;
-    for (const planner::LayerRange& layers : replica.layers)
+    for (const planner::LayerRange& layers : first->layers)
       stages.push_back(fmt::format("[{}, {})", layers.first, layers.last));
-    fmt::print("  tp {}, pp {}: layers {}\n", replica.tp, replica.stages(), fmt::join(stages, " "));
+    fmt::print("  {}: layers {}\n", planner::describe({first, next}), fmt::join(stages, " "));
   }
   std::vector<std::string> htasks;
   for (const std::vector<planner::TaskIndex>& htask : plan.fixed.htasks) {
@@ -69,7 +94,7 @@ void print_plan(const planner::Plan& plan) {
              plan.fixed.microbatches, plan.fixed.microbatches == 1 ? "" : "es", name(plan.fixed.pipeline),
              name(plan.fixed.padding), describe_turns(plan.fixed));
   fmt::print("predicted\n");
-  print_prediction(plan.predicted, plan.ranks());
+  print_prediction(plan.predicted, plan.ranks(), streams(plan.fixed));
   fmt::print("  lower bound         {} ({}), {} on this deployment; gap {:.1f} %\n",
              duration(plan.lower_bound.step_seconds), plan.lower_bound.binds,
              duration(plan.lower_bound.deployment_step_seconds),

@@ -14,6 +14,7 @@
 #include "planner/durations.h"
 #include "planner/predict.h"
 #include "planner/program_stream.h"
+#include "planner/unit_stream.h"
 #include "sim/replay.h"
 
 namespace braid::cli {
@@ -89,7 +90,7 @@ int run_simulate(const std::vector<std::string>& words) {
     fmt::print("{}", prediction_json(plan));
   } else {
     fmt::print("simulated {} on {} ranks\n", plan.policy, plan.ranks());
-    print_prediction(plan.predicted, plan.ranks());
+    print_prediction(plan.predicted, plan.ranks(), planner::streams(plan.fixed));
   }
   return kSuccess;
 }

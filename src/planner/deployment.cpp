@@ -75,10 +75,12 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
     const std::int64_t first = overrides.pp.value_or(1), last = overrides.pp.value_or(deepest);
     for (std::int64_t pp = first; pp <= last; ++pp) {
       const std::int64_t replicas = parallelism.data ? ranks / (tp * pp) : 1;
-      const std::int64_t used = tp * pp * replicas;
-      if (used < most_used) continue;
-      if (used > most_used) found.clear();
-      most_used = used;
+      if (parallelism.data || cluster.gpu == "cpu") {
+        const std::int64_t used = tp * pp * replicas;
+        if (used < most_used) continue;
+        if (used > most_used) found.clear();
+        most_used = used;
+      }
       found.push_back(deploy(layers, tp, pp, replicas));
       for (std::int64_t chunks = 2; parallelism.interleaved && pp > 1 && layers % (pp * chunks) == 0; chunks *= 2)
         found.push_back(deploy(layers, tp, pp, replicas, chunks));

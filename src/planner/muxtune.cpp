@@ -12,6 +12,10 @@
 namespace braid::planner {
 namespace {
 
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 /// Layouts that are laid out with their real microbatches: of few tasks nearly all, for Eq. 3's latencies know nothing
 /// of packs, and are far off where microbatches are smaller than a chunk.
 constexpr std::size_t kLeastLaidOut = 4, kMostLaidOut = 64, kTasksLaidOut = 512;
@@ -256,9 +260,10 @@ class MuxTuneSearch {
       lines.push_back(fmt::format("chunks of {} tokens{}", fixed.chunk_size, why));
     }
     lines.push_back(
-        fmt::format("{} tasks fused into {} hTasks in {} buckets: the fastest of {} layouts by Eq. 3, {} of "
-                    "them with their real microbatches",
-                    parts_.tasks.size(), fixed.htasks.size(), fixed.buckets.size(), tried_, laid_out_.size()));
+        fmt::format("{} fused into {} in {}: the fastest of {} by Eq. 3, {} of them with their real microbatches",
+                    counted(parts_.tasks.size(), "task"), counted(fixed.htasks.size(), "hTask"),
+                    counted(fixed.buckets.size(), "bucket"), counted(static_cast<std::size_t>(tried_), "layout"),
+                    laid_out_.size()));
     const auto compare = [&](const std::string& what, auto count_of, auto among) {
       const LaidOut* next = nullptr;
       for (const LaidOut& other : laid_out_) {

@@ -204,8 +204,8 @@ std::vector<PlanSearch::Choice> PlanSearch::best_sketches() {
   return choices;
 }
 
-std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choices) {
-  std::vector<Candidate> glanced;
+/// The fastest by a glance first; those that do not fit are left out.
+void PlanSearch::glance_at(const std::vector<Choice>& choices, std::vector<Candidate>& glanced) {
   for (const Choice& choice : choices) {
     std::optional<Candidate> candidate = glance(policy_input(choice));
     if (!candidate) continue;
@@ -213,6 +213,44 @@ std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choic
     glanced.push_back(std::move(*candidate));
   }
   std::stable_sort(glanced.begin(), glanced.end(), faster);
+}
+
+/// Numbers of microbatches that the grid, a power of two apart, does not have: quarters between; of a policy that
+/// sketches those around the best that may be faster.
+std::vector<PlanSearch::Choice> PlanSearch::between(const Choice& best) {
+  std::vector<Choice> choices;
+  if (input_.overrides.microbatches) return choices;
+  const std::vector<std::int64_t> grid = microbatch_counts(input_, best.deployment);
+  std::set<std::int64_t> counts;
+  for (const std::int64_t count : sketches_ ? std::vector<std::int64_t>{best.microbatches} : grid) {
+    for (const std::int64_t quarters : {3, 5, 6, 7}) counts.insert(count * quarters / 4);
+  }
+  for (const std::int64_t count : grid) counts.erase(count);
+  for (const std::int64_t count : counts) {
+    if (count < 1 || count > grid.back()) continue;
+    ++tried_;
+    Choice choice{best.deployment, count, 0};
+    if (sketches_) {
+      PolicyInput asked = policy_input(choice);
+      asked.sketch_limit = best.sketched;
+      choice.sketched = choice_.policy->sketch(asked).value_or(0);
+      if (choice.sketched >= best.sketched) continue;
+    }
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choices) {
+  std::vector<Candidate> glanced;
+  glance_at(choices, glanced);
+  if (!glanced.empty()) {
+    const FixedPlan& best = glanced.front().arrangement.fixed;
+    const auto chosen = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
+      return choice.microbatches == best.microbatches && choice.deployment == best.deployment;
+    });
+    glance_at(between(*chosen), glanced);
+  }
   std::vector<Candidate> examined;
   double fastest_glance = 0;
   for (Candidate& candidate : glanced) {

@@ -54,6 +54,8 @@ class PlanSearch {
 
   std::vector<Choice> fullest_last() const;
   std::vector<Choice> best_sketches();
+  void glance_at(const std::vector<Choice>& choices, std::vector<Candidate>& glanced);
+  std::vector<Choice> between(const Choice& best);
   std::optional<Candidate> fastest_of(const std::vector<Choice>& choices);
   std::optional<Candidate> first_that_fits();
   void miss_with_tasks_alone();

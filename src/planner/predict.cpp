@@ -113,23 +113,8 @@ struct WindowOutlook {
   double flops = 0;
   costmodel::Estimate work;
   Nanoseconds span = 0;
-  Nanoseconds first_steps = 0;    // when every task has taken its first step of the window
   std::vector<Nanoseconds> busy;  // per stage
 };
-
-Nanoseconds end_of_first_steps(const Program& program, const Timeline& timeline) {
-  Nanoseconds end = 0;
-  for (const Event& event : timeline.events) {
-    if (event.kind != Kind::step) continue;
-    const auto stage = static_cast<std::size_t>(event.stage);
-    const Instruction& step =
-        program.stages[stage]
-            .instructions[static_cast<std::size_t>(event.instruction - program.stages[stage].first_id)];
-    if (step.global_batch == program.before.stages[stage].next_batch[static_cast<std::size_t>(step.task)])
-      end = std::max(end, event.end);
-  }
-  return end;
-}
 
 /// What a window's times depend on: the loads of its microbatches, in order.
 using Likeness = std::vector<std::int64_t>;
@@ -218,11 +203,15 @@ class Outlooks {
     const PredictedDurations predicted = predict_durations(program, style_, latency_);
     const Timeline timeline = judge_(program, predicted.durations);
     outlook.span = stretch_ ? span_of_stretch(program, timeline, predicted.durations, *stretch_) : timeline.end();
-    outlook.first_steps = end_of_first_steps(program, timeline);
     outlook.work = predicted.total;
     if (counts_flops_) outlook.flops = backbone_flops(program, microbatches, input_.workload.backbone, style_.adapters);
     outlook.busy = compute_busy(program, timeline, predicted.stalled, stretch_);
     return outlook;
+  }
+
+  /// From an empty pipeline to an empty one.
+  Nanoseconds span_alone(const Program& program) {
+    return judge_(program, predict_durations(program, style_, latency_).durations).end();
   }
 
  private:
@@ -301,6 +290,8 @@ void rates_of(WindowSlices& slices, ClockLatency& latency, const Judge& judge, O
   const FixedPlan& fixed = slices.fixed();
   const WindowInput& endless = slices.input();
   Outlooks outlooks(slices, latency, judge, outlook);
+  FixedPlan one_step = fixed;
+  one_step.steps_per_window = 1;
   Totals totals;
   for (const std::int64_t window : slices.windows()) {
     const Slice& slice = slices.of(window);
@@ -311,7 +302,12 @@ void rates_of(WindowSlices& slices, ClockLatency& latency, const Judge& judge, O
     const WindowOutlook& seen = outlooks.of(slice.program, measured);
     // Each turn by itself, and where the pipeline drains each step: these simply add up.
     totals.add(seen, count_tokens(measured, endless.workload));
-    if (holds_first_step(window)) totals.first_span += seen.first_steps;
+    if (!holds_first_step(window)) continue;
+    if (!streams(fixed)) {
+      totals.first_span += seen.span;
+    } else if (outlook == Outlook::full) {
+      totals.first_span += outlooks.span_alone(window_program(one_step, endless, window));
+    }
   }
   const costmodel::Profile& profile = latency.cost().profile();
   const double span = seconds(totals.sum.span);

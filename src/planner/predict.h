@@ -17,7 +17,7 @@ enum class Outlook {
 void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook outlook, Prediction& prediction);
 
 /// All else, told by replaying the plan's windows; windows alike are replayed once. Of a stream the first steps are
-/// replayed, as a slice, and left out of all but first_step_seconds.
+/// replayed, as a slice, and left out of all rates; first_step_seconds is that of a step by itself.
 void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook, Prediction& prediction);
 

@@ -54,10 +54,15 @@ TEST(Deployments, UseEveryRankEveryLayerAndKeepShardsWithinANode) {
   }
 }
 
-TEST(Deployments, OfStagesAloneAreOneOfTheDeepest) {
+TEST(Deployments, OfStagesAloneMayLeaveGpusIdleButNoCpuRank) {
   const auto found = deployments(llama_7b(), cluster_of(8, 8), {}, {.pipeline = true});
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(describe(found[0]), "tp 1, pp 32");
+  ASSERT_EQ(found.size(), 32U);
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(describe(found[i]), fmt::format("tp 1, pp {}", i + 1));
+  workload::Cluster ranks = cluster_of(1, 4);
+  ranks.gpu = "cpu";
+  const auto on_cpus = deployments(llama_7b(), ranks, {}, {.pipeline = true});
+  ASSERT_EQ(on_cpus.size(), 1U);
+  EXPECT_EQ(describe(on_cpus[0]), "tp 1, pp 4");
 }
 
 TEST(Deployments, KeepToWhatIsFixed) {

@@ -253,6 +253,20 @@ TEST(MLora, TasksThatDoNotFitMemoryAtOnceWaitByPriority) {
   EXPECT_TRUE(planned(small, "mlora:batch=off", whole).fixed.turns.empty());
 }
 
+TEST(MLora, NoTaskWaitsThatWouldFitOutOfABatch) {
+  const Study study = make_study({{512, 8}, {512, 8}, {512, 8}, {512, 8}, {512, 8}}, 1, 2);
+  const Overrides whole{.tp = {}, .pp = 2, .microbatches = 1};
+  const Plan batched = planned(study, "mlora", whole);
+  EXPECT_EQ(batched.fixed.htasks.size(), 2U);
+  costmodel::Profile tight = study.cost.profile();
+  tight.memory_bytes = batched.predicted.peak_memory_bytes[0] * 3 / 4;
+  const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
+  const Plan plan = planned(small, "mlora", whole);
+  EXPECT_TRUE(plan.fixed.turns.empty());
+  EXPECT_EQ(plan.fixed.htasks.size(), 5U);
+  EXPECT_EQ(plan.fixed.order, planned(small, "mlora:batch=off", whole).fixed.order);
+}
+
 TEST(MLora, WaitingTasksTakeThePlacesOfThoseThatEnd) {
   const Study study = make_study({{512, 8, 40}, {512, 8, 8}, {512, 8, 16}, {512, 8, 24}, {512, 8, 8}}, 1, 2);
   const Overrides whole{.tp = {}, .pp = 2, .microbatches = 1};

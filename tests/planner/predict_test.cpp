@@ -47,5 +47,31 @@ TEST(Predict, AStepOfAStreamTakesWhatItTakesInMidStream) {
   }
 }
 
+TEST(Predict, TheFirstStepIsARunOfOneStepFromItsBeginningToItsEnd) {
+  RandomStream random(6);
+  const auto below = [&](std::uint64_t count) { return static_cast<std::int64_t>(random.next_below(count)); };
+  for (int i = 0; i < 20; ++i) {
+    std::vector<StudyTask> tasks(static_cast<std::size_t>(1 + below(6)));
+    for (StudyTask& task : tasks) task = {64 << below(3), 8 + below(9), 1, 8, below(2) == 0};
+    const Study study = make_study(tasks, 1, 4, 16);
+    for (const char* policy : {"megatron-pp", "mlora", "mlora:mode=gpipe:batch=off", "muxtune", "muxtune:drain=off"}) {
+      const Overrides overrides{.tp = 1, .pp = 1 + below(4), .microbatches = 1 << below(3)};
+      const Plan plan = make_plan(study.input(overrides), parse_policy(policy));
+      ClockLatency latency(study.cost, study.workload.backbone);
+      const WindowInput run{study.workload, study.samples};
+      ProgramStream stream(plan.fixed, run, 0, window_count(plan.fixed, run));
+      Clocks clocks;
+      Nanoseconds end = 0;
+      while (const std::optional<Slice> slice = stream.next()) {
+        const PredictedDurations predicted =
+            predict_durations(slice->program, pass_style(plan.fixed, study.workload), latency);
+        end = std::max(end, sim::replay(slice->program, predicted.durations, &clocks).end());
+      }
+      EXPECT_EQ(plan.predicted.first_step_seconds, seconds(end)) << policy;
+      EXPECT_GE(plan.predicted.first_step_seconds * (1 + 1e-9), plan.predicted.step_seconds) << policy;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace braid::planner

@@ -56,5 +56,45 @@ TEST(Search, FindsAboutTheFastestDeployment) {
   EXPECT_LT(worst, 0.03);
 }
 
+/// Between nodes of one GPU, over a slow network: fewer stages are often faster than all, and other numbers of
+/// microbatches than powers of two.
+TEST(Search, SystemsOfStagesFindTheFastestOnSlowLinks) {
+  RandomStream random(20260102);
+  double sum = 0, worst = 0;
+  int searches = 0, idle = 0;
+  for (int i = 0; i < 6; ++i) {
+    Study study = make_study(any_tasks(random), 4, 1, 16);
+    costmodel::Profile profile = study.cost.profile();
+    study.cluster.inter_node = costmodel::named_link("eth-1g", costmodel::device_of("a40"));
+    profile.interconnect = study.cluster.interconnect();
+    const Study slow{study.workload, study.cluster, study.samples, costmodel::CostModel(profile)};
+    for (const char* policy : {"megatron-pp", "gpipe", "mlora"}) {
+      const PolicyChoice choice = parse_policy(policy);
+      const Plan found = make_plan(slow.input(), choice);
+      double fastest = found.predicted.step_seconds;
+      for (std::int64_t pp = 1; pp <= 4; ++pp) {
+        for (std::int64_t microbatches = 1; microbatches <= 16; ++microbatches) {
+          try {
+            const Plan plan = make_plan(slow.input({.tp = 1, .pp = pp, .microbatches = microbatches}), choice);
+            fastest = std::min(fastest, plan.predicted.step_seconds);
+            EXPECT_LE(found.lower_bound.step_seconds, plan.predicted.step_seconds) << policy << " on " << pp;
+          } catch (const Error&) {  // more microbatches than samples
+          }
+        }
+      }
+      const double slower = found.predicted.step_seconds / fastest - 1;
+      sum += slower;
+      worst = std::max(worst, slower);
+      ++searches;
+      if (found.fixed.ranks() < 4) ++idle;
+    }
+  }
+  RecordProperty("mean_percent", fmt::format("{:.2f}", 100 * sum / searches));
+  RecordProperty("worst_percent", fmt::format("{:.2f}", 100 * worst));
+  EXPECT_GT(idle, 0);
+  EXPECT_LT(sum / searches, 0.01);
+  EXPECT_LT(worst, 0.05);
+}
+
 }  // namespace
 }  // namespace braid::planner

@@ -38,9 +38,8 @@ class LoraArrangement {
   }
 
   Arrangement run() {
-    fixed_.transfer_share = transfer_share();
-    if (fixed_.transfer_share < kWorthHiding || !fits(by_priority())) fixed_.transfer_share = 0;
-    const auto turns = admit_in_turns(by_priority(), [&](std::span<const TaskIndex> tasks) { return fits(tasks); });
+    const std::vector<std::vector<TaskIndex>> turns = fewest_turns();
+    if (turns.size() == 1) hide_transfers();
     for (const std::vector<TaskIndex>& turn : turns) {
       std::vector<std::int32_t> places;
       for (std::vector<TaskIndex>& htask : batches_of(turn)) {
@@ -67,6 +66,30 @@ class LoraArrangement {
       return tasks[static_cast<std::size_t>(a)].priority > tasks[static_cast<std::size_t>(b)].priority;
     });
     return order;
+  }
+
+  /// Batches hold more at once than their tasks by themselves, which may fit where those do not.
+  std::vector<std::vector<TaskIndex>> fewest_turns() {
+    const auto admitted = [&] {
+      return admit_in_turns(by_priority(), [&](std::span<const TaskIndex> tasks) { return fits(tasks); });
+    };
+    std::vector<std::vector<TaskIndex>> turns = admitted();
+    if (!batches_ || turns.size() == 1) return turns;
+    batches_ = false;
+    if (std::vector<std::vector<TaskIndex>> apart = admitted(); apart.size() < turns.size()) {
+      turns_in_batches_ = turns.size();
+      return apart;
+    }
+    batches_ = true;
+    return turns;
+  }
+
+  /// Has more microbatches under way where messages take long and memory holds those.
+  void hide_transfers() {
+    const double share = transfer_share();
+    if (share < kWorthHiding) return;
+    fixed_.transfer_share = share;
+    if (!fits(by_priority())) fixed_.transfer_share = 0;
   }
 
   /// Where that makes the run shorter, hTasks take the places of those that end, by priority, within a turn too.
@@ -213,7 +236,14 @@ class LoraArrangement {
                                   stages_, fixed_.htasks.size()));
     } else {
       lines.push_back(fmt::format("every one of {} tasks on {} stages a batch of its own", count(), stages_));
+      if (turns_in_batches_ > 0)
+        lines.back() +=
+            fmt::format(": batched, tasks would not fit memory at once and need {} turns", turns_in_batches_);
     }
+    if (fixed_.transfer_share > 0)
+      lines.push_back(
+          fmt::format("messages take {:.0f} % of a pass: nearly twice the microbatches are under way, to hide them",
+                      100 * fixed_.transfer_share));
     return lines;
   }
 
@@ -221,6 +251,7 @@ class LoraArrangement {
   std::int32_t stages_;
   costmodel::Storage storage_;
   bool batches_;
+  std::size_t turns_in_batches_ = 0;  // where batches were given up for fewer turns
   FixedPlan fixed_;
   std::vector<MicrobatchLoad> loads_;  // per task
 };
