@@ -44,6 +44,18 @@ std::vector<std::int64_t> tensor_degrees(const workload::Workload& workload, con
   return degrees;
 }
 
+/// All up to `most`; where ranks may stay idle from 8 on only quarters between powers of two, and the most.
+std::vector<std::int64_t> stage_counts(std::int64_t most, bool may_idle) {
+  std::vector<std::int64_t> counts;
+  std::int64_t step = 1;
+  for (std::int64_t count = 1; count < most; count += step) {
+    counts.push_back(count);
+    if (may_idle && count >= 4 * step * 2) step *= 2;
+  }
+  counts.push_back(most);
+  return counts;
+}
+
 }  // namespace
 
 std::vector<LayerRange> even_layers(std::int64_t layers, std::int64_t stages) {
@@ -69,13 +81,19 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
   check(workload, cluster, overrides, parallelism);
   const std::int64_t ranks = cluster.gpus(), layers = workload.backbone.layers;
   std::vector<std::vector<ReplicaShape>> found;
+  const bool may_idle = !parallelism.data && cluster.gpu != "cpu";
   std::int64_t most_used = 0;
   for (const std::int64_t tp : tensor_degrees(workload, cluster, overrides, parallelism)) {
     const std::int64_t deepest = parallelism.pipeline ? std::min(ranks / tp, layers) : 1;
-    const std::int64_t first = overrides.pp.value_or(1), last = overrides.pp.value_or(deepest);
-    for (std::int64_t pp = first; pp <= last; ++pp) {
+    std::vector<std::int64_t> stages = {deepest};
+    if (overrides.pp) {
+      stages = {*overrides.pp};
+    } else if (tp == 1 || !may_idle) {
+      stages = stage_counts(deepest, may_idle);
+    }
+    for (const std::int64_t pp : stages) {
       const std::int64_t replicas = parallelism.data ? ranks / (tp * pp) : 1;
-      if (parallelism.data || cluster.gpu == "cpu") {
+      if (!may_idle) {
         const std::int64_t used = tp * pp * replicas;
         if (used < most_used) continue;
         if (used > most_used) found.clear();

@@ -33,10 +33,10 @@ std::vector<ReplicaShape> deploy(std::int64_t layers, std::int64_t tp, std::int6
 
 /// The ways to lay a backbone over a cluster's ranks that a grid search tries (MuxTune §5.1): tensor parallelism within
 /// a node, by powers of two and by whole nodes; stages; and replicas of them, together on as many ranks as can be.
-/// Without data parallelism GPUs may stay idle: where links are slow, fewer stages can be faster. CPU ranks do not, for
-/// their number was asked for. Ascending by tp, then stages, then model chunks: of those 2, 4, ... that divide the
-/// layers evenly, where the system has them. Without any parallelism of a kind its degree is 1; what the overrides fix
-/// is not varied.
+/// Without data parallelism GPUs may stay idle: where links are slow, fewer stages can be faster (without shards 1 to
+/// 8, 10, 12, 14, 16, 20, ... and the most; with shards the most alone). CPU ranks do not, for their number was asked
+/// for. Ascending by tp, then stages, then model chunks: of those 2, 4, ... that divide the layers evenly, where the
+/// system has them. Without any parallelism of a kind its degree is 1; what the overrides fix is not varied.
 ///
 /// Throws Error when the overrides ask for more stages than layers, more ranks than there are, or a tp that the
 /// policy's system or the backbone's heads do not have.

@@ -47,8 +47,8 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   plan.profile = search.cost().profile();
   plan.policy = choice.policy->name();
   plan.options = choice.options;
-  plan.lower_bound =
-      policy_bound(best->arrangement, search.deployments(), input.overrides, search.window(), search.cost());
+  plan.lower_bound = policy_bound(best->arrangement, search.deployments(), input.overrides, search.window(),
+                                  search.cost(), search.rates());
   plan.fixed = std::move(best->arrangement.fixed);
   plan.reasons = std::move(best->arrangement.reasons);
   plan.predicted = best->prediction;

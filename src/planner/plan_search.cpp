@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "planner/policy_bound.h"
 #include "planner/stash_budget.h"
 #include "planner/through_hosts.h"
+#include "planner/unit_stream.h"
 
 namespace braid::planner {
 namespace {
@@ -72,10 +74,10 @@ void check_options(const PlanningInput& input, const PolicyChoice& choice) {
   }
 }
 
-std::optional<costmodel::CostModel> staged(const PlanningInput& input, const PolicyChoice& choice) {
+/// As staged_cost, for options that the ranks have.
+std::optional<costmodel::CostModel> checked_cost(const PlanningInput& input, const PolicyChoice& choice) {
   check_options(input, choice);
-  if (!stages_through_hosts(choice.options)) return std::nullopt;
-  return through_hosts(input.cost, choice.policy->name());
+  return staged_cost(input.cost, choice);
 }
 
 }  // namespace
@@ -93,10 +95,12 @@ Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrid
 PlanSearch::PlanSearch(const PlanningInput& input, const PolicyChoice& choice, std::int64_t most_laid_out)
     : input_(input),
       choice_(choice),
-      staged_(staged(input, choice)),
+      staged_(checked_cost(input, choice)),
       latency_(cost(), input.workload.backbone),
+      rates_(cost()),
       deployments_(planner::deployments(input.workload, input.cluster, input.overrides,
                                         searched_parallelism(input.cluster, input.overrides, choice))),
+      stages_alone_(!searched_parallelism(input.cluster, input.overrides, choice).data),
       capacity_(cost().profile().memory_bytes),
       arranged_(std::clamp(kTasksArranged / input.workload.tasks.size(), kLeastArranged, kMostArranged)),
       most_laid_out_(most_laid_out) {}
@@ -204,28 +208,94 @@ std::vector<PlanSearch::Choice> PlanSearch::best_sketches() {
   return choices;
 }
 
-/// The fastest by a glance first; those that do not fit are left out.
+/// What no plan of this choice is faster than; infinity where the policy has none.
+double PlanSearch::least_seconds(const Choice& choice) {
+  const std::optional<Candidate> candidate = arrange(policy_input(choice));
+  if (!candidate) return std::numeric_limits<double>::infinity();
+  const BoundScope scope =
+      bound_scope(candidate->arrangement, {.tp = {}, .pp = {}, .microbatches = choice.microbatches});
+  return lower_bound(scope, window(), cost(), rates_).step_seconds;
+}
+
+/// Adds what fits memory, the fastest by a glance first. Where the policy does not sketch, the choices that may be
+/// fastest come first, and those that cannot be near the fastest are not laid out.
 void PlanSearch::glance_at(const std::vector<Choice>& choices, std::vector<Candidate>& glanced) {
-  for (const Choice& choice : choices) {
-    std::optional<Candidate> candidate = glance(policy_input(choice));
-    if (!candidate) continue;
-    predict_rates(*candidate, Outlook::glance);
-    glanced.push_back(std::move(*candidate));
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < choices.size(); ++i) order.emplace_back(sketches_ ? 0 : least_seconds(choices[i]), i);
+  std::sort(order.begin(), order.end());
+  double fastest = std::numeric_limits<double>::infinity();
+  if (!glanced.empty()) fastest = glanced.front().prediction.step_seconds;
+  std::vector<std::optional<Candidate>> found(choices.size());
+  for (const auto& [least, i] : order) {
+    if (least > kFarOff * fastest) break;
+    found[i] = glance(policy_input(choices[i]));
+    if (!found[i]) continue;
+    predict_rates(*found[i], Outlook::glance);
+    fastest = std::min(fastest, found[i]->prediction.step_seconds);
+  }
+  for (std::optional<Candidate>& candidate : found) {
+    if (candidate) glanced.push_back(std::move(*candidate));
   }
   std::stable_sort(glanced.begin(), glanced.end(), faster);
 }
 
-/// Numbers of microbatches that the grid, a power of two apart, does not have: quarters between; of a policy that
-/// sketches those around the best that may be faster.
-std::vector<PlanSearch::Choice> PlanSearch::between(const Choice& best) {
+/// As glance_at. Of a system that may leave ranks idle the deepest pipeline first, with every number of microbatches;
+/// each shallower one with about as many as were best on the one before.
+void PlanSearch::glance_at_pipelines(const std::vector<Choice>& choices, std::vector<Candidate>& glanced) {
+  std::int64_t best = 0;
+  for (auto deployment = deployments_.rbegin(); deployment != deployments_.rend(); ++deployment) {
+    std::vector<Choice> here;
+    for (const Choice& choice : choices) {
+      const bool near = best == 0 || (choice.microbatches * 2 >= best && choice.microbatches <= best * 2);
+      if (near && choice.deployment == *deployment) here.push_back(choice);
+    }
+    glance_at(here, glanced);
+    for (const Candidate& candidate : glanced) {  // the fastest first
+      const FixedPlan& fixed = candidate.arrangement.fixed;
+      if (fixed.deployment != *deployment) continue;
+      best = fixed.microbatches;
+      break;
+    }
+  }
+}
+
+/// The best choices of a few deployments; of one alone where laying out takes long.
+std::vector<PlanSearch::Choice> PlanSearch::best_deployments(const std::vector<Choice>& choices,
+                                                             const std::vector<Candidate>& glanced) const {
+  std::vector<Choice> best;
+  for (const Candidate& candidate : glanced) {
+    const FixedPlan& fixed = candidate.arrangement.fixed;
+    if (best.size() == (takes_long(fixed) ? 1 : kExamined)) break;
+    if (candidate.prediction.step_seconds > kFarOff * glanced.front().prediction.step_seconds) break;
+    const auto has = [&](const Choice& choice) { return choice.deployment == fixed.deployment; };
+    if (std::any_of(best.begin(), best.end(), has)) continue;
+    best.push_back(*std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
+      return choice.microbatches == fixed.microbatches && has(choice);
+    }));
+  }
+  return best;
+}
+
+/// For a stream, or a policy that sketches, to lay out or to arrange.
+bool PlanSearch::takes_long(const FixedPlan& fixed) const {
+  return sketches_ || streams(fixed);
+}
+
+/// Numbers of microbatches that were not glanced at on the best deployment: quarters between the grid's powers of two,
+/// and those; where that takes long those next to the best.
+std::vector<PlanSearch::Choice> PlanSearch::between(const Choice& best, const std::vector<Candidate>& glanced) {
   std::vector<Choice> choices;
   if (input_.overrides.microbatches) return choices;
   const std::vector<std::int64_t> grid = microbatch_counts(input_, best.deployment);
   std::set<std::int64_t> counts;
-  for (const std::int64_t count : sketches_ ? std::vector<std::int64_t>{best.microbatches} : grid) {
-    for (const std::int64_t quarters : {3, 5, 6, 7}) counts.insert(count * quarters / 4);
+  for (const std::int64_t count :
+       takes_long(glanced.front().arrangement.fixed) ? std::vector<std::int64_t>{best.microbatches} : grid) {
+    for (const std::int64_t quarters : {3, 4, 5, 6, 7}) counts.insert(count * quarters / 4);
   }
-  for (const std::int64_t count : grid) counts.erase(count);
+  for (const Candidate& candidate : glanced) {
+    const FixedPlan& fixed = candidate.arrangement.fixed;
+    if (fixed.deployment == best.deployment) counts.erase(fixed.microbatches);
+  }
   for (const std::int64_t count : counts) {
     if (count < 1 || count > grid.back()) continue;
     ++tried_;
@@ -243,14 +313,17 @@ std::vector<PlanSearch::Choice> PlanSearch::between(const Choice& best) {
 
 std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choices) {
   std::vector<Candidate> glanced;
-  glance_at(choices, glanced);
-  if (!glanced.empty()) {
-    const FixedPlan& best = glanced.front().arrangement.fixed;
-    const auto chosen = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
-      return choice.microbatches == best.microbatches && choice.deployment == best.deployment;
-    });
-    glance_at(between(*chosen), glanced);
+  if (!sketches_ && stages_alone_) {
+    glance_at_pipelines(choices, glanced);
+  } else {
+    glance_at(choices, glanced);
   }
+  std::vector<Choice> more;
+  for (const Choice& best : best_deployments(choices, glanced)) {
+    const std::vector<Choice> others = between(best, glanced);
+    more.insert(more.end(), others.begin(), others.end());
+  }
+  glance_at(more, glanced);
   std::vector<Candidate> examined;
   double fastest_glance = 0;
   for (Candidate& candidate : glanced) {

@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include "planner/best_rate.h"
 #include "planner/misfit.h"
 #include "planner/planning_input.h"
 
@@ -44,6 +45,8 @@ class PlanSearch {
   Bytes capacity() const { return capacity_; }
   WindowInput window() const { return {input_.workload, input_.samples}; }
   const std::vector<std::vector<ReplicaShape>>& deployments() const { return deployments_; }
+  /// What was asked so far.
+  BestRates& rates() { return rates_; }
 
  private:
   struct Choice {
@@ -54,8 +57,12 @@ class PlanSearch {
 
   std::vector<Choice> fullest_last() const;
   std::vector<Choice> best_sketches();
+  double least_seconds(const Choice& choice);
   void glance_at(const std::vector<Choice>& choices, std::vector<Candidate>& glanced);
-  std::vector<Choice> between(const Choice& best);
+  void glance_at_pipelines(const std::vector<Choice>& choices, std::vector<Candidate>& glanced);
+  std::vector<Choice> best_deployments(const std::vector<Choice>& choices, const std::vector<Candidate>& glanced) const;
+  bool takes_long(const FixedPlan& fixed) const;
+  std::vector<Choice> between(const Choice& best, const std::vector<Candidate>& glanced);
   std::optional<Candidate> fastest_of(const std::vector<Choice>& choices);
   std::optional<Candidate> first_that_fits();
   void miss_with_tasks_alone();
@@ -73,7 +80,9 @@ class PlanSearch {
   const PolicyChoice& choice_;
   std::optional<costmodel::CostModel> staged_;  // where messages go through the hosts
   ClockLatency latency_;
+  BestRates rates_;
   std::vector<std::vector<ReplicaShape>> deployments_;
+  bool stages_alone_;  // no replicas, so that ranks may stay idle
   Bytes capacity_;
   std::size_t arranged_;
   std::int64_t most_laid_out_;

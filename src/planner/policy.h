@@ -100,7 +100,7 @@ std::vector<PolicyOption> common_options(Padding padding_otherwise);
 void set_common_options(const PolicyInput& input, FixedPlan& fixed);
 
 /// How messages and collectives go between GPUs: over the cluster's links, or copied through the hosts' memory, as
-/// mLoRA's released code does. make_plan reads it.
+/// mLoRA's released code does. staged_cost reads it.
 PolicyOption transport_option();
 bool stages_through_hosts(const OptionValues& options);
 

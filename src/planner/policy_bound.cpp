@@ -54,10 +54,10 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
 }
 
 LowerBound policy_bound(const Arrangement& arrangement, std::span<const std::vector<ReplicaShape>> grid,
-                        const Overrides& overrides, const WindowInput& window, const costmodel::CostModel& cost) {
+                        const Overrides& overrides, const WindowInput& window, const costmodel::CostModel& cost,
+                        BestRates& rates) {
   const FixedPlan& fixed = arrangement.fixed;
   BoundScope scope = bound_scope(arrangement, overrides);
-  BestRates rates(cost);
   LowerBound least = lower_bound(scope, window, cost, rates);
   least.deployment_step_seconds = least.step_seconds;
   const std::string chosen = describe(fixed.deployment);

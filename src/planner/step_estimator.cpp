@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "planner/through_hosts.h"
 
 namespace braid::planner {
 namespace {
@@ -38,7 +39,8 @@ double busy_gpu_seconds(const FixedPlan& fixed, const Prediction& predicted) {
 StepEstimator::StepEstimator(const PlanningInput& input, const PolicyChoice& choice, std::int32_t most_tasks)
     : input_(input),
       choice_(choice),
-      latency_(input.cost, input.workload.backbone),
+      staged_(staged_cost(input.cost, choice)),
+      latency_(staged_ ? *staged_ : input.cost, input.workload.backbone),
       capacity_(input.cost.profile().memory_bytes) {
   const std::size_t kinds = input.workload.tasks.size();
   std::string why;

@@ -80,6 +80,7 @@ class StepEstimator {
 
   PlanningInput input_;
   PolicyChoice choice_;
+  std::optional<costmodel::CostModel> staged_;  // where messages go through the hosts
   ClockLatency latency_;
   Bytes capacity_;
   std::vector<std::optional<Plan>> alone_;  // per kind

@@ -19,4 +19,9 @@ costmodel::CostModel through_hosts(const costmodel::CostModel& cost, std::string
   return costmodel::CostModel(std::move(profile));
 }
 
+std::optional<costmodel::CostModel> staged_cost(const costmodel::CostModel& cost, const PolicyChoice& choice) {
+  if (!stages_through_hosts(choice.options)) return std::nullopt;
+  return through_hosts(cost, choice.policy->name());
+}
+
 }  // namespace braid::planner

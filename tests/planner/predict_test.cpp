@@ -40,7 +40,7 @@ TEST(Predict, AStepOfAStreamTakesWhatItTakesInMidStream) {
       const Plan plan = make_plan(study.input(overrides), parse_policy(policy));
       ClockLatency latency(study.cost, study.workload.backbone);
       const double mid_stream = mid_stream_seconds(plan.fixed, study, latency);
-      EXPECT_NEAR(plan.predicted.step_seconds / mid_stream, 1, 0.01)
+      EXPECT_NEAR(plan.predicted.step_seconds / mid_stream, 1, 0.005)
           << policy << ": " << tasks.size() << " tasks on " << *overrides.pp << " stages";
       EXPECT_GE(plan.predicted.bubble_ratio, 0);
     }

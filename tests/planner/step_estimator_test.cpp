@@ -95,6 +95,20 @@ TEST(StepEstimator, ItsPlansAreAboutAsFastAsThoseOfAFullSearch) {
   EXPECT_LT(worst, 0.06);
 }
 
+TEST(StepEstimator, KnowsThatMessagesGoThroughTheHosts) {
+  const Overrides stages{.tp = {}, .pp = 4, .microbatches = 4};
+  const PolicyChoice choice = parse_policy("mlora:transport=hosts:overlap=off");
+  const Study kinds = study_of(any_kinds());
+  StepEstimator estimator(kinds.input(stages), choice, 4);
+  const std::vector<std::int32_t> counts = {1, 0, 1, 0, 2, 0};
+  const Study set = study_of({any_kinds()[0], any_kinds()[2], any_kinds()[4], any_kinds()[4]});
+  const double full = make_plan(set.input(stages), choice).predicted.step_seconds;
+  EXPECT_NEAR(estimator.replayed(counts) / full, 1, 1e-4);
+  EXPECT_NEAR(estimator.estimate(counts)->step_seconds / full, 1, 0.01);
+  const double over_links = make_plan(set.input(stages), parse_policy("mlora:overlap=off")).predicted.step_seconds;
+  EXPECT_GT(full, 1.02 * over_links);
+}
+
 TEST(StepEstimator, OneTaskTakesWhatItsPlanSays) {
   const Study study = study_of(any_kinds());
   StepEstimator estimator(study.input(), parse_policy("nemo"), 1);
