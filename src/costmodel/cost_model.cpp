@@ -243,7 +243,8 @@ Estimate CostModel::attention(const Curve& points, const OperatorCall& call) con
   return whole;
 }
 
-/// Linear between the nearest measured ranks of the same modules; level outside them, in proportion to rank above.
+/// Linear between the nearest measured ranks of the same modules; below the least, level; above the greatest, in
+/// proportion to rank.
 std::optional<Estimate> CostModel::adapter_between_ranks(const OperatorCall& call) const {
   const Curve* below = nullptr;
   const Curve* above = nullptr;

@@ -27,9 +27,15 @@ StageOrder drained_order(const FixedPlan& fixed, std::span<const PipelineUnit> u
       return expand(one_by_one_order(all), units);
     case PipelineTemplate::interleaved:
       return expand(interleaved_order(all, stage, stages, replica.model_chunks), units);
-    default:
+    case PipelineTemplate::one_forward_one_backward:
       return expand(one_forward_one_backward_order(all, stage, stages), units);
+    case PipelineTemplate::structured:
+    case PipelineTemplate::stream:
+    case PipelineTemplate::lora_1f1b:
+    case PipelineTemplate::lora_gpipe:
+      break;
   }
+  BRAID_CHECK(false, "the order of one hTask by itself in a pipeline of {}", name(fixed.pipeline));
 }
 
 void append(const StageOrder& order, StageOrder& all) {
@@ -101,12 +107,8 @@ std::vector<StageOrder> structured_orders(const FixedPlan& fixed, std::span<cons
 
 std::vector<StageOrder> compute_orders(const FixedPlan& fixed, std::span<const HTaskRound> rounds,
                                        std::size_t replica) {
-  switch (fixed.pipeline) {
-    case PipelineTemplate::structured:
-      return structured_orders(fixed, rounds, replica);
-    default:
-      return drained_orders(fixed, rounds, replica);
-  }
+  if (fixed.pipeline == PipelineTemplate::structured) return structured_orders(fixed, rounds, replica);
+  return drained_orders(fixed, rounds, replica);
 }
 
 }  // namespace braid::planner

@@ -22,7 +22,7 @@ struct PassStyle {
 };
 
 /// Microbatches of the same load are asked for once, also over several Programs.
-PredictedDurations predict_durations(const Program& program, const PassStyle& adapters, ClockLatency& latency);
+PredictedDurations predict_durations(const Program& program, const PassStyle& style, ClockLatency& latency);
 
 /// Backbone FLOPs of the Forwards and Backwards of some microbatches on all ranks of the Program's stages.
 double backbone_flops(const Program& program, std::span<const Microbatch> microbatches,

@@ -15,7 +15,7 @@ std::vector<std::vector<SampleSize>> sizes_of(const workload::Workload& workload
   return sizes;
 }
 
-/// Of a cut sample all that is left may be supervised. Tells whether the task's file would be read then.
+/// Of a cut sample all that is left may be supervised. False where the reader of workload files would refuse the task.
 bool shorten(workload::Task& task, std::int64_t most, std::vector<SampleSize>& sizes) {
   task.max_length = most;
   // A distribution's mean is to be at most its max, which is max_length where it is not given.

@@ -5,7 +5,8 @@
 namespace braid::planner {
 
 /// Plans one policy by a grid search: every deployment that its system has on this cluster, with every power of two of
-/// microbatches, arranged by the policy and glanced at; of the fastest few that fit memory the one whose full
+/// microbatches and, on the best deployments, numbers between, arranged by the policy and glanced at unless a lower
+/// bound tells that it cannot be near the fastest; of the fastest few that fit memory the one whose full
 /// prediction takes the least time is verified and returned. Deterministic: it counts replays, not seconds. On CPUs
 /// the search stays within what `braid train` can run there; what the overrides ask for is planned all the same.
 ///

@@ -45,14 +45,12 @@ class StageWalk {
       received_[awaited.id] = {awaited.microbatches.front(), awaited.channel, bytes};
       waiting_ += bytes;
     }
-    for (std::size_t c = 0; c < program.channels.size(); ++c) {
-      std::vector<Bytes> sizes;
-      for (const Instruction& instruction : stage_.instructions) {
-        if (is_recv(instruction.kind) && static_cast<std::size_t>(instruction.channel) == c)
-          sizes.push_back(instruction.bytes);
-      }
-      posted_.emplace_back(std::move(sizes), most_waiting[c]);
+    std::map<ChannelIndex, std::vector<Bytes>> sizes;
+    for (const Instruction& instruction : stage_.instructions) {
+      if (is_recv(instruction.kind)) sizes[instruction.channel].push_back(instruction.bytes);
     }
+    for (auto& [channel, in_turn] : sizes)
+      posted_.emplace(channel, PostedReceives(std::move(in_turn), most_waiting[static_cast<std::size_t>(channel)]));
   }
 
   void run(StageMemory& memory) {
@@ -102,7 +100,7 @@ class StageWalk {
   Bytes keep(StageMemory& memory, Bytes scratch, bool leaving) const {
     Bytes messages = waiting_;
     for (const auto& [stage, bytes] : outgoing_) messages += leaving ? bytes : 0;
-    for (const PostedReceives& receives : posted_) messages += receives.held();
+    for (const auto& [channel, receives] : posted_) messages += receives.held();
     if (live_ + scratch + messages > memory.activations + memory.messages) {
       memory.activations = live_ + scratch;
       memory.messages = messages;
@@ -123,7 +121,7 @@ class StageWalk {
       if (id < stage_.first_id) continue;
       const Instruction& received = stage_.instructions[static_cast<std::size_t>(id - stage_.first_id)];
       if (!is_recv(received.kind) || received.microbatch != microbatch) continue;
-      posted_[static_cast<std::size_t>(received.channel)].consume(received.bytes);
+      posted_.at(received.channel).consume(received.bytes);
       outgoing_.erase(peer(received.channel));
     }
   }
@@ -144,10 +142,10 @@ class StageWalk {
   const StageProgram& stage_;
   const MemoryContext& context_;
   const ProgramLoads& loads_;
-  std::vector<PostedReceives> posted_;          // per channel
-  std::map<InstructionId, Received> received_;  // before the slice, and not yet consumed
-  Bytes waiting_ = 0;                           // these together
-  std::map<StageIndex, Bytes> outgoing_;        // per stage that it goes to
+  std::map<ChannelIndex, PostedReceives> posted_;  // per channel that the stage receives from
+  std::map<InstructionId, Received> received_;     // before the slice, and not yet consumed
+  Bytes waiting_ = 0;                              // these together
+  std::map<StageIndex, Bytes> outgoing_;           // per stage that it goes to
   Bytes live_ = 0;
 };
 

@@ -50,9 +50,8 @@ class MuxTuneSearch {
   }
 
   std::optional<Arrangement> run() {
-    std::size_t laid_out = std::clamp(kTasksLaidOut / parts_.tasks.size(), kLeastLaidOut, kMostLaidOut);
-    if (input_.most_laid_out > 0) laid_out = std::min(laid_out, input_.most_laid_out);
-    const std::vector<Layout> layouts = best_layouts(laid_out);
+    const std::vector<Layout> layouts =
+        best_layouts(std::clamp(kTasksLaidOut / parts_.tasks.size(), kLeastLaidOut, kMostLaidOut));
     const std::vector<std::int64_t> sizes = chunk_sizes();
     std::optional<FixedPlan> best;
     Nanoseconds least = 0;

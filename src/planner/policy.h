@@ -35,8 +35,6 @@ struct PolicyInput {
   const OptionValues& options;  ///< all, resolved
   /// Sketches that take longer are of no use.
   double sketch_limit = std::numeric_limits<double>::infinity();
-  /// A policy that lays out several plans to choose from lays out no more than so many; 0: as many as are worth it.
-  std::size_t most_laid_out = 0;
   /// The first arrangement that seems to fit will do.
   bool hurries = false;
   /// Nobody reads the reasons.

@@ -35,7 +35,6 @@ FixedPlan in_windows(FixedPlan fixed, const Stretch& stretch) {
 
 /// Windows of the whole stretch, of every turn.
 std::vector<std::int64_t> windows_to_predict(const FixedPlan& fixed, const Stretch& stretch) {
-  static_assert(kPredictedSteps == kQueuedTurn);
   std::vector<std::int64_t> windows;
   const auto turns = static_cast<std::int64_t>(std::max<std::size_t>(1, fixed.turns.size()));
   for (std::int64_t turn = 0; turn < turns; ++turn) {

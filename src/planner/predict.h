@@ -17,7 +17,8 @@ enum class Outlook {
 void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook outlook, Prediction& prediction);
 
 /// All else, told by replaying the plan's windows; windows alike are replayed once. Of a stream the first steps are
-/// replayed, as a slice, and left out of all rates; first_step_seconds is that of a step by itself.
+/// replayed, as a slice, and left out of all rates; first_step_seconds is that of a step by itself
+/// (0 at a glance).
 void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook, Prediction& prediction);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace braid::planner {
 namespace {
 
@@ -10,7 +12,11 @@ constexpr int kMicrobatchIdBits = 24;
 }  // namespace
 
 WindowRounds::WindowRounds(const FixedPlan& fixed, const WindowInput& input, std::int64_t window)
-    : fixed_(fixed), input_(input), steps_(window_steps(fixed, input, window)), next_id_(window << kMicrobatchIdBits) {}
+    : fixed_(fixed),
+      input_(input),
+      steps_(window_steps(fixed, input, window)),
+      next_id_(window << kMicrobatchIdBits),
+      end_id_((window + 1) << kMicrobatchIdBits) {}
 
 WindowRounds::Round WindowRounds::next() {
   Round round;
@@ -24,6 +30,7 @@ WindowRounds::Round WindowRounds::next() {
     round.steps.insert(round.steps.end(), begin, end);
     next_ = static_cast<std::size_t>(end - steps_.begin());
   }
+  BRAID_CHECK(next_id_ <= end_id_, "a window has more than 2^{} microbatches", kMicrobatchIdBits);
   return round;
 }
 
@@ -43,10 +50,6 @@ std::vector<Microbatch> microbatches_of(std::span<const HTaskRound> rounds) {
   std::sort(microbatches.begin(), microbatches.end(),
             [](const Microbatch& a, const Microbatch& b) { return a.id < b.id; });
   return microbatches;
-}
-
-std::int64_t window_of(MicrobatchId id) {
-  return id >> kMicrobatchIdBits;
 }
 
 }  // namespace braid::planner

@@ -33,12 +33,10 @@ class WindowRounds {
   std::vector<WindowStep> steps_;
   std::size_t next_ = 0;
   MicrobatchId next_id_ = 0;
+  MicrobatchId end_id_ = 0;  // the next window's first
 };
 
 /// The microbatches of rounds, ascending by id.
 std::vector<Microbatch> microbatches_of(std::span<const HTaskRound> rounds);
-
-/// The window that a microbatch belongs to.
-std::int64_t window_of(MicrobatchId id);
 
 }  // namespace braid::planner

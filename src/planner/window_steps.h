@@ -37,7 +37,7 @@ std::int64_t window_count(const FixedPlan& fixed, const WindowInput& input);
 /// The steps of window `window`: round by round, of each the hTasks that have their turn. With endless input,
 /// windows go round the turns, `kQueuedTurn` of each.
 std::vector<WindowStep> window_steps(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
-inline constexpr std::int64_t kQueuedTurn = 8;
+inline constexpr std::int64_t kQueuedTurn = kPredictedSteps;
 
 /// The window after the last of those in which the same hTasks run as in `window`.
 std::int64_t end_of_turn(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);

@@ -24,8 +24,8 @@ class MuxTune final : public Policy {
             {"pad_to", {padding_name(Padding::max_length), padding_name(Padding::none)}},
             transport_option()};
   }
-  /// Streams of replicas would end global batches in unlike orders.
   bool shares_backbone() const override { return true; }
+  /// Streams of replicas would end global batches in unlike orders.
   Parallelism parallelism(const OptionValues& options) const override {
     return {.tensor = true, .pipeline = true, .data = value_of(options, "drain") == "on"};
   }
