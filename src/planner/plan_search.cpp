@@ -108,8 +108,8 @@ PlanSearch::PlanSearch(const PlanningInput& input, const PolicyChoice& choice, s
 std::optional<Candidate> PlanSearch::fastest() {
   std::optional<Candidate> best = fastest_of(best_sketches());
   const bool arranged_some = misfit_.missing > 0;
-  // Of a policy that sketches not all was arranged, and the best sketches may be the fullest.
-  if (best || (arranged_some && !sketches_)) return best;
+  // Where not all was arranged, the fastest may be the fullest: what fits at a glance may not fit in full.
+  if (best || (arranged_some && !sketches_ && !left_out_)) return best;
   best = first_that_fits();
   if (!best && !arranged_some) miss_with_tasks_alone();
   if (!best) return std::nullopt;
@@ -227,7 +227,10 @@ void PlanSearch::glance_at(const std::vector<Choice>& choices, std::vector<Candi
   if (!glanced.empty()) fastest = glanced.front().prediction.step_seconds;
   std::vector<std::optional<Candidate>> found(choices.size());
   for (const auto& [least, i] : order) {
-    if (least > kFarOff * fastest) break;
+    if (least > kFarOff * fastest) {
+      left_out_ = true;
+      break;
+    }
     found[i] = glance(policy_input(choices[i]));
     if (!found[i]) continue;
     predict_rates(*found[i], Outlook::glance);
@@ -247,7 +250,9 @@ void PlanSearch::glance_at_pipelines(const std::vector<Choice>& choices, std::ve
     std::vector<Choice> here;
     for (const Choice& choice : choices) {
       const bool near = best == 0 || (choice.microbatches * 2 >= best && choice.microbatches <= best * 2);
-      if (near && choice.deployment == *deployment) here.push_back(choice);
+      if (choice.deployment != *deployment) continue;
+      if (near) here.push_back(choice);
+      left_out_ = left_out_ || !near;
     }
     glance_at(here, glanced);
     for (const Candidate& candidate : glanced) {  // the fastest first

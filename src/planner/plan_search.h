@@ -87,6 +87,7 @@ class PlanSearch {
   std::size_t arranged_;
   std::int64_t most_laid_out_;
   bool sketches_ = false;  // the policy does
+  bool left_out_ = false;  // some of the grid, as too slow
   Misfit misfit_;
   std::int64_t tried_ = 0;     // of the grid
   std::int64_t laid_out_ = 0;  // plans whose memory was walked
