@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "planner/plan_search.h"
 #include "planner/studies.h"
 
 namespace braid::planner {
@@ -94,6 +95,40 @@ TEST(Search, SystemsOfStagesFindTheFastestOnSlowLinks) {
   EXPECT_GT(idle, 0);
   EXPECT_LT(sum / searches, 0.01);
   EXPECT_LT(worst, 0.05);
+}
+
+/// Whatever the search leaves out as too slow, where a deployment that is asked for fits memory there is a plan.
+TEST(Search, FindsAPlanWhereThereIsOne) {
+  RandomStream random(20260103);
+  int tight = 0;
+  for (int i = 0; i < 6; ++i) {
+    const Study study = make_study(any_tasks(random), 1, 4, 16);
+    for (const char* name : {"megatron-pp", "gpipe", "mlora"}) {
+      const PolicyChoice choice = parse_policy(name);
+      const Plan roomy = make_plan(study.input(), choice);
+      for (const Bytes percent : {80, 90, 95, 98}) {
+        costmodel::Profile profile = study.cost.profile();
+        profile.memory_bytes = roomy.predicted.peak_memory_bytes[0] * percent / 100;
+        const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(profile)};
+        const auto fits = [&](const Overrides& overrides) {
+          try {
+            const PlanningInput input = small.input(overrides);
+            return PlanSearch(input, choice).fastest().has_value();
+          } catch (const Error&) {
+            return false;
+          }
+        };
+        bool any = false;
+        for (std::int64_t pp = 1; pp <= 4; ++pp) {
+          for (std::int64_t microbatches = 1; microbatches <= 16; microbatches *= 2)
+            any = any || fits({.tp = {}, .pp = pp, .microbatches = microbatches});
+        }
+        EXPECT_TRUE(!any || fits({})) << name << ", " << percent << " % of " << i;
+        tight += any ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(tight, 10);
 }
 
 }  // namespace
