@@ -29,6 +29,19 @@ const Folders kMayInclude = {
     {"cli", {"base", "costmodel", "workload", "planner", "traces", "sim", "kernels", "exec"}},
 };
 
+/// The rooms of planner/, likewise. What a file of one includes of planner/ is of a room.
+const Folders kPlannerMayInclude = {
+    {"program", {}},
+    {"verify", {"program"}},
+    {"latency", {"program"}},
+    {"plan", {"program", "latency"}},
+    {"window", {"program", "verify", "latency", "plan"}},
+    {"bound", {"latency", "plan", "window"}},
+    {"muxtune", {"program", "latency", "plan", "window"}},
+    {"policies", {"program", "plan", "window", "muxtune"}},
+    {"search", {"program", "plan", "window", "bound", "muxtune", "policies"}},
+};
+
 bool is_source(const std::filesystem::path& path) {
   static const std::set<std::string> kExtensions = {".h", ".cpp", ".cu", ".cuh", ".inc"};
   return kExtensions.contains(path.extension());
@@ -48,8 +61,16 @@ std::string_view included_in(std::string_view line) {
   return line.substr(0, line.find_first_of("\">", 1));
 }
 
-/// What `content`, a file of `folder`, includes against the table, one line each: "FILE:LINE: ...".
-std::vector<std::string> violations_in(const std::string& file, const std::string& folder, std::istream& content) {
+/// The second of a path's parts where another follows it; empty where it is the last.
+std::string room_of(const std::filesystem::path& path) {
+  auto part = std::next(path.begin());
+  return part == path.end() || std::next(part) == path.end() ? "" : part->string();
+}
+
+/// What `content`, a file of `folder` and there of `room`, includes against the tables, one line each: "FILE:LINE:
+/// ...".
+std::vector<std::string> violations_in(const std::string& file, const std::string& folder, const std::string& room,
+                                       std::istream& content) {
   std::vector<std::string> violations;
   std::string text;
   for (int line = 1; std::getline(content, text); ++line) {
@@ -65,6 +86,11 @@ std::vector<std::string> violations_in(const std::string& file, const std::strin
       say("\"" + included + "\" begins with no folder of src/");
     } else if (target != folder && !kMayInclude.at(folder).contains(target)) {
       say(folder + " may not include " + target);
+    } else if (folder == "planner" && target == folder && kPlannerMayInclude.contains(room)) {
+      const std::string other = room_of(included);
+      if (other != room && !kPlannerMayInclude.at(room).contains(other)) {
+        say("planner/" + room + " may not include " + included);
+      }
     }
   }
   return violations;
@@ -82,8 +108,12 @@ std::vector<std::string> violations_under(const std::filesystem::path& source) {
     if (path == folder) {
       violations.push_back(folder + ": a source file outside any folder");
     } else if (kMayInclude.contains(folder)) {
+      const std::string room = room_of(path);
+      if (folder == "planner" && !kPlannerMayInclude.contains(room)) {
+        violations.push_back(path.string() + ": a source file outside any room of this test's table");
+      }
       std::ifstream content(entry.path());
-      const auto found = violations_in(path, folder, content);
+      const auto found = violations_in(path, folder, room, content);
       violations.insert(violations.end(), found.begin(), found.end());
     }
   }
@@ -91,14 +121,16 @@ std::vector<std::string> violations_under(const std::filesystem::path& source) {
   return violations;
 }
 
-TEST(IncludeDirections, TheTableHasNoCycles) {
-  std::set<std::string> placed;
-  while (placed.size() < kMayInclude.size()) {
-    const std::size_t before = placed.size();
-    for (const auto& [folder, targets] : kMayInclude) {
-      if (std::includes(placed.begin(), placed.end(), targets.begin(), targets.end())) placed.insert(folder);
+TEST(IncludeDirections, TheTablesHaveNoCycles) {
+  for (const Folders* table : {&kMayInclude, &kPlannerMayInclude}) {
+    std::set<std::string> placed;
+    while (placed.size() < table->size()) {
+      const std::size_t before = placed.size();
+      for (const auto& [folder, targets] : *table) {
+        if (std::includes(placed.begin(), placed.end(), targets.begin(), targets.end())) placed.insert(folder);
+      }
+      ASSERT_GT(placed.size(), before) << "folders that include each other in a ring";
     }
-    ASSERT_GT(placed.size(), before) << "folders that include each other in a ring";
   }
 }
 
@@ -119,11 +151,13 @@ TEST(IncludeDirections, TheScannerCatchesWhatIsWrong) {
   };
   write("base/good.h", "#include <vector>\n#include \"base/error.h\"\n// #include \"sim/replay.h\"\n");
   write("base/bad.h", "#pragma once\n#include \"costmodel/profile.h\"\n");
-  write("sim/bad.cpp", "  #  include \"exec/runner.h\"  // why not\n#include \"planner/plan.h\"\n");
+  write("sim/bad.cpp", "  #  include \"exec/runner.h\"  // why not\n#include \"planner/plan/plan.h\"\n");
   write("exec/deep/bad.cu", "#include \"sim/replay.h\"\n#include \"kernels/cpu/rows.h\"\n");
   write("kernels/bad.inc", "#include \"rows.h\"\n#include \"../base/error.h\"\n");
   write("cli/good.cpp", "#include \"sim/replay.h\"\n#include \"exec/runner.h\"\n#include \"cli/command.h\"\n");
   write("planner/bad.h", "#include <cli/command.h>\n");
+  write("planner/program/bad.h", "#include \"planner/program/good.h\"\n#include \"planner/plan/plan.h\"\n");
+  write("planner/search/good.cpp", "#include \"planner/plan/plan.h\"\n#include \"base/error.h\"\n");
   write("sim/notes.md", "#include \"exec/runner.h\"\n");
   write("extra/thing.h", "#include \"base/error.h\"\n");
   write("loose.cpp", "");
@@ -134,7 +168,9 @@ TEST(IncludeDirections, TheScannerCatchesWhatIsWrong) {
                                         "kernels/bad.inc:1: \"rows.h\" begins with no folder of src/",
                                         "kernels/bad.inc:2: \"../base/error.h\" begins with no folder of src/",
                                         "loose.cpp: a source file outside any folder",
+                                        "planner/bad.h: a source file outside any room of this test's table",
                                         "planner/bad.h:1: planner may not include cli",
+                                        "planner/program/bad.h:2: planner/program may not include planner/plan/plan.h",
                                         "sim/bad.cpp:1: sim may not include exec",
                                     }));
   std::filesystem::remove_all(root);

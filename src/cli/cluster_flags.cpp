@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "cli/trace_input.h"
-#include "planner/policy.h"
+#include "planner/policies/registry.h"
 #include "sim/cluster/scheduler.h"
 
 namespace braid::cli {

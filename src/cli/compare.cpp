@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/results.h"
 #include "cli/session.h"
+#include "planner/policies/registry.h"
 
 namespace braid::cli {
 namespace {

@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/statistics.h"
 #include "cli/results.h"
-#include "planner/durations.h"
-#include "planner/predict.h"
-#include "planner/window.h"
+#include "planner/latency/durations.h"
+#include "planner/window/predict.h"
+#include "planner/window/window.h"
 #include "sim/replay.h"
 
 namespace braid::cli {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exec/trainer.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 namespace braid::cli {
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "exec/communicator.h"
+#include "planner/policies/registry.h"
 
 namespace braid::cli {
 

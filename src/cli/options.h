@@ -8,7 +8,7 @@
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/variables_map.hpp>
 
-#include "planner/make_plan.h"
+#include "planner/search/make_plan.h"
 
 namespace braid::cli {
 

@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/deployment.h"
-#include "planner/unit_stream.h"
+#include "planner/plan/deployment.h"
+#include "planner/window/unit_stream.h"
 
 namespace braid::cli {
 

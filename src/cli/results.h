@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 namespace braid::cli {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/options.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "workload/dataset.h"
 
 namespace braid::cli {

@@ -11,10 +11,10 @@
 #include "cli/command.h"
 #include "cli/results.h"
 #include "cli/session.h"
-#include "planner/durations.h"
-#include "planner/predict.h"
-#include "planner/program_stream.h"
-#include "planner/unit_stream.h"
+#include "planner/latency/durations.h"
+#include "planner/window/predict.h"
+#include "planner/window/program_stream.h"
+#include "planner/window/unit_stream.h"
 #include "sim/replay.h"
 
 namespace braid::cli {

@@ -14,8 +14,8 @@
 #include "cli/run_ranks.h"
 #include "exec/measure.h"
 #include "exec/process_memory.h"
-#include "planner/predict.h"
-#include "planner/program_stream.h"
+#include "planner/window/predict.h"
+#include "planner/window/program_stream.h"
 
 namespace braid::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "costmodel/operators.h"
 #include "exec/safetensors.h"
 #include "kernels/matrix.h"
-#include "planner/program.h"
+#include "planner/program/program.h"
 
 namespace braid::exec {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/attention.h"
-#include "planner/program.h"
+#include "planner/program/program.h"
 #include "workload/dataset.h"
 
 namespace braid::exec {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "planner/alignment.h"
+#include "planner/window/alignment.h"
 
 namespace braid::exec {
 namespace {

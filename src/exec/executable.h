@@ -1,6 +1,6 @@
 #pragma once
 
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 namespace braid::exec {
 

@@ -6,7 +6,7 @@
 #include "costmodel/backbone.h"
 #include "exec/safetensors.h"
 #include "kernels/linear.h"
-#include "planner/program.h"
+#include "planner/program/program.h"
 
 namespace braid::exec {
 

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "exec/executable.h"
 #include "exec/optimizer.h"
-#include "planner/dependency_graph.h"
+#include "planner/program/dependency_graph.h"
 
 namespace braid::exec {
 

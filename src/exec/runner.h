@@ -4,9 +4,9 @@
 
 #include "exec/communicator.h"
 #include "exec/stage_model.h"
-#include "planner/batch_key.h"
-#include "planner/timeline.h"
-#include "planner/window.h"
+#include "planner/program/batch_key.h"
+#include "planner/program/timeline.h"
+#include "planner/window/window.h"
 
 namespace braid::exec {
 

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "exec/optimizer.h"
-#include "planner/predict.h"
-#include "planner/program_stream.h"
+#include "planner/window/predict.h"
+#include "planner/window/program_stream.h"
 
 namespace braid::exec {
 

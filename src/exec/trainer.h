@@ -5,7 +5,7 @@
 #include <set>
 
 #include "exec/runner.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 namespace braid::exec {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "planner/timeline.h"
+#include "planner/program/timeline.h"
 
 namespace braid::sim {
 

@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "base/random.h"
+#include "planner/policies/registry.h"
 #include "planner/studies.h"
 
 namespace braid {

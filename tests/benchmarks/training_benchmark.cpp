@@ -12,7 +12,7 @@
 #include "exec/optimizer.h"
 #include "exec/random_weights.h"
 #include "exec/stage_model.h"
-#include "planner/load.h"
+#include "planner/program/load.h"
 
 namespace braid::exec {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "base/node.h"
 #include "cli/workspace.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 namespace braid::cli {
 namespace {

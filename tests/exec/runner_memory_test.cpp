@@ -2,8 +2,8 @@
 
 #include "exec/example.h"
 #include "exec/runner.h"
-#include "planner/memory_walk.h"
-#include "planner/program_stream.h"
+#include "planner/program/memory_walk.h"
+#include "planner/window/program_stream.h"
 #include "support.h"
 
 namespace braid::exec {

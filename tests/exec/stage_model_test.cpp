@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "costmodel/memory.h"
 #include "golden.h"
-#include "planner/load.h"
+#include "planner/program/load.h"
 
 namespace braid::exec {
 namespace {

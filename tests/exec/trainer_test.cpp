@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/policy.h"
-#include "planner/program_stream.h"
+#include "planner/policies/common_options.h"
+#include "planner/window/program_stream.h"
 #include "support.h"
 
 namespace braid::exec {

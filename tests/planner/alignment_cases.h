@@ -7,7 +7,7 @@
 
 #include <rapidcheck.h>
 
-#include "planner/alignment.h"
+#include "planner/window/alignment.h"
 
 // hTasks in one step, aligned, for the tests of alignment.
 namespace braid::planner::testing {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/streams.h"
-#include "planner/verify.h"
+#include "planner/verify/verify.h"
 
 // Ways to break a Program on purpose.
 namespace braid::planner::testing {

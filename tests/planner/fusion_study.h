@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
-#include "planner/task_fusion.h"
+#include "planner/muxtune/task_fusion.h"
 
 // What fusing only neighbours costs, and what Eq. 6 as printed costs, over random task sets.
 namespace braid::planner::testing {

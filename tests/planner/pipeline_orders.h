@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/pipeline_template.h"
+#include "planner/muxtune/pipeline_template.h"
 
 // Pipelines of jobs seen from outside: when passes run, given each stage's order and nothing else.
 namespace braid::planner::testing {

@@ -5,11 +5,11 @@
 #include <rapidcheck.h>
 
 #include "base/random.h"
-#include "planner/alignment.h"
-#include "planner/deployment.h"
-#include "planner/lower_bound.h"
-#include "planner/orders.h"
-#include "planner/unit_stream.h"
+#include "planner/bound/lower_bound.h"
+#include "planner/plan/deployment.h"
+#include "planner/program/orders.h"
+#include "planner/window/alignment.h"
+#include "planner/window/unit_stream.h"
 
 // Workloads and plans for them that RapidCheck draws: valid ones, good or bad.
 namespace braid::planner::testing {

@@ -6,7 +6,7 @@
 #include <rapidcheck.h>
 
 #include "costmodel/shapes.h"
-#include "planner/operator_graph.h"
+#include "planner/latency/operator_graph.h"
 
 /// Random stages with what hTasks bring to them.
 namespace braid::planner {

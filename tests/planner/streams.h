@@ -3,10 +3,10 @@
 #include <numeric>
 #include <string>
 
-#include "planner/cut.h"
-#include "planner/lower.h"
-#include "planner/timeline.h"
-#include "planner/verify.h"
+#include "planner/program/cut.h"
+#include "planner/program/lower.h"
+#include "planner/program/timeline.h"
+#include "planner/verify/verify.h"
 
 // Small schedules that tests of the planner and the simulator share.
 namespace braid::planner::testing {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "costmodel/profile.h"
-#include "planner/make_plan.h"
+#include "planner/search/make_plan.h"
 #include "sim/replay.h"
 
 // Small studies that are planned in tests: tasks of given lengths on an analytic GPU.

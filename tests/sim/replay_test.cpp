@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "planner/cut.h"
+#include "planner/program/cut.h"
 #include "planner/streams.h"
 
 namespace braid {

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "planner/bucket_order.h"
+#include "planner/muxtune/bucket_order.h"
 #include "planner/optimal_pipeline.h"
 
 namespace braid::planner::testing {

@@ -1,4 +1,5 @@
-#include "planner/policy.h"
+#include "planner/policies/common_options.h"
+#include "planner/policies/registry.h"
 
 namespace braid::planner {
 namespace {

@@ -2,13 +2,14 @@
 #include <array>
 #include <numeric>
 
-#include "planner/orders.h"
-#include "planner/policy.h"
-#include "planner/stash_budget.h"
-#include "planner/task_grouping.h"
-#include "planner/task_load.h"
-#include "planner/task_scheduler.h"
-#include "planner/window_steps.h"
+#include "planner/muxtune/task_grouping.h"
+#include "planner/plan/stash_budget.h"
+#include "planner/plan/task_load.h"
+#include "planner/plan/task_scheduler.h"
+#include "planner/policies/common_options.h"
+#include "planner/policies/registry.h"
+#include "planner/program/orders.h"
+#include "planner/window/window_steps.h"
 
 namespace braid::planner {
 namespace {

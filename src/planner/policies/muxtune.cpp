@@ -1,6 +1,8 @@
-#include "planner/muxtune.h"
+#include "planner/muxtune/muxtune.h"
 
-#include "planner/alignment.h"
+#include "planner/policies/common_options.h"
+#include "planner/policies/registry.h"
+#include "planner/window/alignment.h"
 
 namespace braid::planner {
 namespace {

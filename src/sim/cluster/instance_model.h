@@ -4,7 +4,7 @@
 #include <memory>
 #include <mutex>
 
-#include "planner/step_estimator.h"
+#include "planner/search/step_estimator.h"
 #include "sim/cluster/task_sets.h"
 
 namespace braid::sim {

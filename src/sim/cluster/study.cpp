@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/statistics.h"
 #include "costmodel/memory.h"
+#include "planner/policies/registry.h"
 #include "traces/trace_statistics.h"
 #include "traces/transform.h"
 

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "planner/policy.h"
+#include "planner/policies/registry.h"
 #include "sim/cluster/scheduler.h"
 
 namespace braid::sim {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/named.h"
-#include "planner/policy.h"
+#include "planner/policies/registry.h"
 #include "sim/cluster/scheduler.h"
 
 namespace braid::sim {

@@ -1,0 +1,55 @@
+#include "planner/bound/best_rate.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+
+namespace braid::planner {
+
+namespace {
+
+/// The grid is of whole numbers: up to here each one.
+constexpr std::int64_t kSteps = 64;
+
+std::int64_t next_on_grid(std::int64_t units) {
+  return units + std::max<std::int64_t>(1, units / kSteps);
+}
+
+}  // namespace
+
+std::size_t BestRates::Hash::operator()(const Question& question) const {
+  const costmodel::OperatorCall& call = question.call;
+  std::size_t hash = static_cast<std::size_t>(call.op) * 16 + static_cast<std::size_t>(call.pass) * 4 +
+                     static_cast<std::size_t>(question.unit) * 2 + static_cast<std::size_t>(question.weight);
+  constexpr std::size_t kOdd = 0x9E3779B97F4A7C15;
+  for (const std::int64_t number : call.shape) hash = (hash ^ static_cast<std::size_t>(number)) * kOdd;
+  return (hash ^ static_cast<std::size_t>(call.context)) * kOdd;
+}
+
+double BestRates::price(const Question& question, std::int64_t units) const {
+  costmodel::OperatorCall call = question.call;
+  (question.unit == Unit::tokens ? call.tokens : call.sequences) = units;
+  const costmodel::CallPrice price = cost_.price(call);
+  return price.seconds * (question.weight == Weight::utilized ? price.utilization : 1);
+}
+
+double BestRates::seconds(costmodel::OperatorCall call, Unit unit, std::int64_t most, Weight weight) {
+  BRAID_CHECK(most > 0, "a batch of {}", most);
+  call.count = 1;
+  call.beside = false;
+  (unit == Unit::tokens ? call.tokens : call.sequences) = 0;
+  const Question question{call, unit, weight};
+  std::vector<GridPoint>& grid = known_[question];
+  if (grid.empty()) grid.push_back({1, price(question, 1), std::numeric_limits<double>::infinity()});
+  for (std::int64_t next = 0; (next = next_on_grid(grid.back().units)) <= most;) {
+    const GridPoint& last = grid.back();
+    const double cell = last.seconds / static_cast<double>(next - 1);
+    grid.push_back({next, price(question, next), std::min(last.least_before, cell)});
+  }
+  const GridPoint& last = *std::prev(std::upper_bound(
+      grid.begin(), grid.end(), most, [](std::int64_t units, const GridPoint& point) { return units < point.units; }));
+  return std::min(last.least_before, last.seconds / static_cast<double>(most));
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "costmodel/cost_model.h"
+#include "planner/bound/best_rate.h"
+#include "planner/plan/plan.h"
+#include "planner/window/window_steps.h"
+
+// How fast a deployment can be at the best, whatever a policy decides.
+namespace braid::planner {
+
+/// What a policy has to choose from. All else is free: hTasks, buckets, template, orders, pack length.
+struct BoundScope {
+  std::vector<ReplicaShape> deployment;  ///< like replicas
+  Padding padding = Padding::none;
+  std::int64_t least_chunk = 0;  ///< tokens of the shortest chunks samples may be cut into; 0: they are not cut
+  std::int64_t most_chunk = 0;   ///< and of the longest; 0: of any length
+  bool packs = false;            ///< whole samples may lie in as few microbatches as packs hold them
+  bool skips_padding = false;    ///< chunks of padding alone are not computed
+  costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate;
+  bool one_by_one = false;          ///< hTasks are queued: one never runs beside another
+  bool shares_microbatches = true;  ///< rows of several tasks may go through in one microbatch, or one bucket's clock
+  /// Microbatches of several hTasks may go through as one clock, collectives of one beside compute of another.
+  bool joins_htasks = true;
+  bool gathers_weights = false;   ///< passes wait for weights (FSDP); of replicas of one stage and one shard
+  bool drains = true;             ///< the pipeline is empty between steps
+  std::int64_t microbatches = 0;  ///< that each global batch is split into; 0: any number
+};
+
+/// No plan in this scope has a smaller `step_seconds` by `predict` with Outlook::full: the mean over the first
+/// kPredictedSteps steps of every task that was not stopped, of a stream when they come again.
+///
+/// For each number of microbatches, what each stage, link and task needs at least goes into `pipeline_bound`; the least
+/// of those is the bound. It rests on the cost model's law that nothing takes less time for more work, and holds where
+/// collectives go beside compute. The arguments stand in lower_bound.cpp. Throws Error as the cost model does.
+/// Cost: O(microbatches × tasks × kinds of stages × lengths).
+LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost);
+
+/// The same for many scopes: remembers what work costs at the least.
+LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost,
+                       BestRates& rates);
+
+}  // namespace braid::planner

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+
+#include "planner/bound/lower_bound.h"
+#include "planner/plan/policy.h"
+
+namespace braid::planner {
+
+/// What a policy was free to choose on the deployment that it got.
+BoundScope bound_scope(const Arrangement& arrangement, const Overrides& overrides);
+
+/// What no plan is faster than that a policy could have made in place of this one, on any deployment of its grid: the
+/// least of their lower bounds, save of those that cannot hold the weights.
+LowerBound policy_bound(const Arrangement& arrangement, std::span<const std::vector<ReplicaShape>> grid,
+                        const Overrides& overrides, const WindowInput& window, const costmodel::CostModel& cost,
+                        BestRates& rates);
+
+}  // namespace braid::planner

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "planner/bound/lower_bound.h"
+
+namespace braid::planner {
+
+/// A microbatch's size.
+struct Extent {
+  std::int64_t tokens = 0;
+  std::int64_t scored = 0;
+  std::int64_t sequences = 0;
+};
+
+/// What one step of a task brings at least, in the mean over the steps that a prediction looks at, when each global
+/// batch is split into so many microbatches. Microbatches are those that hold rows of the task, with its rows alone.
+struct StepDemand {
+  double tokens = 0;
+  double scored = 0;
+  std::map<std::int64_t, double> sequences;  ///< how many, by length
+  double microbatches = 0;
+  double scored_microbatches = 0;  ///< with a loss
+  Extent most;                     ///< no microbatch has more
+  Extent least;                    ///< none has less
+  std::int64_t shortest = 0;       ///< length in the smallest microbatch; 0: a piece of a sample, of any length
+
+  /// All rows have one length, so that attention over them is one call a microbatch.
+  bool alike() const { return shortest > 0 && sequences.size() == 1; }
+};
+
+/// Counts only what every arrangement computes: data tokens, and rows' padding to their own task's max_length unless
+/// chunks of it are skipped. Whatever else kernels process is more work, which takes no less time.
+class StepDemands {
+ public:
+  StepDemands(const BoundScope& scope, const WindowInput& input);
+
+  const std::vector<TaskIndex>& tasks() const { return tasks_; }
+  std::int64_t largest_batch() const;
+  /// Of tasks()[place].
+  StepDemand of(std::size_t place, std::int64_t microbatches) const;
+
+ private:
+  struct Row {
+    std::int64_t tokens = 0;
+    std::int64_t length = 0;  ///< that attention sees at least
+    std::int64_t scored = 0;
+  };
+
+  const BoundScope& scope_;
+  std::vector<TaskIndex> tasks_;
+  std::vector<std::vector<std::vector<Row>>> batches_;  ///< by task, then step
+};
+
+}  // namespace braid::planner

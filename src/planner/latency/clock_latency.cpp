@@ -1,0 +1,120 @@
+#include "planner/latency/clock_latency.h"
+
+#include <algorithm>
+
+#include "costmodel/collective_model.h"
+#include "planner/latency/adapter_fusion.h"
+
+namespace braid::planner {
+
+using costmodel::Estimate;
+using costmodel::MicrobatchLoad;
+using costmodel::Pass;
+using costmodel::StageShape;
+
+ClockLatency::ClockLatency(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone)
+    : latency_(cost, backbone), run_prices_(cost, latency_.backbone()) {
+  if (cost.profile().device.empty()) return;
+  pricing_ = device_pricing(cost);
+  slowdown_ = costmodel::overlap_slowdown(costmodel::device_of(cost.profile().device));
+}
+
+Estimate ClockLatency::collectives(const StageShape& stage, std::span<const std::int32_t> ranks,
+                                   const MicrobatchLoad& load, Pass pass) const {
+  Estimate total;
+  if (stage.tp <= 1) return total;
+  const Bytes number_bytes = costmodel::bytes_of(cost().profile().storage().activations);
+  for (costmodel::OperatorCall call : costmodel::stage_collectives(backbone(), stage, load, pass, number_bytes)) {
+    call.shape = cost().group_shape(call.op, ranks);
+    total += cost().estimate(call);
+  }
+  return total;
+}
+
+PassTime ClockLatency::alone(const StageShape& stage, std::span<const std::int32_t> ranks, const MicrobatchLoad& load,
+                             Pass pass) {
+  PassTime time{latency_.estimate(stage, load, pass), 0};
+  const Estimate waits = collectives(stage, ranks, load, pass);
+  time += {waits, waits.seconds};
+  return time;
+}
+
+PassTime ClockLatency::estimate(const StageShape& stage, std::span<const std::int32_t> ranks,
+                                std::span<const MicrobatchLoad> loads, Pass pass, LaunchRule rule) {
+  PassTime apart;
+  for (const MicrobatchLoad& load : loads) apart += alone(stage, ranks, load, pass);
+  if (loads.size() < 2 || !pricing_ || apart.total.seconds <= 0) return apart;
+  Clock clock{stage, {ranks.begin(), ranks.end()}, {loads.begin(), loads.end()}, pass, rule};
+  // Rows with a loss matter to the head alone, which does all its work in the Forward.
+  const bool scores = stage.has_head && pass == Pass::forward;
+  for (MicrobatchLoad& load : clock.loads) load.scored = scores ? load.scored : 0;
+  std::size_t hash = static_cast<std::size_t>(stage.layers * 8 + stage.has_embedding * 4 + stage.has_head * 2) +
+                     static_cast<std::size_t>(pass);
+  for (const MicrobatchLoad& load : clock.loads)
+    hash = hash * 31 * 1021 + static_cast<std::size_t>(load.tokens * 7 + load.scored);
+  const auto [first, last] = known_.equal_range(hash);
+  auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.first == clock; });
+  if (known == last) known = known_.emplace(hash, std::pair(clock, interleaved(clock)));
+  const Interleaved& together = known->second.second;
+  if (together.seconds >= apart.total.seconds) return apart;
+  const double share = together.seconds / apart.total.seconds;
+  return {{together.seconds, share * apart.total.extrapolated_seconds}, together.stalled_seconds};
+}
+
+ClockLatency::Interleaved ClockLatency::interleaved(const Clock& clock) {
+  // As in a pass alone: the host keeps what the roofline answers waiting.
+  double host = 0, launched = 0;
+  for (const MicrobatchLoad& load : clock.loads) {
+    for (const costmodel::OperatorCall& call : costmodel::stage_operators(backbone(), clock.stage, load, clock.pass)) {
+      const costmodel::CallPrice price = cost().price(call);
+      host += price.launches * cost().profile().launch_seconds;
+      if (price.launches > 0) launched += price.seconds;
+    }
+  }
+  Interleaved time = scheduled(clock, std::min(clock.stage.layers, kScheduledLayers));
+  if (clock.stage.layers > kScheduledLayers) {
+    // Layers are alike, so that a schedule repeats itself from one to the next.
+    const Interleaved few = scheduled(clock, kScheduledLayers - 1);
+    const auto further = static_cast<double>(clock.stage.layers - kScheduledLayers);
+    time.seconds += further * (time.seconds - few.seconds);
+    time.stalled_seconds += further * (time.stalled_seconds - few.stalled_seconds);
+    time.stalled_seconds = std::clamp(time.stalled_seconds, 0.0, time.seconds);
+  }
+  time.seconds += std::max(0.0, host - launched);
+  return time;
+}
+
+/// The schedule of a stage with so many layers, else the same.
+ClockLatency::Interleaved ClockLatency::scheduled(const Clock& clock, std::int64_t layers) {
+  const Bytes number_bytes = costmodel::bytes_of(cost().profile().storage().activations);
+  // Collectives of ranks on several nodes take another link than those of the stage's shape alone.
+  const LaunchPricing pricing = [&](std::span<const costmodel::OperatorCall> calls) {
+    if (!costmodel::is_collective(calls.front().op)) return (*pricing_)(calls);
+    costmodel::OperatorCall call = calls.front();
+    call.shape = cost().group_shape(call.op, clock.ranks);
+    return (*pricing_)({&call, 1});
+  };
+  StageShape stage = clock.stage;
+  stage.layers = layers;
+  std::vector<OperatorGraph> graphs;
+  graphs.reserve(clock.loads.size());
+  for (const MicrobatchLoad& load : clock.loads) {
+    graphs.push_back(stage_graph(backbone(), stage, load, clock.pass, number_bytes, pricing,
+                                 static_cast<std::int32_t>(graphs.size())));
+  }
+  const auto laid_out = [&](Adapters adapters) -> Interleaved {
+    std::vector<std::vector<Subgraph>> segments;
+    for (const OperatorGraph& graph : graphs) segments.push_back(segment(graph, adapters));
+    std::vector<Subgraph> subgraphs = joined(segments);
+    if (adapters == Adapters::isolated) subgraphs = fuse_adapters(subgraphs, graphs, clock.loads, pricing);
+    const LaunchSchedule made = schedule(subgraphs, clock.rule, slowdown_);
+    return {seconds(made.makespan), seconds(made.exposed_communication)};
+  };
+  const Interleaved apart = laid_out(Adapters::with_neighbours);
+  const bool share = clock.loads.front().kernels == costmodel::AdapterKernels::side_by_side;
+  if (!share || !single_tasks(clock.loads)) return apart;
+  const Interleaved isolated = laid_out(Adapters::isolated);
+  return isolated.seconds < apart.seconds ? isolated : apart;
+}
+
+}  // namespace braid::planner

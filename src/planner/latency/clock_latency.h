@@ -1,0 +1,83 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "costmodel/stage_latency.h"
+#include "planner/latency/operator_graph.h"
+#include "planner/latency/run_prices.h"
+#include "planner/latency/subgraph_schedule.h"
+#include "planner/program/load.h"
+
+namespace braid::planner {
+
+/// What a Forward or Backward takes.
+struct PassTime {
+  costmodel::Estimate total;
+  double stalled_seconds = 0;  ///< of it: ranks wait for a collective, and nothing computes
+
+  PassTime& operator+=(const PassTime& other) {
+    total += other.total;
+    stalled_seconds += other.stalled_seconds;
+    return *this;
+  }
+};
+
+/// What the ranks of a stage take for one Forward or Backward: the microbatches of one clock, one of each hTask of the
+/// bucket that it belongs to. Tensor-parallel ranks meet in collectives on the way (costmodel::stage_collectives).
+///
+/// One microbatch runs its operators and collectives one after another. Those of several hTasks on a GPU are
+/// interleaved subgraph by subgraph, so that one's collectives run beside the other's computation (MuxTune §3.4.2), and
+/// hTasks of one task each share the launches of their adapters (§3.4.3) where that is faster.
+/// Remembers what it was asked. Not for concurrent use; the cost model and the backbone must outlive it.
+class ClockLatency {
+ public:
+  ClockLatency(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone);
+
+  const costmodel::CostModel& cost() const { return latency_.cost(); }
+  const costmodel::BackboneShape& backbone() const { return latency_.backbone(); }
+  /// Of the same cost model and backbone.
+  RunPrices& run_prices() { return run_prices_; }
+
+  /// `ranks` are the stage's, for they say which links its collectives take.
+  PassTime estimate(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
+                    std::span<const costmodel::MicrobatchLoad> loads, costmodel::Pass pass, LaunchRule rule);
+
+  /// One microbatch: its operators and collectives one after another.
+  PassTime alone(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
+                 const costmodel::MicrobatchLoad& load, costmodel::Pass pass);
+  /// Its collectives; the load's tokens and scored rows are all that matters.
+  costmodel::Estimate collectives(const costmodel::StageShape& stage, std::span<const std::int32_t> ranks,
+                                  const costmodel::MicrobatchLoad& load, costmodel::Pass pass) const;
+
+ private:
+  /// Everything that the interleaved time of some loads depends on.
+  struct Clock {
+    costmodel::StageShape stage;
+    std::vector<std::int32_t> ranks;
+    std::vector<costmodel::MicrobatchLoad> loads;
+    costmodel::Pass pass = costmodel::Pass::forward;
+    LaunchRule rule = LaunchRule::shallowest;
+    bool operator==(const Clock&) const = default;
+  };
+
+  /// Layers that are scheduled one by one; those beyond take what the last of them adds.
+  static constexpr std::int64_t kScheduledLayers = 3;
+
+  struct Interleaved {
+    double seconds = 0;
+    double stalled_seconds = 0;
+  };
+
+  Interleaved interleaved(const Clock& clock);
+  Interleaved scheduled(const Clock& clock, std::int64_t layers);
+
+  costmodel::StageLatency latency_;
+  RunPrices run_prices_;
+  std::optional<LaunchPricing> pricing_;                                       // of a GPU
+  double slowdown_ = 1;                                                        // of computation beside a collective
+  std::unordered_multimap<std::size_t, std::pair<Clock, Interleaved>> known_;  // by hash
+};
+
+}  // namespace braid::planner

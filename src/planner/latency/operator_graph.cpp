@@ -1,0 +1,278 @@
+#include "planner/latency/operator_graph.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+
+namespace braid::planner {
+namespace {
+
+using costmodel::BackboneShape;
+using costmodel::MicrobatchLoad;
+using costmodel::ModuleGroup;
+using costmodel::Operator;
+using costmodel::OperatorCall;
+using costmodel::Pass;
+using costmodel::StageShape;
+
+constexpr std::array<ModuleGroup, 4> kForwardProducts = {ModuleGroup::qkv, ModuleGroup::o, ModuleGroup::gate_up,
+                                                         ModuleGroup::down};
+constexpr std::array<ModuleGroup, 4> kBackwardProducts = {ModuleGroup::down, ModuleGroup::gate_up, ModuleGroup::o,
+                                                          ModuleGroup::qkv};
+
+bool is_fused_adapter(Operator op) {
+  return op == Operator::fused_lora || op == Operator::fused_lora_dropout;
+}
+bool is_lone_adapter(Operator op) {
+  return op == Operator::lora || op == Operator::lora_dropout || op == Operator::split_gradient;
+}
+
+/// The calls of one layer, or of what lies outside the layers, as launches to be put in their places.
+class Launches {
+ public:
+  Launches(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
+           Bytes number_bytes, const LaunchPricing& pricing, std::int32_t htask) {
+    const std::vector<OperatorCall> calls = stage_operators(backbone, stage, load, pass);
+    std::size_t products = 0;
+    for (std::size_t first = 0, last = 0; first < calls.size(); first = last) {
+      for (last = first + 1; last < calls.size() && calls[last].beside;) ++last;
+      // Every stage has one, and so none of its layers.
+      if (calls[first].op == Operator::dispatch && stage.layers > 0) continue;
+      const auto& order = pass == Pass::forward ? kForwardProducts : kBackwardProducts;
+      if (calls[first].op == Operator::linear) ++products;
+      Work& work =
+          add({calls.begin() + static_cast<std::ptrdiff_t>(first), calls.begin() + static_cast<std::ptrdiff_t>(last)},
+              pricing, htask);
+      // The bottom layer's qkv adapters have no product before them.
+      if (products > 0) work.node.group = order[products - 1];
+      if (calls[first].pass == Pass::parameters) work.node.group = ModuleGroup::qkv;
+    }
+    for (const OperatorCall& call : stage_collectives(backbone, stage, load, pass, number_bytes)) {
+      add({call}, pricing, htask).node.communication = true;
+    }
+  }
+
+  /// The next of these that is left, if any.
+  std::optional<OperatorNode> take(Operator op, Pass pass = Pass::forward) {
+    return take_if(
+        [&](const OperatorNode& node) { return node.calls.front().op == op && node.calls.front().pass == pass; });
+  }
+  std::optional<OperatorNode> take_product(ModuleGroup group) {
+    return take_if(
+        [&](const OperatorNode& node) { return node.calls.front().op == Operator::linear && node.group == group; });
+  }
+  std::optional<OperatorNode> take_adapter(ModuleGroup group) {
+    return take_if([&](const OperatorNode& node) { return is_adapter(node) && node.group == group; });
+  }
+  bool adapts(ModuleGroup group) const {
+    return std::any_of(works_.begin(), works_.end(), [&](const Work& work) {
+      return work.left > 0 && is_adapter(work.node) && work.node.group == group;
+    });
+  }
+  bool empty() const {
+    return std::all_of(works_.begin(), works_.end(), [](const Work& work) { return work.left == 0; });
+  }
+
+ private:
+  struct Work {
+    OperatorNode node;
+    int left = 1;
+  };
+
+  static bool is_adapter(const OperatorNode& node) { return node.adapter || is_fused_adapter(node.calls.front().op); }
+
+  Work& add(std::vector<OperatorCall> calls, const LaunchPricing& pricing, std::int32_t htask) {
+    Work work;
+    // A split gradient is as many additions in a row as the group has modules; the others stand in several places.
+    if (calls.front().op != Operator::split_gradient) {
+      work.left = static_cast<int>(calls.front().count);
+      for (OperatorCall& call : calls) call.count = 1;
+    }
+    work.node.latency = pricing(calls);
+    work.node.adapter = is_lone_adapter(calls.front().op);
+    work.node.htask = htask;
+    work.node.calls = std::move(calls);
+    return works_.emplace_back(std::move(work));
+  }
+
+  template <typename Matches>
+  std::optional<OperatorNode> take_if(const Matches& matches) {
+    for (Work& work : works_) {
+      if (work.left == 0 || !matches(work.node)) continue;
+      if (--work.left == 0) return std::move(work.node);
+      return work.node;
+    }
+    return std::nullopt;
+  }
+
+  std::vector<Work> works_;
+};
+
+/// Whose results the next operator reads.
+using Ends = std::vector<OperatorVertex>;
+
+Ends both(Ends a, const Ends& b) {
+  for (const OperatorVertex end : b) {
+    if (std::find(a.begin(), a.end(), end) == a.end()) a.push_back(end);
+  }
+  return a;
+}
+
+/// Puts launches into a graph, layer after layer.
+class StageGraph {
+ public:
+  StageGraph(const BackboneShape& backbone, const StageShape& stage, OperatorGraph& graph)
+      : backbone_(backbone), stage_(stage), graph_(graph) {}
+
+  void embed(Launches& work) {
+    ends_ = then(work.take(Operator::embedding), ends_);
+    ends_ = sum_up(work, ends_);
+    ends_ = then(work.take(Operator::residual), ends_);
+  }
+
+  void start(Launches& work, Pass pass) { ends_ = then(work.take(Operator::dispatch, pass), ends_); }
+
+  void score(Launches& work) {
+    ends_ = gather(work, ends_);
+    ends_ = then(work.take(Operator::head_loss), ends_);
+    // The maxima and sums of the loss; then the gradient towards the layers.
+    ends_ = then(work.take(Operator::all_reduce), ends_);
+    ends_ = sum_up(work, ends_);
+  }
+
+  void forward_layer(Launches work, std::int32_t layer) {
+    layer_ = layer;
+    Ends out = gather(work, then(work.take(norm()), ends_));
+    out = product(work, ModuleGroup::qkv, out, out);
+    out = then(work.take(Operator::rope), out);
+    out = then(work.take(Operator::attention), out);
+    out = sum_up(work, product(work, ModuleGroup::o, out, out));
+    ends_ = then(work.take(Operator::residual), both(out, ends_));
+    out = gather(work, then(work.take(norm()), ends_));
+    out = product(work, ModuleGroup::gate_up, out, out);
+    out = then(work.take(activation()), out);
+    out = sum_up(work, product(work, ModuleGroup::down, out, out));
+    ends_ = then(work.take(Operator::residual), both(out, ends_));
+    finish(work);
+  }
+
+  void backward_layer(Launches work, std::int32_t layer) {
+    layer_ = layer;
+    Ends out = gather(work, ends_);
+    out = product(work, ModuleGroup::down, out, again(work, ModuleGroup::down, activation(), out));
+    out = then(work.take(activation(), Pass::backward), out);
+    out = sum_up(work, product(work, ModuleGroup::gate_up, out, again(work, ModuleGroup::gate_up, norm(), out)));
+    ends_ = then(work.take(norm(), Pass::backward), both(out, ends_));
+    out = gather(work, ends_);
+    out = product(work, ModuleGroup::o, out, out);
+    out = then(work.take(Operator::attention, Pass::backward), out);
+    out = then(work.take(Operator::rope, Pass::backward), out);
+    out = sum_up(work, product(work, ModuleGroup::qkv, out, again(work, ModuleGroup::qkv, norm(), out)));
+    ends_ = then(work.take(norm(), Pass::backward), both(out, ends_));
+    finish(work);
+  }
+
+  void finish(const Launches& work) {
+    layer_ = -1;
+    BRAID_CHECK(work.empty(), "a stage of {} has work without a place", backbone_.name);
+  }
+
+ private:
+  Operator norm() const { return backbone_.gated() ? Operator::rms_norm : Operator::layer_norm; }
+  Operator activation() const { return backbone_.gated() ? Operator::swiglu : Operator::gelu; }
+
+  /// What comes after the operator; just `before` where the stage has none.
+  Ends then(std::optional<OperatorNode> node, const Ends& before) {
+    if (!node) return before;
+    node->layer = layer_;
+    const OperatorVertex vertex = boost::add_vertex(graph_);
+    graph_[vertex] = std::move(*node);
+    for (const OperatorVertex end : before) boost::add_edge(end, vertex, graph_);
+    return {vertex};
+  }
+
+  /// Partial sums meet; with sequence parallelism each rank keeps its share.
+  Ends sum_up(Launches& work, const Ends& before) {
+    return then(work.take(stage_.sequence_parallel ? Operator::reduce_scatter : Operator::all_reduce), before);
+  }
+  Ends gather(Launches& work, const Ends& before) { return then(work.take(Operator::all_gather), before); }
+
+  /// An adapter's input that was not kept.
+  Ends again(Launches& work, ModuleGroup group, Operator op, const Ends& before) {
+    return work.adapts(group) ? then(work.take(op), before) : before;
+  }
+
+  /// The frozen product with its adapters beside it. LoRAFusion's kernels make the low-rank rows that the product takes
+  /// in.
+  Ends product(Launches& work, ModuleGroup group, const Ends& input, const Ends& adapter_input) {
+    Ends adapters, rows;
+    while (std::optional<OperatorNode> node = work.take_adapter(group)) {
+      const Operator op = node->calls.front().op;
+      if (op == Operator::split_gradient) {
+        adapters.back() = then(std::move(node), {adapters.back()}).front();
+      } else {
+        (is_fused_adapter(op) ? rows : adapters).push_back(then(std::move(node), adapter_input).front());
+      }
+    }
+    return both(then(work.take_product(group), both(input, rows)), adapters);
+  }
+
+  const BackboneShape& backbone_;
+  const StageShape& stage_;
+  OperatorGraph& graph_;
+  Ends ends_;
+  std::int32_t layer_ = -1;
+};
+
+}  // namespace
+
+LaunchPricing device_pricing(const costmodel::CostModel& cost) {
+  costmodel::Profile profile = cost.profile();
+  std::erase_if(profile.entries, [](const auto& entry) { return entry.op == Operator::launch; });
+  profile.launch_seconds = 0;
+  const auto device = std::make_shared<const costmodel::CostModel>(std::move(profile));
+  return [device](std::span<const OperatorCall> calls) {
+    return nanoseconds(calls.size() == 1 ? device->estimate(calls.front()).seconds : device->estimate(calls).seconds);
+  };
+}
+
+OperatorGraph stage_graph(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
+                          Bytes number_bytes, const LaunchPricing& pricing, std::int32_t htask) {
+  BRAID_CHECK(load.tokens > 0, "a microbatch of hTask {} has no tokens", htask);
+  const auto launches = [&](std::int64_t layers, bool ends) {
+    StageShape part = stage;
+    part.layers = layers;
+    part.has_embedding = ends && stage.has_embedding;
+    part.has_head = ends && layers == 0 && stage.has_head;
+    return Launches(backbone, part, load, pass, number_bytes, pricing, htask);
+  };
+  Launches outside = launches(0, true);
+  OperatorGraph result;
+  StageGraph graph(backbone, stage, result);
+  graph.start(outside, pass);
+  const auto layers = static_cast<std::int32_t>(stage.layers);
+  if (pass == Pass::forward) {
+    if (stage.has_embedding) graph.embed(outside);
+    if (layers > 0) {
+      const Launches inner = launches(1, false);
+      for (std::int32_t layer = 0; layer < layers; ++layer) graph.forward_layer(inner, layer);
+    }
+    if (stage.has_head) graph.score(outside);
+  } else {
+    // Nothing needs the gradient of the embedding's rows.
+    const std::int32_t bottom = stage.has_embedding && layers > 0 ? 1 : 0;
+    if (layers > bottom) {
+      const Launches inner = launches(1, false);
+      for (std::int32_t layer = layers; layer-- > bottom;) graph.backward_layer(inner, layer);
+    }
+    if (bottom > 0) graph.backward_layer(launches(1, true), 0);
+  }
+  graph.finish(outside);
+  return result;
+}
+
+}  // namespace braid::planner

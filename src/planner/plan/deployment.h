@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "planner/program/lower.h"
+#include "workload/cluster.h"
+#include "workload/workload.h"
+
+namespace braid::planner {
+
+/// What the command line fixes that a policy would search.
+struct Overrides {
+  std::optional<std::int64_t> tp;
+  std::optional<std::int64_t> pp;
+  std::optional<std::int64_t> microbatches;
+};
+
+/// Which kinds of parallelism a policy's system has.
+struct Parallelism {
+  bool tensor = false;
+  bool pipeline = false;
+  bool data = false;
+  bool interleaved = false;  ///< stages of several model chunks, too
+};
+
+/// Layers split as evenly as can be, the earlier stages taking one more: the last has the head.
+std::vector<LayerRange> even_layers(std::int64_t layers, std::int64_t stages);
+
+/// `replicas` like copies of ⟨tp, pp⟩, each stage of so many model chunks.
+std::vector<ReplicaShape> deploy(std::int64_t layers, std::int64_t tp, std::int64_t pp, std::int64_t replicas,
+                                 std::int64_t model_chunks = 1);
+
+/// The ways to lay a backbone over a cluster's ranks that a grid search tries (MuxTune §5.1): tensor parallelism within
+/// a node, by powers of two and by whole nodes; stages; and replicas of them, together on as many ranks as can be.
+/// Without data parallelism GPUs may stay idle: where links are slow, fewer stages can be faster (without shards 1 to
+/// 8, 10, 12, 14, 16, 20, ... and the most; with shards the most alone). CPU ranks do not, for their number was asked
+/// for. Ascending by tp, then stages, then model chunks: of those 2, 4, ... that divide the layers evenly, where the
+/// system has them. Without any parallelism of a kind its degree is 1; what the overrides fix is not varied.
+///
+/// Throws Error when the overrides ask for more stages than layers, more ranks than there are, or a tp that the
+/// policy's system or the backbone's heads do not have.
+std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& workload, const workload::Cluster& cluster,
+                                                   const Overrides& overrides, const Parallelism& parallelism);
+
+/// "tp 2, pp 4, 2 replicas".
+std::string describe(const std::vector<ReplicaShape>& deployment);
+
+}  // namespace braid::planner

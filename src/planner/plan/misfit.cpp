@@ -1,0 +1,28 @@
+#include "planner/plan/misfit.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace braid::planner {
+namespace {
+
+const workload::Task& heaviest_task(const workload::Workload& workload, const FixedPlan& fixed) {
+  const std::int64_t parts = fixed.microbatches * static_cast<std::int64_t>(fixed.deployment.size());
+  const auto tokens = [&](const workload::Task& task) {
+    return (task.global_batch_size + parts - 1) / parts * task.max_length;
+  };
+  return *std::max_element(workload.tasks.begin(), workload.tasks.end(),
+                           [&](const auto& a, const auto& b) { return tokens(a) < tokens(b); });
+}
+
+}  // namespace
+
+std::string describe(const Misfit& misfit, const workload::Workload& workload, std::string_view policy,
+                     Bytes capacity) {
+  BRAID_CHECK(misfit.missing > 0, "{} laid out nothing that does not fit", policy);
+  return fmt::format("task '{}' does not fit memory under {}: rank {} misses {} bytes of {}",
+                     heaviest_task(workload, misfit.fixed).name, policy, misfit.rank, misfit.missing, capacity);
+}
+
+}  // namespace braid::planner

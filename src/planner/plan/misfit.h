@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "planner/plan/plan.h"
+
+namespace braid::planner {
+
+/// The plan that came nearest to fitting memory, and by how much it did not.
+struct Misfit {
+  std::int32_t rank = 0;
+  Bytes missing = 0;  ///< 0: none was laid out
+  FixedPlan fixed;
+};
+
+/// "task 'a' does not fit memory under gpipe: rank 2 misses 12345 bytes of 24000000000": the task with the most tokens
+/// in one of that plan's microbatches, of the plan's ranks the fullest.
+std::string describe(const Misfit& misfit, const workload::Workload& workload, std::string_view policy, Bytes capacity);
+
+}  // namespace braid::planner

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "costmodel/profile.h"
+#include "planner/latency/subgraph_schedule.h"
+#include "planner/program/lower.h"
+#include "workload/cluster.h"
+#include "workload/sample_index.h"
+#include "workload/workload.h"
+
+namespace braid::planner {
+
+enum class PipelineTemplate {
+  one_forward_one_backward,
+  interleaved,  ///< 1F1B over several model chunks a stage
+  gpipe,
+  one_by_one,
+  structured,  ///< MuxTune §3.4.1: FixedPlan::order
+  stream,      ///< buckets' clocks in that order without a drain: a bucket waits for its own Steps alone
+  lora_1f1b,   ///< LoRAPP (mLoRA §3.2): hTasks follow one another without a flush
+  lora_gpipe
+};
+
+/// An entry of the structured template: the pass of a bucket's clock (the `clock`-th chunk group of each of its
+/// hTasks).
+struct TemplateSlot {
+  bool backward = false;
+  std::int32_t bucket = 0;
+  std::int32_t clock = 0;
+  bool operator==(const TemplateSlot&) const = default;
+};
+
+/// How far a sample is padded inside its microbatch.
+enum class Padding {
+  none,        ///< samples lie end to end
+  max_length,  ///< to its own task's max_length
+  longest      ///< to the largest max_length of the tasks that it shares microbatches with
+};
+
+/// hTasks that run at once, for so many windows.
+struct Admission {
+  std::int64_t windows = 0;
+  std::vector<std::int32_t> htasks;
+  bool operator==(const Admission&) const = default;
+};
+
+/// The part of a plan that stays while the set of tasks does. With the sample index and a window's number it says all
+/// that the window's Program holds.
+struct FixedPlan {
+  std::vector<ReplicaShape> deployment;
+  std::vector<std::vector<TaskIndex>> htasks;
+  std::vector<std::vector<std::int32_t>> buckets;  ///< of hTask indices
+  std::int64_t chunk_size = 0;                     ///< tokens (MuxTune §3.5); 0: samples are not cut
+  /// Tokens; 0: with chunks the largest max_length of the hTask in whole chunks, without them no packs.
+  std::int64_t pack_length = 0;
+  bool skips_padding = false;  ///< chunks of padding alone are not computed
+  PipelineTemplate pipeline = PipelineTemplate::one_forward_one_backward;
+  Padding padding = Padding::none;
+  /// hTasks that run at once; one turn after another, each until all of its tasks have ended. Empty: all at once.
+  std::vector<std::vector<std::int32_t>> turns;
+  /// How the run goes where hTasks of later turns begin as soon as there is room; predicted rates are those of turns.
+  /// Empty: as the turns have it.
+  std::vector<Admission> admissions;
+  std::int64_t microbatches = 1;      ///< that each global batch is split into
+  double transfer_share = 0;          ///< of a stream: what a message takes of a mean pass; as many more are under way
+  std::int64_t steps_per_window = 1;  ///< consecutive global batches of each task that one Program covers
+  std::vector<std::vector<TemplateSlot>> order;  ///< per stage; of the structured template alone
+  std::int64_t backbone_copies = 1;
+  bool shards_weights = false;  ///< each replica of one stage keeps a share of every layer and gathers the rest (FSDP)
+  bool blocking_messages = false;  ///< a stage does not compute while it sends or receives
+  costmodel::AdapterKernels adapter_kernels = costmodel::AdapterKernels::separate;
+  LaunchRule launch_rule = LaunchRule::shallowest;  ///< of the subgraphs of hTasks in one clock (MuxTune §3.4.2)
+  costmodel::Storage storage;                       ///< how what is planned for stores things
+
+  std::int32_t ranks() const;
+};
+
+struct Prediction {
+  double step_seconds = 0;
+  double first_step_seconds = 0;
+  double tokens_per_second = 0;            ///< computed
+  double effective_tokens_per_second = 0;  ///< billed: samples × their task's max_length
+  double data_tokens_per_second = 0;
+  double bubble_ratio = 0;  ///< a rank that waits for a collective inside a pass, and computes nothing, is not busy
+  double gpu_utilization = 0;
+  std::vector<double> stage_busy_share;  ///< of each stage's compute stream, likewise
+  std::vector<Bytes> peak_memory_bytes;  ///< per rank
+  std::vector<Bytes> held_memory_bytes;  ///< of that what no order of the work spares: weights, adapters, communicators
+  std::optional<double> energy_joules;   ///< of a step over all ranks; nothing where the power is not known
+  double extrapolated_share = 0;
+  /// Of the first step's computed tokens, those that fill chunks up and that nobody is billed for.
+  double chunk_padding_share = 0;
+};
+
+/// No plan that the policy could have made is faster, on any deployment of its grid (lower_bound.h).
+struct LowerBound {
+  double step_seconds = 0;
+  std::string binds;
+  /// No plan on the deployment that was chosen is faster than this.
+  double deployment_step_seconds = 0;
+};
+
+/// What the planner decides; plan.json.
+struct Plan {
+  workload::Workload workload;
+  workload::Cluster cluster;
+  costmodel::Profile profile;
+  std::string policy;
+  std::vector<std::pair<std::string, std::string>> options;  ///< all, resolved
+  FixedPlan fixed;
+  Prediction predicted;
+  LowerBound lower_bound;
+  std::vector<std::string> reasons;                              ///< why the plan is what it is; `braid plan --explain`
+  std::vector<std::pair<std::string, std::string>> data_hashes;  ///< file, hash: datasets and weights
+  double planning_seconds = 0;
+
+  std::int32_t ranks() const { return fixed.ranks(); }
+};
+
+/// Throws Error when a file is not a plan, or a part of it does not match its hash; the hashes of data files are
+/// checked by `check_data_hashes`.
+Plan read_plan(const std::filesystem::path& path);
+std::string to_json(const Plan& plan);
+
+/// The datasets and weights that a workload names, with their hashes.
+std::vector<std::pair<std::string, std::string>> data_hashes(const workload::Workload& workload);
+/// Throws Error that names the first file that is not what it was when the plan was made.
+void check_data_hashes(const Plan& plan);
+
+std::string_view name(PipelineTemplate pipeline);
+std::string_view name(Padding padding);
+std::string_view name(LaunchRule rule);
+
+/// One hTask a turn.
+void queue_htasks(FixedPlan& fixed);
+/// "together", "queued" or "in 3 turns".
+std::string describe_turns(const FixedPlan& fixed);
+
+}  // namespace braid::planner

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/latency/clock_latency.h"
+#include "planner/plan/deployment.h"
+#include "planner/plan/plan.h"
+
+namespace braid::planner {
+
+/// A choice that a policy offers; the first value is the default.
+struct PolicyOption {
+  std::string_view name;
+  std::vector<std::string_view> values;
+  std::int64_t multiple_of = 0;  ///< above 0: its positive multiples are values, too
+};
+
+class LaidOutBuckets;
+using OptionValues = std::vector<std::pair<std::string, std::string>>;
+
+/// What a policy arranges: the tasks of a workload on one deployment, each global batch in so many microbatches.
+struct PolicyInput {
+  const workload::Workload& workload;
+  const workload::SampleIndex& samples;
+  ClockLatency& latency;
+  Bytes capacity = 0;  ///< of one rank; 0: not limited
+  const std::vector<ReplicaShape>& deployment;
+  std::int64_t microbatches = 1;
+  const OptionValues& options;  ///< all, resolved
+  /// Sketches that take longer are of no use.
+  double sketch_limit = std::numeric_limits<double>::infinity();
+  /// The first arrangement that seems to fit will do.
+  bool hurries = false;
+  /// Nobody reads the reasons.
+  bool silent = false;
+  /// Of each task: tasks of one kind are alike but for their names and seeds. Empty: no two are.
+  std::span<const std::int32_t> kinds = {};
+  /// Buckets that were laid out before, on this deployment, in so many microbatches and of tasks of the same kinds;
+  /// nullptr: none.
+  LaidOutBuckets* laid_out = nullptr;
+
+  std::int32_t task_count() const { return static_cast<std::int32_t>(workload.tasks.size()); }
+  const costmodel::CostModel& cost() const { return latency.cost(); }
+};
+
+/// A fixed plan, and why it is what it is, in lines that a person can follow.
+struct Arrangement {
+  FixedPlan fixed;  ///< deployment, number of microbatches and storage are filled in by who asked
+  std::vector<std::string> reasons;
+  std::vector<std::int64_t> chunk_sizes = {};  ///< that the policy chose from; none: the plan's alone
+  bool may_fuse = false;  ///< the policy might have had tasks share microbatches, though here none do
+};
+
+/// The number of microbatches and the place of the layers are searched or fixed outside; a policy says what goes
+/// together, and in which order.
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual std::string_view name() const = 0;
+  /// For `--help`: one line.
+  virtual std::string_view summary() const = 0;
+  virtual std::vector<PolicyOption> options() const = 0;
+  /// Whether its tasks run together on one backbone, so that a cluster may have them share an instance.
+  virtual bool shares_backbone() const { return false; }
+  virtual Parallelism parallelism(const OptionValues& options) const = 0;
+  /// hTasks, buckets, template, padding, turns and copies; nothing where the policy sees that it cannot fit memory.
+  virtual std::optional<Arrangement> arrange(const PolicyInput& input) const = 0;
+  /// About what a step would take, for policies whose arranging takes long: only the best by this are arranged.
+  /// Infinity where it cannot fit memory; nothing where all are.
+  virtual std::optional<double> sketch(const PolicyInput& /*input*/) const { return std::nullopt; }
+};
+
+/// A policy as the command line names it: NAME[:option=value]...
+struct PolicyChoice {
+  const Policy* policy = nullptr;
+  OptionValues options;
+};
+/// As the command line names it, with the options that are not the default.
+std::string spelled(const PolicyChoice& choice);
+
+const std::string& value_of(const OptionValues& options, std::string_view name);
+
+}  // namespace braid::planner

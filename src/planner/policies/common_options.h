@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "planner/plan/policy.h"
+
+namespace braid::planner {
+
+/// What all systems but MuxTune have in common: how far rows are padded, whether adapters run as PEFT's separate
+/// kernels or as LoRAFusion's fused ones, and `transport_option`. With their meaning, save for the transport's.
+std::vector<PolicyOption> common_options(Padding padding_otherwise);
+void set_common_options(const PolicyInput& input, FixedPlan& fixed);
+
+/// How messages and collectives go between GPUs: over the cluster's links, or copied through the hosts' memory, as
+/// mLoRA's released code does. staged_cost reads it.
+PolicyOption transport_option();
+bool stages_through_hosts(const OptionValues& options);
+
+Padding padding_of(const OptionValues& options);
+
+/// Every task an hTask of its own, all in one bucket.
+void one_task_per_htask(std::int32_t task_count, FixedPlan& fixed);
+
+/// The option of systems that keep a backbone a task, and what it means: all resident, tasks in turn within a step; or
+/// one, which tasks have one after another.
+PolicyOption resident_option();
+void place_backbones(const PolicyInput& input, FixedPlan& fixed);
+
+}  // namespace braid::planner

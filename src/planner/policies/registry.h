@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "planner/plan/policy.h"
+
+namespace braid::planner {
+
+std::unique_ptr<Policy> make_hf_peft();
+std::unique_ptr<Policy> make_nemo();
+std::unique_ptr<Policy> make_megatron_fsdp();
+std::unique_ptr<Policy> make_megatron_pp();
+std::unique_ptr<Policy> make_gpipe();
+std::unique_ptr<Policy> make_sl_peft();
+std::unique_ptr<Policy> make_mlora();
+std::unique_ptr<Policy> make_muxtune();
+
+/// All policies of this build, in the order of `braid compare`.
+const std::vector<std::unique_ptr<Policy>>& policies();
+
+/// Throws Error that lists what is known.
+PolicyChoice parse_policy(std::string_view text);
+std::vector<PolicyChoice> parse_policies(std::string_view text);
+
+}  // namespace braid::planner

@@ -1,0 +1,92 @@
+#include "planner/program/sync_order.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace braid::planner {
+namespace {
+
+/// Where a batch begins and ends in one stage's compute order.
+struct Extent {
+  std::size_t first_forward = 0;
+  std::size_t last_backward = 0;
+};
+
+std::map<BatchKey, Extent> extents_of(const StageOrder& order, const std::vector<Microbatch>& microbatches,
+                                      std::span<const std::vector<BatchKey>> batches) {
+  const auto before = [](const Microbatch& microbatch, MicrobatchId id) { return microbatch.id < id; };
+  std::map<BatchKey, Extent> extents;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto microbatch =
+        std::lower_bound(microbatches.begin(), microbatches.end(), order[i].microbatch, before) - microbatches.begin();
+    for (const BatchKey& key : batches[static_cast<std::size_t>(microbatch)]) {
+      Extent& extent = extents.emplace(key, Extent{i, i}).first->second;
+      if (order[i].kind == Kind::backward) extent.last_backward = i;
+    }
+  }
+  return extents;
+}
+
+}  // namespace
+
+std::vector<BatchKey> plain_sync_order(std::span<const Microbatch> microbatches) {
+  std::map<BatchKey, MicrobatchId> last;
+  for (const Microbatch& microbatch : microbatches) {
+    for (const BatchKey& key : batches_of(microbatch)) last[key] = std::max(last[key], microbatch.id);
+  }
+  std::vector<std::pair<MicrobatchId, BatchKey>> keyed;
+  for (const auto& [key, id] : last) keyed.emplace_back(id, key);
+  std::sort(keyed.begin(), keyed.end());
+  std::vector<BatchKey> order;
+  for (const auto& [id, key] : keyed) order.push_back(key);
+  return order;
+}
+
+std::vector<BatchKey> sync_order(const Schedule& schedule) {
+  const std::vector<BatchKey> plain = plain_sync_order(schedule.microbatches);
+  // One replica goes through its microbatches in turn, and so ends batches in this order.
+  if (schedule.replicas.size() == 1) return plain;
+  std::vector<std::vector<BatchKey>> batches;
+  for (const Microbatch& microbatch : schedule.microbatches) batches.push_back(batches_of(microbatch));
+  std::map<BatchKey, std::size_t> place;
+  for (std::size_t i = 0; i < plain.size(); ++i) place[plain[i]] = i;
+  std::vector<std::set<std::size_t>> after(plain.size());
+  const auto require = [&](const BatchKey& early, const BatchKey& late) {
+    if (early != late) after[place[early]].insert(place[late]);
+  };
+  for (const std::vector<StageOrder>& replica : schedule.orders) {
+    for (const StageOrder& order : replica) {
+      const std::map<BatchKey, Extent> extents = extents_of(order, schedule.microbatches, batches);
+      for (const auto& [key, extent] : extents) {
+        // The task's batch before this one, wherever its samples are.
+        const BatchKey before{key.task, key.global_batch - 1};
+        if (!place.contains(before)) continue;
+        for (const auto& [other, span] : extents) {
+          if (span.last_backward > extent.first_forward) require(before, other);
+        }
+      }
+    }
+  }
+  // Kahn's algorithm; of those that are ready, the first in the plain order.
+  std::vector<int> awaited(plain.size(), 0);
+  for (const std::set<std::size_t>& later : after) {
+    for (const std::size_t i : later) ++awaited[i];
+  }
+  std::set<std::size_t> ready, left;
+  for (std::size_t i = 0; i < plain.size(); ++i) (awaited[i] == 0 ? ready : left).insert(i);
+  std::vector<BatchKey> order;
+  while (!ready.empty()) {
+    const std::size_t next = *ready.begin();
+    ready.erase(ready.begin());
+    order.push_back(plain[next]);
+    for (const std::size_t i : after[next]) {
+      if (--awaited[i] == 0) left.erase(i), ready.insert(i);
+    }
+  }
+  for (const std::size_t i : left) order.push_back(plain[i]);
+  return order;
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,60 @@
+#include "planner/search/make_plan.h"
+
+#include <chrono>
+
+#include "base/error.h"
+#include "planner/bound/policy_bound.h"
+#include "planner/search/plan_search.h"
+#include "planner/search/remedy.h"
+#include "planner/window/program_stream.h"
+
+namespace braid::planner {
+namespace {
+
+void verify_telling_windows(const FixedPlan& fixed, const WindowInput& window, Bytes capacity) {
+  const VerifyContext rules = verify_context(fixed, window, capacity);
+  for (const std::int64_t telling : telling_windows(fixed, window)) {
+    for (const Program& program : programs_around(fixed, window, telling)) {
+      const std::vector<Violation> violations = verify(program, rules);
+      BRAID_CHECK(violations.empty(), "window {} of the plan breaks the rule '{}': {}", telling,
+                  name(violations[0].rule), violations[0].message);
+    }
+  }
+}
+
+}  // namespace
+
+void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
+                     const PolicyChoice& choice) {
+  deployments(workload, cluster, overrides, searched_parallelism(cluster, overrides, choice));
+}
+
+Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
+  const auto began = std::chrono::steady_clock::now();
+  if (input.workload.reproducible)
+    throw error("{}: 'reproducible: true' is not supported by this build; set it to false",
+                input.workload.file.string());
+  PlanSearch search(input, choice);
+  std::optional<Candidate> best = search.fastest();
+  if (!best)
+    throw error("{}: {}; {}", input.workload.file.string(),
+                describe(search.misfit(), input.workload, choice.policy->name(), search.capacity()),
+                cheapest_remedy(input, choice));
+  verify_telling_windows(best->arrangement.fixed, search.window(), search.capacity());
+  Plan plan;
+  plan.workload = input.workload;
+  plan.cluster = input.cluster;
+  plan.profile = search.cost().profile();
+  plan.policy = choice.policy->name();
+  plan.options = choice.options;
+  plan.lower_bound = policy_bound(best->arrangement, search.deployments(), input.overrides, search.window(),
+                                  search.cost(), search.rates());
+  plan.fixed = std::move(best->arrangement.fixed);
+  plan.reasons = std::move(best->arrangement.reasons);
+  plan.predicted = best->prediction;
+  plan.data_hashes = data_hashes(input.workload);
+  plan.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return plan;
+}
+
+}  // namespace braid::planner

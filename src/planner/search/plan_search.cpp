@@ -1,0 +1,443 @@
+#include "planner/search/plan_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "planner/bound/policy_bound.h"
+#include "planner/plan/stash_budget.h"
+#include "planner/policies/common_options.h"
+#include "planner/search/through_hosts.h"
+#include "planner/window/unit_stream.h"
+
+namespace braid::planner {
+namespace {
+
+/// The fastest candidates of a glance that are looked at in full.
+constexpr std::size_t kExamined = 3;
+/// One of so many parts of the memory is left free where an arrangement missed by little.
+constexpr Bytes kSmallShare = 32;
+/// How often a policy is asked for an arrangement that fits.
+constexpr int kAttempts = 6;
+/// The best sketches that are arranged: up to so many tasks' worth.
+constexpr std::size_t kLeastArranged = 6, kMostArranged = 24, kTasksArranged = 128;
+/// What a glance finds so much slower than the fastest that fits is not looked at in full.
+constexpr double kFarOff = 1.05;
+
+std::int64_t largest_batch(const workload::Workload& workload) {
+  std::int64_t most = 1;
+  for (const workload::Task& task : workload.tasks) most = std::max(most, task.global_batch_size);
+  return most;
+}
+
+/// 1, 2, 4, ... up to one sample a microbatch; of counts that give a deployment as many parts, the first.
+std::vector<std::int64_t> microbatch_counts(const PlanningInput& input, const std::vector<ReplicaShape>& deployment) {
+  const std::int64_t most = largest_batch(input.workload);
+  if (input.overrides.microbatches) {
+    const std::int64_t fixed = *input.overrides.microbatches;
+    if (fixed < 1 || fixed > most)
+      throw error("--microbatches {} is not usable; give 1..{}, the samples of the largest global batch", fixed, most);
+    return {fixed};
+  }
+  std::vector<std::int64_t> counts = {1};
+  const auto replicas = static_cast<std::int64_t>(deployment.size());
+  while (counts.back() * replicas < most) counts.push_back(std::min(counts.back() * 2, most));
+  return counts;
+}
+
+bool alike(const FixedPlan& a, const FixedPlan& b) {
+  return a.order == b.order && a.htasks == b.htasks && a.turns == b.turns && a.admissions == b.admissions;
+}
+
+bool faster(const Candidate& a, const Candidate& b) {
+  return a.prediction.step_seconds < b.prediction.step_seconds;
+}
+
+Bytes fullest(const Candidate& candidate) {
+  const std::vector<Bytes>& peaks = candidate.prediction.peak_memory_bytes;
+  return *std::max_element(peaks.begin(), peaks.end());
+}
+
+void check_options(const PlanningInput& input, const PolicyChoice& choice) {
+  if (!input.cost.profile().device.empty()) return;
+  if (const std::int64_t tp = input.overrides.tp.value_or(1);
+      tp > 1 && choice.policy->parallelism(choice.options).tensor)
+    throw error("--tp {}: profiles measured on CPUs have no shards; give --tp 1, or --cluster of GPUs", tp);
+  for (const auto& [option, value] : choice.options) {
+    if ((option == "kernels" && value == "fused") || (option == "pruning" && value == "off"))
+      throw error("policy {}: {}={} are kernels of GPUs, and these ranks are CPUs; leave it out", choice.policy->name(),
+                  option, value);
+    if (option == "overlap" && value == "off")
+      throw error("policy {}: overlap=off is between GPUs, and these ranks are CPUs; leave it out",
+                  choice.policy->name());
+  }
+}
+
+/// As staged_cost, for options that the ranks have.
+std::optional<costmodel::CostModel> checked_cost(const PlanningInput& input, const PolicyChoice& choice) {
+  check_options(input, choice);
+  return staged_cost(input.cost, choice);
+}
+
+}  // namespace
+
+Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrides& overrides,
+                                 const PolicyChoice& choice) {
+  Parallelism parallelism = choice.policy->parallelism(choice.options);
+  if (cluster.gpu == "cpu") {
+    parallelism.tensor = parallelism.tensor && overrides.tp.has_value();
+    parallelism.data = parallelism.interleaved = false;
+  }
+  return parallelism;
+}
+
+PlanSearch::PlanSearch(const PlanningInput& input, const PolicyChoice& choice, std::int64_t most_laid_out)
+    : input_(input),
+      choice_(choice),
+      staged_(checked_cost(input, choice)),
+      latency_(cost(), input.workload.backbone),
+      rates_(cost()),
+      deployments_(planner::deployments(input.workload, input.cluster, input.overrides,
+                                        searched_parallelism(input.cluster, input.overrides, choice))),
+      stages_alone_(!searched_parallelism(input.cluster, input.overrides, choice).data),
+      capacity_(cost().profile().memory_bytes),
+      arranged_(std::clamp(kTasksArranged / input.workload.tasks.size(), kLeastArranged, kMostArranged)),
+      most_laid_out_(most_laid_out) {}
+
+std::optional<Candidate> PlanSearch::fastest() {
+  std::optional<Candidate> best = fastest_of(best_sketches());
+  const bool arranged_some = misfit_.missing > 0;
+  // Where not all was arranged, the fastest may be the fullest: what fits at a glance may not fit in full.
+  if (best || (arranged_some && !sketches_ && !left_out_)) return best;
+  best = first_that_fits();
+  if (!best && !arranged_some) miss_with_tasks_alone();
+  if (!best) return std::nullopt;
+  predict_rates(*best, Outlook::full);
+  std::vector<Candidate> alone = {std::move(*best)};
+  explain(alone, 1);
+  return std::move(alone.front());
+}
+
+std::optional<Candidate> PlanSearch::any() {
+  std::optional<Candidate> found = first_that_fits();
+  if (found || laid_out_ >= most_laid_out_) return found;
+  // A policy that sketches was in a hurry: what it arranges at leisure may be smaller.
+  const std::vector<Choice> best = best_sketches();
+  return sketches_ ? fastest_of(best) : std::nullopt;
+}
+
+/// Takes the fullest last, and the first arrangement that the policy has.
+std::optional<Candidate> PlanSearch::first_that_fits() {
+  const auto find = [&](const Choice& choice, Bytes capacity) -> std::optional<Candidate> {
+    PolicyInput asked = policy_input(choice);
+    asked.hurries = true;
+    asked.capacity = capacity;
+    std::optional<Candidate> candidate = glance(asked);
+    if (!candidate || !fits_in_full(*candidate, policy_input(choice))) return std::nullopt;
+    return candidate;
+  };
+  const std::vector<Choice> choices = fullest_last();
+  for (const Choice& choice : choices) {
+    if (laid_out_ >= most_laid_out_) return std::nullopt;
+    if (auto found = find(choice, capacity_)) return found;
+  }
+  // A policy takes plans for larger than they are. Where it arranges nothing, what it arranges for a little more memory
+  // may fit all the same, and says else by how much it does not.
+  constexpr Bytes kEnough = std::numeric_limits<Bytes>::max() / 4;
+  for (Bytes more = capacity_ / kSmallShare + 1; misfit_.missing == 0 && more < kEnough; more *= 2) {
+    if (auto found = find(choices.front(), capacity_ + more)) return found;
+  }
+  return std::nullopt;
+}
+
+/// What every task by itself would miss by in the smallest microbatches: for more memory than there is a policy may
+/// arrange what is far from fitting.
+void PlanSearch::miss_with_tasks_alone() {
+  const Choice choice = fullest_last().front();
+  Candidate alone;
+  FixedPlan& fixed = alone.arrangement.fixed;
+  one_task_per_htask(static_cast<std::int32_t>(input_.workload.tasks.size()), fixed);
+  fixed.deployment = choice.deployment;
+  fixed.microbatches = choice.microbatches;
+  fixed.padding = Padding::max_length;
+  fixed.storage = cost().profile().storage();
+  fits(alone, Outlook::glance);
+}
+
+/// Every deployment with every number of microbatches. What fits where anything does comes first, as a rule: the
+/// smallest microbatches, and of those the deployments with the least of the weights on a rank.
+std::vector<PlanSearch::Choice> PlanSearch::fullest_last() const {
+  std::vector<std::pair<std::pair<std::size_t, std::int32_t>, Choice>> places;
+  for (const auto& deployment : deployments_) {
+    const std::vector<std::int64_t> counts = microbatch_counts(input_, deployment);
+    const ReplicaShape& replica = deployment.front();
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      places.push_back({{counts.size() - i, -replica.tp * replica.stages()}, {deployment, counts[i], 0}});
+  }
+  std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Choice> choices;
+  choices.reserve(places.size());
+  for (auto& [place, choice] : places) choices.push_back(std::move(choice));
+  return choices;
+}
+
+/// Where the policy sketches, the best of the grid; else all of it.
+std::vector<PlanSearch::Choice> PlanSearch::best_sketches() {
+  std::vector<Choice> choices;
+  std::multiset<double> best;
+  for (const auto& deployment : deployments_) {
+    for (const std::int64_t microbatches : microbatch_counts(input_, deployment)) {
+      ++tried_;
+      Choice choice{deployment, microbatches, 0};
+      PolicyInput asked = policy_input(choice);
+      if (best.size() == arranged_) asked.sketch_limit = *best.rbegin();
+      if (const std::optional<double> sketched = choice_.policy->sketch(asked)) {
+        sketches_ = true;
+        if (std::isinf(*sketched)) continue;
+        choice.sketched = *sketched;
+        best.insert(*sketched);
+        if (best.size() > arranged_) best.erase(std::prev(best.end()));
+      }
+      choices.push_back(std::move(choice));
+    }
+  }
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Choice& a, const Choice& b) { return a.sketched < b.sketched; });
+  if (sketches_ && choices.size() > arranged_) choices.resize(arranged_);
+  return choices;
+}
+
+/// What no plan of this choice is faster than; infinity where the policy has none.
+double PlanSearch::least_seconds(const Choice& choice) {
+  const std::optional<Candidate> candidate = arrange(policy_input(choice));
+  if (!candidate) return std::numeric_limits<double>::infinity();
+  const BoundScope scope =
+      bound_scope(candidate->arrangement, {.tp = {}, .pp = {}, .microbatches = choice.microbatches});
+  return lower_bound(scope, window(), cost(), rates_).step_seconds;
+}
+
+/// Adds what fits memory, the fastest by a glance first. Where the policy does not sketch, the choices that may be
+/// fastest come first, and those that cannot be near the fastest are not laid out.
+void PlanSearch::glance_at(const std::vector<Choice>& choices, std::vector<Candidate>& glanced) {
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < choices.size(); ++i) order.emplace_back(sketches_ ? 0 : least_seconds(choices[i]), i);
+  std::sort(order.begin(), order.end());
+  double fastest = std::numeric_limits<double>::infinity();
+  if (!glanced.empty()) fastest = glanced.front().prediction.step_seconds;
+  std::vector<std::optional<Candidate>> found(choices.size());
+  for (const auto& [least, i] : order) {
+    if (least > kFarOff * fastest) {
+      left_out_ = true;
+      break;
+    }
+    found[i] = glance(policy_input(choices[i]));
+    if (!found[i]) continue;
+    predict_rates(*found[i], Outlook::glance);
+    fastest = std::min(fastest, found[i]->prediction.step_seconds);
+  }
+  for (std::optional<Candidate>& candidate : found) {
+    if (candidate) glanced.push_back(std::move(*candidate));
+  }
+  std::stable_sort(glanced.begin(), glanced.end(), faster);
+}
+
+/// As glance_at. Of a system that may leave ranks idle the deepest pipeline first, with every number of microbatches;
+/// each shallower one with about as many as were best on the one before.
+void PlanSearch::glance_at_pipelines(const std::vector<Choice>& choices, std::vector<Candidate>& glanced) {
+  std::int64_t best = 0;
+  for (auto deployment = deployments_.rbegin(); deployment != deployments_.rend(); ++deployment) {
+    std::vector<Choice> here;
+    for (const Choice& choice : choices) {
+      const bool near = best == 0 || (choice.microbatches * 2 >= best && choice.microbatches <= best * 2);
+      if (choice.deployment != *deployment) continue;
+      if (near) here.push_back(choice);
+      left_out_ = left_out_ || !near;
+    }
+    glance_at(here, glanced);
+    for (const Candidate& candidate : glanced) {  // the fastest first
+      const FixedPlan& fixed = candidate.arrangement.fixed;
+      if (fixed.deployment != *deployment) continue;
+      best = fixed.microbatches;
+      break;
+    }
+  }
+}
+
+/// The best choices of a few deployments; of one alone where laying out takes long.
+std::vector<PlanSearch::Choice> PlanSearch::best_deployments(const std::vector<Choice>& choices,
+                                                             const std::vector<Candidate>& glanced) const {
+  std::vector<Choice> best;
+  for (const Candidate& candidate : glanced) {
+    const FixedPlan& fixed = candidate.arrangement.fixed;
+    if (best.size() == (takes_long(fixed) ? 1 : kExamined)) break;
+    if (candidate.prediction.step_seconds > kFarOff * glanced.front().prediction.step_seconds) break;
+    const auto has = [&](const Choice& choice) { return choice.deployment == fixed.deployment; };
+    if (std::any_of(best.begin(), best.end(), has)) continue;
+    best.push_back(*std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
+      return choice.microbatches == fixed.microbatches && has(choice);
+    }));
+  }
+  return best;
+}
+
+/// For a stream, or a policy that sketches, to lay out or to arrange.
+bool PlanSearch::takes_long(const FixedPlan& fixed) const {
+  return sketches_ || streams(fixed);
+}
+
+/// Numbers of microbatches that were not glanced at on the best deployment: quarters between the grid's powers of two,
+/// and those; where that takes long those next to the best.
+std::vector<PlanSearch::Choice> PlanSearch::between(const Choice& best, const std::vector<Candidate>& glanced) {
+  std::vector<Choice> choices;
+  if (input_.overrides.microbatches) return choices;
+  const std::vector<std::int64_t> grid = microbatch_counts(input_, best.deployment);
+  std::set<std::int64_t> counts;
+  for (const std::int64_t count :
+       takes_long(glanced.front().arrangement.fixed) ? std::vector<std::int64_t>{best.microbatches} : grid) {
+    for (const std::int64_t quarters : {3, 4, 5, 6, 7}) counts.insert(count * quarters / 4);
+  }
+  for (const Candidate& candidate : glanced) {
+    const FixedPlan& fixed = candidate.arrangement.fixed;
+    if (fixed.deployment == best.deployment) counts.erase(fixed.microbatches);
+  }
+  for (const std::int64_t count : counts) {
+    if (count < 1 || count > grid.back()) continue;
+    ++tried_;
+    Choice choice{best.deployment, count, 0};
+    if (sketches_) {
+      PolicyInput asked = policy_input(choice);
+      asked.sketch_limit = best.sketched;
+      choice.sketched = choice_.policy->sketch(asked).value_or(0);
+      if (choice.sketched >= best.sketched) continue;
+    }
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choices) {
+  std::vector<Candidate> glanced;
+  if (!sketches_ && stages_alone_) {
+    glance_at_pipelines(choices, glanced);
+  } else {
+    glance_at(choices, glanced);
+  }
+  std::vector<Choice> more;
+  for (const Choice& best : best_deployments(choices, glanced)) {
+    const std::vector<Choice> others = between(best, glanced);
+    more.insert(more.end(), others.begin(), others.end());
+  }
+  glance_at(more, glanced);
+  std::vector<Candidate> examined;
+  double fastest_glance = 0;
+  for (Candidate& candidate : glanced) {
+    if (examined.size() == kExamined) break;
+    const double glance = candidate.prediction.step_seconds;
+    if (!examined.empty() && glance > kFarOff * fastest_glance) break;
+    const FixedPlan& fixed = candidate.arrangement.fixed;
+    const Choice choice{fixed.deployment, fixed.microbatches, 0};
+    if (!fits_in_full(candidate, policy_input(choice))) continue;
+    predict_rates(candidate, Outlook::full);
+    if (examined.empty()) fastest_glance = glance;
+    examined.push_back(std::move(candidate));
+  }
+  if (examined.empty()) return std::nullopt;
+  std::stable_sort(examined.begin(), examined.end(), faster);
+  explain(examined, glanced.size());
+  return std::move(examined.front());
+}
+
+/// Why it is the first's deployment, in front of why the policy arranged it so.
+void PlanSearch::explain(std::vector<Candidate>& examined, std::size_t fitting) const {
+  const auto described = [](const Candidate& candidate) {
+    const FixedPlan& fixed = candidate.arrangement.fixed;
+    return fmt::format("{}, {} microbatch{} a global batch", describe(fixed.deployment), fixed.microbatches,
+                       fixed.microbatches == 1 ? "" : "es");
+  };
+  std::string reason = fmt::format("{}: of {} on the grid, {} were laid out and fit memory",
+                                   described(examined.front()), tried_, fitting);
+  if (examined.size() > 1) {
+    const double slower = examined[1].prediction.step_seconds / examined[0].prediction.step_seconds - 1;
+    reason += fmt::format("; the next best, {}, takes {:.1f} % longer", described(examined[1]), 100 * slower);
+  }
+  std::vector<std::string>& reasons = examined.front().arrangement.reasons;
+  reasons.insert(reasons.begin(), reason);
+}
+
+PolicyInput PlanSearch::policy_input(const Choice& choice) {
+  return {input_.workload,   input_.samples,      latency_,       capacity_,
+          choice.deployment, choice.microbatches, choice_.options};
+}
+
+std::optional<Candidate> PlanSearch::arrange(const PolicyInput& asked) {
+  std::optional<Arrangement> arrangement = choice_.policy->arrange(asked);
+  if (!arrangement) return std::nullopt;
+  FixedPlan& fixed = arrangement->fixed;
+  fixed.storage = cost().profile().storage();
+  fixed.deployment = asked.deployment;
+  fixed.microbatches = asked.microbatches;
+  return Candidate{std::move(*arrangement), {}};
+}
+
+/// A policy that launches as far ahead as memory allows may have taken too much; it is told how much, and asked again.
+std::optional<Candidate> PlanSearch::glance(PolicyInput asked) {
+  FixedPlan before;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::optional<Candidate> candidate = arrange(asked);
+    if (!candidate) return std::nullopt;
+    if (attempt > 0 && alike(candidate->arrangement.fixed, before)) {
+      asked.capacity -= asked.capacity / kSmallShare;
+      continue;
+    }
+    before = candidate->arrangement.fixed;
+    if (is_hopeless(before)) return std::nullopt;
+    if (fits(*candidate, Outlook::glance)) return candidate;
+    asked.capacity -= fullest(*candidate) - capacity_;
+    if (asked.capacity <= 0) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// A plan that fits at a glance and not in full is arranged anew, as `asked` for as much less memory as it misses.
+bool PlanSearch::fits_in_full(Candidate& candidate, PolicyInput asked) {
+  if (fits(candidate, Outlook::full)) return true;
+  asked.capacity -= fullest(candidate) - capacity_ + capacity_ / kSmallShare;
+  if (asked.capacity <= 0) return false;
+  std::optional<Candidate> smaller = arrange(asked);
+  if (!smaller || alike(smaller->arrangement.fixed, candidate.arrangement.fixed)) return false;
+  candidate = std::move(*smaller);
+  return fits(candidate, Outlook::full);
+}
+
+/// Whether its weights and adapters alone take too much, and more than is missing of another plan.
+bool PlanSearch::is_hopeless(const FixedPlan& fixed) const {
+  if (misfit_.missing == 0) return false;
+  const MemoryContext memory = memory_context(fixed, input_.workload);
+  Bytes held = 0;
+  for (const costmodel::StageShape& stage : stage_shapes(fixed.deployment.front()))
+    held = std::max(held, held_throughout(stage, memory).fixed());
+  return held - capacity_ >= misfit_.missing;
+}
+
+/// Predicts its memory; all else is forgotten.
+bool PlanSearch::fits(Candidate& candidate, Outlook outlook) {
+  ++laid_out_;
+  const FixedPlan& fixed = candidate.arrangement.fixed;
+  candidate.prediction = {};
+  predict_memory(fixed, window(), outlook, candidate.prediction);
+  const std::vector<Bytes>& peaks = candidate.prediction.peak_memory_bytes;
+  const auto most = std::max_element(peaks.begin(), peaks.end());
+  if (capacity_ <= 0 || *most <= capacity_) return true;
+  const Bytes missing = *most - capacity_;
+  if (misfit_.missing == 0 || missing < misfit_.missing)
+    misfit_ = {static_cast<std::int32_t>(most - peaks.begin()), missing, fixed};
+  return false;
+}
+
+void PlanSearch::predict_rates(Candidate& candidate, Outlook outlook) {
+  planner::predict_rates(candidate.arrangement.fixed, window(), latency_, input_.judge, outlook, candidate.prediction);
+}
+
+}  // namespace braid::planner

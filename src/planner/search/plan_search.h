@@ -1,0 +1,96 @@
+#pragma once
+
+#include <limits>
+#include <optional>
+
+#include "planner/bound/best_rate.h"
+#include "planner/plan/misfit.h"
+#include "planner/search/planning_input.h"
+
+namespace braid::planner {
+
+/// A plan that was laid out, and what it is predicted to do.
+struct Candidate {
+  Arrangement arrangement;
+  Prediction prediction;
+};
+
+/// What of a policy's parallelism is searched: on CPUs what `braid train` runs there, or the overrides ask for.
+Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrides& overrides,
+                                 const PolicyChoice& choice);
+
+/// The deployments and microbatches that one policy has for a workload on a cluster, and which of them fit memory.
+/// Deterministic. What it is made from must outlive it.
+class PlanSearch {
+ public:
+  static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
+  /// Lays out no more than about `most_laid_out` plans. Throws Error where overrides or options ask for what the ranks
+  /// do not have.
+  PlanSearch(const PlanningInput& input, const PolicyChoice& choice, std::int64_t most_laid_out = kUnlimited);
+
+  /// Of the fastest few that fit the one whose full prediction takes the least time, with the reasons. Nothing where
+  /// none fits: `misfit` says by how much then.
+  std::optional<Candidate> fastest();
+
+  /// The first that is found to fit, which may be far from the fastest; all that is sure to be predicted is its memory.
+  /// There is one exactly where `fastest` finds one, unless the limit was reached.
+  std::optional<Candidate> any();
+
+  /// What came nearest to fitting of all that did not.
+  const Misfit& misfit() const { return misfit_; }
+  std::int64_t laid_out() const { return laid_out_; }
+
+  const costmodel::CostModel& cost() const { return staged_ ? *staged_ : input_.cost; }
+  Bytes capacity() const { return capacity_; }
+  WindowInput window() const { return {input_.workload, input_.samples}; }
+  const std::vector<std::vector<ReplicaShape>>& deployments() const { return deployments_; }
+  /// What was asked so far.
+  BestRates& rates() { return rates_; }
+
+ private:
+  struct Choice {
+    std::vector<ReplicaShape> deployment;
+    std::int64_t microbatches = 1;
+    double sketched = 0;
+  };
+
+  std::vector<Choice> fullest_last() const;
+  std::vector<Choice> best_sketches();
+  double least_seconds(const Choice& choice);
+  void glance_at(const std::vector<Choice>& choices, std::vector<Candidate>& glanced);
+  void glance_at_pipelines(const std::vector<Choice>& choices, std::vector<Candidate>& glanced);
+  std::vector<Choice> best_deployments(const std::vector<Choice>& choices, const std::vector<Candidate>& glanced) const;
+  bool takes_long(const FixedPlan& fixed) const;
+  std::vector<Choice> between(const Choice& best, const std::vector<Candidate>& glanced);
+  std::optional<Candidate> fastest_of(const std::vector<Choice>& choices);
+  std::optional<Candidate> first_that_fits();
+  void miss_with_tasks_alone();
+  void explain(std::vector<Candidate>& examined, std::size_t fitting) const;
+
+  PolicyInput policy_input(const Choice& choice);
+  std::optional<Candidate> arrange(const PolicyInput& asked);
+  std::optional<Candidate> glance(PolicyInput asked);
+  bool fits_in_full(Candidate& candidate, PolicyInput asked);
+  bool is_hopeless(const FixedPlan& fixed) const;
+  bool fits(Candidate& candidate, Outlook outlook);
+  void predict_rates(Candidate& candidate, Outlook outlook);
+
+  const PlanningInput& input_;
+  const PolicyChoice& choice_;
+  std::optional<costmodel::CostModel> staged_;  // where messages go through the hosts
+  ClockLatency latency_;
+  BestRates rates_;
+  std::vector<std::vector<ReplicaShape>> deployments_;
+  bool stages_alone_;  // no replicas, so that ranks may stay idle
+  Bytes capacity_;
+  std::size_t arranged_;
+  std::int64_t most_laid_out_;
+  bool sketches_ = false;  // the policy does
+  bool left_out_ = false;  // some of the grid, as too slow
+  Misfit misfit_;
+  std::int64_t tried_ = 0;     // of the grid
+  std::int64_t laid_out_ = 0;  // plans whose memory was walked
+};
+
+}  // namespace braid::planner

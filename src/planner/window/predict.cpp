@@ -1,0 +1,359 @@
+#include "planner/window/predict.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "costmodel/energy.h"
+#include "planner/latency/durations.h"
+#include "planner/window/microbatches.h"
+#include "planner/window/program_stream.h"
+
+namespace braid::planner {
+namespace {
+
+/// The global batches of every task that are measured, after those in which a stream settles.
+struct Stretch {
+  std::int64_t settling = 0;
+  std::int64_t steps = 1;
+
+  bool holds(std::int64_t global_batch) const { return global_batch >= settling && global_batch < settling + steps; }
+};
+
+/// A pipeline that drains is empty before every step; a stream settles in few steps from when it begins.
+Stretch stretch_of(const FixedPlan& fixed, Outlook outlook) {
+  const bool full = outlook == Outlook::full;
+  if (!streams(fixed)) return {0, full ? kPredictedSteps : 1};
+  return full ? Stretch{4, kPredictedSteps} : Stretch{2, 1};
+}
+
+/// The plan in windows of one step where it drains, else of all steps that are looked at.
+FixedPlan in_windows(FixedPlan fixed, const Stretch& stretch) {
+  fixed.steps_per_window = streams(fixed) ? stretch.settling + stretch.steps : 1;
+  return fixed;
+}
+
+/// Windows of the whole stretch, of every turn.
+std::vector<std::int64_t> windows_to_predict(const FixedPlan& fixed, const Stretch& stretch) {
+  std::vector<std::int64_t> windows;
+  const auto turns = static_cast<std::int64_t>(std::max<std::size_t>(1, fixed.turns.size()));
+  for (std::int64_t turn = 0; turn < turns; ++turn) {
+    for (std::int64_t step = 0; step < (streams(fixed) ? 1 : stretch.steps); ++step)
+      windows.push_back(turn * kQueuedTurn + step);
+  }
+  return windows;
+}
+
+WindowInput without_end(WindowInput input, std::int64_t cycle) {
+  input.cycle = cycle;
+  return input;
+}
+
+/// Of each turn the first.
+bool holds_first_step(std::int64_t window) {
+  return window % kQueuedTurn == 0;
+}
+
+/// Per rank, the larger of what is told so far and what the Program needs.
+void raise_memory(const Program& program, const MemoryContext& memory, Prediction& prediction) {
+  const std::vector<StageMemory> memories = walk_memory(program, memory);
+  const auto raise = [](std::vector<Bytes>& of_ranks, std::int32_t rank, Bytes bytes) {
+    of_ranks.resize(std::max(of_ranks.size(), static_cast<std::size_t>(rank) + 1));
+    Bytes& most = of_ranks[static_cast<std::size_t>(rank)];
+    most = std::max(most, bytes);
+  };
+  for (std::size_t s = 0; s < memories.size(); ++s) {
+    for (const std::int32_t rank : program.stages[s].ranks) {
+      raise(prediction.peak_memory_bytes, rank, memories[s].peak());
+      raise(prediction.held_memory_bytes, rank, memories[s].fixed());
+    }
+  }
+}
+
+/// The one with the largest microbatch.
+std::int64_t fullest_window(const FixedPlan& fixed, const WindowInput& input, std::span<const std::int64_t> windows) {
+  if (windows.size() == 1) return windows.front();
+  std::int64_t fullest = 0, most = -1;
+  for (const std::int64_t window : windows) {
+    const std::int64_t largest = largest_microbatch(fixed, input, window);
+    if (largest > most) most = largest, fullest = window;
+  }
+  return fullest;
+}
+
+/// The slices of a plan's windows, each as its stream begins with it; the last one kept.
+class WindowSlices {
+ public:
+  WindowSlices(const FixedPlan& plan, const WindowInput& input, Outlook outlook)
+      : stretch_(stretch_of(plan, outlook)),
+        fixed_(in_windows(plan, stretch_)),
+        input_(without_end(input, stretch_.steps)) {}
+
+  const Stretch& stretch() const { return stretch_; }
+  const FixedPlan& fixed() const { return fixed_; }
+  const WindowInput& input() const { return input_; }
+  std::vector<std::int64_t> windows() const { return windows_to_predict(fixed_, stretch_); }
+  /// Of a window that has steps.
+  const Slice& of(std::int64_t window) {
+    if (window != slice_.window || slice_.steps.empty())
+      slice_ = *ProgramStream(fixed_, input_, window, window + 2).next();
+    return slice_;
+  }
+
+ private:
+  Stretch stretch_;
+  FixedPlan fixed_;
+  WindowInput input_;
+  Slice slice_;
+};
+
+/// What a window is predicted to do.
+struct WindowOutlook {
+  double flops = 0;
+  costmodel::Estimate work;
+  Nanoseconds span = 0;
+  std::vector<Nanoseconds> busy;  // per stage
+};
+
+/// What a window's times depend on: the loads of its microbatches, in order.
+using Likeness = std::vector<std::int64_t>;
+
+Likeness likeness_of(const Program& program) {
+  Likeness likeness;
+  for (const Microbatch& microbatch : program.microbatches) {
+    likeness.push_back(-1 - microbatch.replica);
+    for (const Segment& segment : microbatch.segments) {
+      likeness.insert(likeness.end(), {segment.task, segment.begin, segment.end + segment.padding, segment.scored});
+    }
+  }
+  return likeness;
+}
+
+/// The global batch that an instruction is part of.
+std::int64_t batch_of(const Program& program, const StageProgram& stage, const Instruction& instruction) {
+  if (instruction.global_batch != kNone) return instruction.global_batch;
+  const MicrobatchId id =
+      instruction.parts.count > 0 ? stage.parts_of(instruction).front().microbatch : instruction.microbatch;
+  return program.microbatch(id).segments.front().global_batch;
+}
+
+/// What a stream takes for the stretch, told by its first slice: no less than what passes on the first stage between
+/// two Steps of any task so many steps apart, nor than the work of those steps on any stream of any stage, some of
+/// which may be done before the stretch. Where the stream has settled that is the time between its steps' ends. Lower
+/// bounds of a task's cycle are of the first, those of stages and links of the second.
+Nanoseconds span_of_stretch(const Program& program, const Timeline& timeline, const Durations& durations,
+                            const Stretch& stretch) {
+  Nanoseconds span = 0;
+  std::map<TaskIndex, Nanoseconds> begins;
+  for (const Event& event : timeline.events) {
+    if (event.stage != 0 || event.kind != Kind::step) continue;
+    const StageProgram& stage = program.stages.front();
+    const Instruction& step = stage.instructions[static_cast<std::size_t>(event.instruction - stage.first_id)];
+    if (step.global_batch + 1 == stretch.settling) begins[step.task] = event.end;
+    if (step.global_batch + 1 == stretch.settling + stretch.steps)
+      span = std::max(span, event.end - begins.at(step.task));
+  }
+  for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    const StageProgram& stage = program.stages[s];
+    std::array<Nanoseconds, kStreamCount> work{};
+    for (std::size_t i = 0; i < stage.instructions.size(); ++i) {
+      const Instruction& instruction = stage.instructions[i];
+      if (!is_recv(instruction.kind) && stretch.holds(batch_of(program, stage, instruction)))
+        work[static_cast<std::size_t>(instruction.stream)] += durations.stages[s][i];
+    }
+    span = std::max(span, *std::max_element(work.begin(), work.end()));
+  }
+  return span;
+}
+
+/// Busy nanoseconds of each stage's compute stream: its instructions of the stretch without what they are `stalled`, as
+/// in PredictedDurations, and without messages that stand in it.
+std::vector<Nanoseconds> compute_busy(const Program& program, const Timeline& timeline, const Durations& stalled,
+                                      const Stretch* stretch) {
+  std::vector<Nanoseconds> busy(program.stages.size(), 0);
+  for (const Event& event : timeline.events) {
+    const auto index = static_cast<std::size_t>(event.stage);
+    const StageProgram& stage = program.stages[index];
+    if (event.stream != Stream::compute || is_send(event.kind) || is_recv(event.kind)) continue;
+    if (event.rank != stage.ranks.front()) continue;
+    const auto place = static_cast<std::size_t>(event.instruction - stage.first_id);
+    if (stretch && !stretch->holds(batch_of(program, stage, stage.instructions[place]))) continue;
+    busy[index] += event.end - event.start - stalled.stages[index][place];
+  }
+  return busy;
+}
+
+/// Replays windows, those alike once.
+class Outlooks {
+ public:
+  Outlooks(const WindowSlices& slices, ClockLatency& latency, const Judge& judge, Outlook outlook)
+      : style_(pass_style(slices.fixed(), slices.input().workload)),
+        input_(slices.input()),
+        stretch_(streams(slices.fixed()) ? &slices.stretch() : nullptr),
+        latency_(latency),
+        judge_(judge),
+        counts_flops_(outlook == Outlook::full) {}
+
+  /// `microbatches`: those that are measured.
+  const WindowOutlook& of(const Program& program, std::span<const Microbatch> microbatches) {
+    auto [known, is_new] = known_.try_emplace(likeness_of(program));
+    if (!is_new) return known->second;
+    WindowOutlook& outlook = known->second;
+    const PredictedDurations predicted = predict_durations(program, style_, latency_);
+    const Timeline timeline = judge_(program, predicted.durations);
+    outlook.span = stretch_ ? span_of_stretch(program, timeline, predicted.durations, *stretch_) : timeline.end();
+    outlook.work = predicted.total;
+    if (counts_flops_) outlook.flops = backbone_flops(program, microbatches, input_.workload.backbone, style_.adapters);
+    outlook.busy = compute_busy(program, timeline, predicted.stalled, stretch_);
+    return outlook;
+  }
+
+  /// From an empty pipeline to an empty one.
+  Nanoseconds span_alone(const Program& program) {
+    return judge_(program, predict_durations(program, style_, latency_).durations).end();
+  }
+
+ private:
+  PassStyle style_;
+  const WindowInput& input_;
+  const Stretch* stretch_;  // of a stream
+  ClockLatency& latency_;
+  const Judge& judge_;
+  bool counts_flops_;
+  std::map<Likeness, WindowOutlook> known_;
+};
+
+struct Totals {
+  WindowOutlook sum;
+  TokenCounts tokens;  // of windows that take the same, rows may hold more or less data
+  Nanoseconds first_span = 0;
+
+  void add(const WindowOutlook& window, const TokenCounts& counts) {
+    tokens.computed += counts.computed;
+    tokens.billed += counts.billed;
+    tokens.data += counts.data;
+    sum.flops += window.flops;
+    sum.work += window.work;
+    sum.span += window.span;
+    sum.busy.resize(window.busy.size());
+    for (std::size_t s = 0; s < window.busy.size(); ++s) sum.busy[s] += window.busy[s];
+  }
+};
+
+}  // namespace
+
+TokenCounts count_tokens(std::span<const Microbatch> microbatches, const workload::Workload& workload) {
+  TokenCounts counts;
+  for (const Microbatch& microbatch : microbatches) {
+    for (const Segment& segment : microbatch.segments) {
+      counts.computed += segment.computed_tokens();
+      counts.data += segment.tokens();
+      if (segment.begin == 0) counts.billed += workload.tasks[static_cast<std::size_t>(segment.task)].max_length;
+    }
+  }
+  return counts;
+}
+
+namespace {
+
+void glance_at_memory(WindowSlices& slices, Prediction& prediction) {
+  const std::int64_t fullest = fullest_window(slices.fixed(), slices.input(), slices.windows());
+  raise_memory(slices.of(fullest).program, memory_context(slices.fixed(), slices.input().workload), prediction);
+}
+
+void rates_of(WindowSlices& slices, ClockLatency& latency, const Judge& judge, Outlook outlook, Prediction& prediction);
+
+}  // namespace
+
+void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook outlook, Prediction& prediction) {
+  if (outlook == Outlook::glance) {
+    WindowSlices slices(plan, input, outlook);
+    return glance_at_memory(slices, prediction);
+  }
+  const MemoryContext memory = memory_context(plan, input.workload);
+  for (const std::int64_t window : telling_windows(plan, input)) {
+    for (const Program& program : programs_around(plan, input, window)) raise_memory(program, memory, prediction);
+  }
+}
+
+void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
+                   Outlook outlook, Prediction& prediction) {
+  WindowSlices slices(plan, input, outlook);
+  rates_of(slices, latency, judge, outlook, prediction);
+}
+
+namespace {
+
+void rates_of(WindowSlices& slices, ClockLatency& latency, const Judge& judge, Outlook outlook,
+              Prediction& prediction) {
+  const FixedPlan& fixed = slices.fixed();
+  const WindowInput& endless = slices.input();
+  Outlooks outlooks(slices, latency, judge, outlook);
+  FixedPlan one_step = fixed;
+  one_step.steps_per_window = 1;
+  Totals totals;
+  for (const std::int64_t window : slices.windows()) {
+    const Slice& slice = slices.of(window);
+    std::vector<Microbatch> measured = slice.microbatches;
+    if (streams(fixed))
+      std::erase_if(measured,
+                    [&](const Microbatch& one) { return !slices.stretch().holds(one.segments.front().global_batch); });
+    const WindowOutlook& seen = outlooks.of(slice.program, measured);
+    // Each turn by itself, and where the pipeline drains each step: these simply add up.
+    totals.add(seen, count_tokens(measured, endless.workload));
+    if (!holds_first_step(window)) continue;
+    if (!streams(fixed)) {
+      totals.first_span += seen.span;
+    } else if (outlook == Outlook::full) {
+      totals.first_span += outlooks.span_alone(window_program(one_step, endless, window));
+    }
+  }
+  const costmodel::Profile& profile = latency.cost().profile();
+  const double span = seconds(totals.sum.span);
+  const auto taken = static_cast<double>(slices.stretch().steps);
+  prediction.step_seconds = span / taken;
+  prediction.first_step_seconds = seconds(totals.first_span);
+  prediction.tokens_per_second = static_cast<double>(totals.tokens.computed) / span;
+  prediction.effective_tokens_per_second = static_cast<double>(totals.tokens.billed) / span;
+  prediction.data_tokens_per_second = static_cast<double>(totals.tokens.data) / span;
+  // All ranks of a stage are as busy as its first.
+  double ranks = 0, busy = 0;
+  std::size_t stage = 0;
+  for (const ReplicaShape& replica : fixed.deployment) {
+    for (std::int32_t s = 0; s < replica.stages(); ++s, ++stage) {
+      const double stage_busy = seconds(totals.sum.busy[stage]);
+      ranks += replica.tp;
+      busy += replica.tp * stage_busy;
+      prediction.stage_busy_share.push_back(stage_busy / span);
+    }
+  }
+  prediction.bubble_ratio = 1 - busy / (ranks * span);
+  if (profile.peak_flops > 0) prediction.gpu_utilization = totals.sum.flops / (ranks * span * profile.peak_flops);
+  if (!profile.device.empty()) {
+    const costmodel::Power power = costmodel::power_of(costmodel::device_of(profile.device));
+    prediction.energy_joules = costmodel::energy_joules(power, ranks, span, busy) / taken;
+  }
+  const costmodel::Estimate& work = totals.sum.work;
+  if (work.seconds > 0) prediction.extrapolated_share = work.extrapolated_seconds / work.seconds;
+  if (outlook == Outlook::full && fixed.chunk_size > 0) {
+    const AlignmentTokens tokens = first_step_tokens(fixed, endless);
+    prediction.chunk_padding_share = static_cast<double>(tokens.chunk_padding) / static_cast<double>(tokens.computed());
+  }
+}
+
+}  // namespace
+
+Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
+                   Outlook outlook) {
+  Prediction prediction;
+  WindowSlices slices(plan, input, outlook);
+  if (outlook == Outlook::glance) {
+    glance_at_memory(slices, prediction);
+  } else {
+    predict_memory(plan, input, outlook, prediction);
+  }
+  rates_of(slices, latency, judge, outlook, prediction);
+  return prediction;
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "planner/latency/durations.h"
+#include "planner/verify/verify.h"
+#include "planner/window/window_steps.h"
+
+namespace braid::planner {
+
+/// Computed tokens of the window's largest microbatch.
+std::int64_t largest_microbatch(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
+
+/// Windows that stand for all where a plan is checked: each turn's first and those with its largest
+/// microbatch, the most rows with a loss in one and the most tokens, of at most kScannedWindows evenly over its run.
+/// Ascending. Not for endless input.
+std::vector<std::int64_t> telling_windows(const FixedPlan& fixed, const WindowInput& input);
+inline constexpr std::int64_t kScannedWindows = 2000;
+
+/// What `verify` holds a window's Program against.
+VerifyContext verify_context(const FixedPlan& fixed, const WindowInput& input, Bytes capacity);
+
+/// The tasks' adapters, in order.
+std::vector<costmodel::AdapterShape> adapters_of(const workload::Workload& workload);
+
+/// What the costs and the memory of the plan's Programs are told by.
+PassStyle pass_style(const FixedPlan& fixed, const workload::Workload& workload);
+MemoryContext memory_context(const FixedPlan& fixed, const workload::Workload& workload);
+
+}  // namespace braid::planner

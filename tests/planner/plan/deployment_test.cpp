@@ -1,0 +1,91 @@
+#include "planner/plan/deployment.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "support.h"
+
+namespace braid::planner {
+namespace {
+
+workload::Workload llama_7b() {
+  workload::Workload workload;
+  workload.backbone = costmodel::builtin_backbone("llama2-7b");
+  return workload;
+}
+
+workload::Cluster cluster_of(std::int64_t nodes, std::int64_t gpus_per_node) {
+  workload::Cluster cluster;
+  cluster.gpu = "a40";
+  cluster.nodes = nodes;
+  cluster.gpus_per_node = gpus_per_node;
+  return cluster;
+}
+
+constexpr Parallelism kAll = {true, true, true};
+
+TEST(Deployments, UseEveryRankEveryLayerAndKeepShardsWithinANode) {
+  for (const std::int64_t nodes : {1, 2, 8}) {
+    for (const std::int64_t gpus : {1, 2, 4, 8}) {
+      std::set<std::string> seen;
+      for (const auto& deployment : deployments(llama_7b(), cluster_of(nodes, gpus), {}, kAll)) {
+        EXPECT_TRUE(seen.insert(describe(deployment)).second) << describe(deployment);
+        std::int64_t ranks = 0;
+        for (const ReplicaShape& replica : deployment) {
+          ranks += replica.tp * replica.stages();
+          EXPECT_EQ(gpus % replica.tp, 0);
+          EXPECT_EQ(replica.layers.front().first, 0);
+          EXPECT_EQ(replica.layers.back().last, 32);
+          for (std::size_t s = 1; s < replica.layers.size(); ++s) {
+            EXPECT_EQ(replica.layers[s].first, replica.layers[s - 1].last);
+            EXPECT_LE(replica.layers[s].count(), replica.layers[s - 1].count());
+          }
+        }
+        EXPECT_EQ(ranks, nodes * gpus);
+      }
+      // Every way to write the ranks as tp x pp x replicas with tp a power of two within a node, pp within the layers.
+      std::size_t expected = 0;
+      for (std::int64_t tp = 1; tp <= gpus; tp *= 2) {
+        for (std::int64_t pp = 1; pp <= 32; ++pp) expected += nodes * gpus % (tp * pp) == 0;
+      }
+      EXPECT_EQ(seen.size(), expected);
+    }
+  }
+}
+
+TEST(Deployments, OfStagesAloneMayLeaveGpusIdleButNoCpuRank) {
+  const auto found = deployments(llama_7b(), cluster_of(8, 8), {}, {.pipeline = true});
+  std::vector<std::int64_t> stages;
+  for (const auto& deployment : found) {
+    EXPECT_EQ(deployment.size(), 1U);
+    stages.push_back(deployment[0].stages());
+  }
+  EXPECT_EQ(stages, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32}));
+  workload::Cluster ranks = cluster_of(1, 4);
+  ranks.gpu = "cpu";
+  const auto on_cpus = deployments(llama_7b(), ranks, {}, {.pipeline = true});
+  ASSERT_EQ(on_cpus.size(), 1U);
+  EXPECT_EQ(describe(on_cpus[0]), "tp 1, pp 4");
+}
+
+TEST(Deployments, KeepToWhatIsFixed) {
+  const auto found = deployments(llama_7b(), cluster_of(2, 4), {.tp = 2, .pp = 2, .microbatches = {}}, kAll);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(describe(found[0]), "tp 2, pp 2, 2 replicas");
+}
+
+TEST(Deployments, RefuseWhatThereIsNot) {
+  const auto planned = [](Overrides overrides, Parallelism parallelism) {
+    return [=] { deployments(llama_7b(), cluster_of(1, 4), overrides, parallelism); };
+  };
+  expect_error(planned({.tp = 8, .pp = {}, .microbatches = {}}, kAll), "--tp 8 needs 8 ranks and the cluster has 4");
+  expect_error(planned({.tp = 64, .pp = {}, .microbatches = {}}, kAll), "more than the 32 heads");
+  expect_error(planned({.tp = 2, .pp = {}, .microbatches = {}}, {.pipeline = true}), "no tensor parallelism");
+  expect_error(planned({.tp = {}, .pp = 2, .microbatches = {}}, {.data = true}), "no stages");
+  expect_error(planned({.tp = 2, .pp = 4, .microbatches = {}}, kAll), "4 stages need 8 ranks and the cluster has 4");
+  expect_error(planned({.tp = {}, .pp = 33, .microbatches = {}}, kAll), "more than the 32 layers");
+}
+
+}  // namespace
+}  // namespace braid::planner

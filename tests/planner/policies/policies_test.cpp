@@ -1,0 +1,314 @@
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "planner/muxtune/structured_plan.h"
+#include "planner/policies/registry.h"
+#include "planner/streams.h"
+#include "planner/studies.h"
+#include "planner/window/program_stream.h"
+#include "planner/window/window.h"
+#include "support.h"
+
+namespace braid::planner {
+namespace {
+
+using testing::make_study;
+using testing::Study;
+using testing::StudyTask;
+
+const std::vector<StudyTask> kMixed = {{64, 4}, {128, 8, 5, 16, true}, {256, 2, 12}, {64, 6}, {128, 3, 9, 4}};
+
+const std::vector<std::string> kPolicies = {"hf-peft",
+                                            "hf-peft:resident=false:pad_to=none",
+                                            "nemo",
+                                            "nemo:resident=false",
+                                            "megatron-fsdp",
+                                            "megatron-pp",
+                                            "gpipe:pad_to=none",
+                                            "sl-peft",
+                                            "mlora",
+                                            "mlora:mode=gpipe:batch=off",
+                                            "mlora:pad_to=none:pruning=off",
+                                            "mlora:overlap=off",
+                                            "muxtune",
+                                            "muxtune:fusion=literal",
+                                            "muxtune:fusion=off",
+                                            "muxtune:orchestration=off",
+                                            "muxtune:alignment=packed",
+                                            "muxtune:alignment=zero",
+                                            "muxtune:chunk=128:padding=skipped",
+                                            "muxtune:chunk=searched",
+                                            "muxtune:drain=off",
+                                            "muxtune:pad_to=none",
+                                            "muxtune:order=searched"};
+
+std::string without_meta(const Plan& plan) {
+  const std::string text = to_json(plan);
+  return text.substr(0, text.find("\"meta\""));
+}
+
+class EveryPolicy : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryPolicy, PlansWindowsThatKeepAllRulesOnAnyCluster) {
+  for (const auto& [nodes, gpus] : {std::pair{1, 1}, std::pair{1, 4}, std::pair{2, 2}}) {
+    const Study study = make_study(kMixed, nodes, gpus);
+    const Plan plan = make_plan(study.input(), parse_policy(GetParam()));
+    const WindowInput input{study.workload, study.samples};
+    const VerifyContext rules = verify_context(plan.fixed, input, plan.profile.memory_bytes);
+    std::vector<std::int64_t> next(kMixed.size(), 0);
+    for (std::int64_t window = 0; window < window_count(plan.fixed, input); ++window) {
+      const Program program = window_program(plan.fixed, input, window);
+      ASSERT_EQ(testing::messages_of(verify(program, rules)), "") << nodes << "x" << gpus << " window " << window;
+      EXPECT_EQ(program.before.stages[0].next_batch, next);
+      next = program.after.stages[0].next_batch;
+    }
+    for (std::size_t task = 0; task < kMixed.size(); ++task) EXPECT_EQ(next[task], kMixed[task].steps);
+    EXPECT_GT(plan.predicted.step_seconds, 0);
+    EXPECT_GE(plan.predicted.bubble_ratio, 0);
+    EXPECT_LE(plan.lower_bound.step_seconds, plan.predicted.step_seconds * (1 + 1e-9));
+    for (std::size_t rank = 0; rank < plan.predicted.peak_memory_bytes.size(); ++rank) {
+      EXPECT_LE(plan.predicted.peak_memory_bytes[rank], plan.profile.memory_bytes);
+      EXPECT_LT(plan.predicted.held_memory_bytes.at(rank), plan.predicted.peak_memory_bytes[rank]);
+    }
+  }
+}
+
+TEST_P(EveryPolicy, PlansTheSameTwiceAndReadsBackWhatItWrote) {
+  const Study study = make_study(kMixed, 2, 2);
+  const PolicyChoice choice = parse_policy(GetParam());
+  const Plan plan = make_plan(study.input(), choice);
+  EXPECT_EQ(without_meta(plan), without_meta(make_plan(study.input(), choice)));
+  const TestFolder folder;
+  EXPECT_EQ(to_json(read_plan(folder.write("plan.json", to_json(plan)))), to_json(plan));
+}
+
+TEST_P(EveryPolicy, NoDeploymentIsPredictedToBeFasterThanTheBoundOfAll) {
+  const PolicyChoice choice = parse_policy(GetParam());
+  for (const Study& study : {make_study(kMixed, 1, 4), make_study({{512, 16}, {32, 5}}, 2, 1, 6, "h100")}) {
+    const Plan best = make_plan(study.input(), choice);
+    EXPECT_LE(best.lower_bound.step_seconds, best.lower_bound.deployment_step_seconds);
+    for (const auto& deployment :
+         deployments(study.workload, study.cluster, {}, choice.policy->parallelism(choice.options))) {
+      // Of those with model chunks the fastest is planned.
+      if (deployment.front().model_chunks > 1) continue;
+      const Overrides fixed{.tp = deployment.front().tp, .pp = deployment.front().stages(), .microbatches = {}};
+      const Plan other = make_plan(study.input(fixed), choice);
+      EXPECT_LE(best.lower_bound.step_seconds, other.lower_bound.step_seconds * (1 + 1e-9)) << describe(deployment);
+      EXPECT_LE(best.lower_bound.step_seconds, other.predicted.step_seconds) << describe(deployment);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy, ::testing::ValuesIn(kPolicies), [](const auto& name) {
+  std::string text = name.param;
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return text;
+});
+
+Plan planned(const Study& study, const std::string& policy, const Overrides& overrides = {}) {
+  return make_plan(study.input(overrides), parse_policy(policy));
+}
+
+TEST(MuxTune, TheTemplateTakesAboutWhatItsReplayDoes) {
+  const Study study = make_study({{64, 16}, {64, 16}, {128, 8}, {256, 8}}, 1, 4);
+  const std::vector<ReplicaShape> deployment = deploy(8, 1, 4, 1);
+  ClockLatency latency(study.cost, study.workload.backbone);
+  const PolicyChoice choice = parse_policy("muxtune");
+  const PolicyInput input{study.workload, study.samples, latency, 0, deployment, 4, choice.options};
+  FixedPlan fixed;
+  fixed.deployment = deployment;
+  fixed.htasks = {{0, 1}, {2}, {3}};
+  fixed.buckets = {{0}, {1, 2}};
+  fixed.microbatches = 4;
+  fixed.padding = Padding::max_length;
+  fixed.chunk_size = 64;
+  fixed.storage = study.cost.profile().storage();
+  LaidOutBuckets buckets;
+  const std::optional<Nanoseconds> makespan = order_structured(input, BucketSearch::descending, buckets, fixed);
+  ASSERT_TRUE(makespan);
+  const WindowInput window{study.workload, study.samples, {}, true};
+  const Program program = window_program(fixed, window, 0);
+  const Durations durations = predict_durations(program, pass_style(fixed, study.workload), latency).durations;
+  const Nanoseconds replayed = sim::replay(program, durations).end();
+  // The optimizer's steps come on top; chunks of one sample differ by what they see of it.
+  EXPECT_NEAR(static_cast<double>(replayed) / static_cast<double>(*makespan), 1.01, 0.02);
+}
+
+TEST(MuxTune, HidesCollectivesBehindOtherTasks) {
+  const Study study = make_study({{128, 16}, {128, 16}, {128, 16}, {128, 16}}, 1, 4);
+  const Overrides shards{.tp = 4, .pp = 1, .microbatches = {}};
+  EXPECT_LT(planned(study, "muxtune", shards).predicted.step_seconds,
+            planned(study, "nemo:resident=false", shards).predicted.step_seconds);
+}
+
+TEST(MuxTune, EveryTaskIsInOneHTaskAndEveryHTaskInOneBucket) {
+  const Study study = make_study(kMixed, 1, 4);
+  for (const Overrides& overrides : {Overrides{}, Overrides{.tp = 4, .pp = {}, .microbatches = {}}}) {
+    const Plan plan = planned(study, "muxtune", overrides);
+    std::vector<int> tasks(kMixed.size(), 0), htasks(plan.fixed.htasks.size(), 0);
+    for (const auto& htask : plan.fixed.htasks) {
+      for (const TaskIndex task : htask) ++tasks[static_cast<std::size_t>(task)];
+    }
+    for (const auto& bucket : plan.fixed.buckets) {
+      for (const std::int32_t htask : bucket) ++htasks[static_cast<std::size_t>(htask)];
+    }
+    EXPECT_EQ(tasks, std::vector<int>(tasks.size(), 1));
+    EXPECT_EQ(htasks, std::vector<int>(htasks.size(), 1));
+  }
+}
+
+TEST(MuxTune, ChunksAreTheGreatestPowerOfTwoThatDividesEveryLengthUnlessAskedFor) {
+  const Study study = make_study({{128, 4}, {384, 4}}, 1, 2);
+  EXPECT_EQ(planned(study, "muxtune").fixed.chunk_size, 128);
+  EXPECT_EQ(planned(study, "muxtune:chunk=48").fixed.chunk_size, 48);
+  expect_error([&] { planned(study, "muxtune:chunk=40"); }, "'40' is not a value of chunk",
+               "a positive multiple of 16");
+}
+
+TEST(Policies, MessagesThroughTheHostsTakeLonger) {
+  const Study study = make_study(kMixed, 2, 2);
+  const Overrides stages{.tp = {}, .pp = 4, .microbatches = 4};
+  for (const std::string name : {"mlora", "megatron-pp", "muxtune"}) {
+    const Plan links = planned(study, name, stages), hosts = planned(study, name + ":transport=hosts", stages);
+    EXPECT_GT(hosts.predicted.step_seconds, 1.02 * links.predicted.step_seconds) << name;
+    EXPECT_EQ(hosts.profile.interconnect.intra_node.name, "cpu-staged");
+  }
+}
+
+TEST(Policies, FusedKernelsAreFasterForEverySystem) {
+  const Study study = make_study(kMixed, 1, 2);
+  for (const std::string name : {"nemo:resident=false", "megatron-fsdp", "gpipe", "mlora"}) {
+    EXPECT_LT(planned(study, name + ":kernels=fused").predicted.step_seconds,
+              planned(study, name).predicted.step_seconds)
+        << name;
+  }
+}
+
+TEST(MuxTune, WithoutADrainTheNextStepFillsTheBubbles) {
+  const Study study = make_study({{128, 8}, {128, 8}, {128, 8}, {128, 8}, {64, 4}}, 1, 4);
+  for (const Overrides& overrides :
+       {Overrides{.tp = 1, .pp = 4, .microbatches = 1}, Overrides{.tp = 2, .pp = 2, .microbatches = 1}}) {
+    const Plan drained = planned(study, "muxtune:fusion=off", overrides);
+    const Plan stream = planned(study, "muxtune:fusion=off:drain=off", overrides);
+    EXPECT_EQ(stream.fixed.pipeline, PipelineTemplate::stream);
+    EXPECT_LT(stream.predicted.step_seconds, 0.97 * drained.predicted.step_seconds);
+    EXPECT_LE(stream.lower_bound.step_seconds, stream.predicted.step_seconds);
+  }
+}
+
+TEST(MuxTune, ASearchedChunkSizeIsTheOneOfTheFastestTemplate) {
+  // One short task makes the paper's chunks short for all.
+  const Study study = make_study({{64, 8}, {512, 8}, {512, 8}}, 1, 2);
+  const Overrides stages{.tp = {}, .pp = 2, .microbatches = 4};
+  const Plan paper = planned(study, "muxtune", stages), searched = planned(study, "muxtune:chunk=searched", stages);
+  EXPECT_EQ(paper.fixed.chunk_size, 64);
+  EXPECT_GT(searched.fixed.chunk_size, 64);
+  EXPECT_LT(searched.predicted.step_seconds, 0.99 * paper.predicted.step_seconds);
+  EXPECT_LE(searched.lower_bound.step_seconds, paper.lower_bound.step_seconds);
+  double fastest = paper.predicted.step_seconds;
+  for (const int size : {128, 256, 512})
+    fastest = std::min(fastest, planned(study, fmt::format("muxtune:chunk={}", size), stages).predicted.step_seconds);
+  EXPECT_NEAR(searched.predicted.step_seconds, fastest, 0.02 * fastest);
+}
+
+TEST(MLora, BatchesMoreTasksThanStagesIntoAsMany) {
+  const Study study = make_study({{64, 4}, {64, 4}, {64, 4}, {64, 4}, {64, 4}}, 1, 2);
+  EXPECT_EQ(planned(study, "mlora").fixed.htasks.size(), 2U);
+  EXPECT_EQ(planned(study, "mlora:batch=off").fixed.htasks.size(), 5U);
+}
+
+TEST(MLora, TasksThatDoNotFitMemoryAtOnceWaitByPriority) {
+  const auto urgent_study = [](Study study) {
+    for (const TaskIndex urgent : {1, 4}) study.workload.tasks[static_cast<std::size_t>(urgent)].priority = 7;
+    return study;
+  };
+  const Study study = urgent_study(make_study({{512, 8}, {512, 8}, {512, 8}, {512, 8}, {512, 8}}, 1, 2));
+  const Overrides whole{.tp = {}, .pp = 2, .microbatches = 1};
+  const std::string gpipe = "mlora:mode=gpipe:batch=off";
+  const Plan roomy = planned(study, gpipe, whole);
+  EXPECT_TRUE(roomy.fixed.turns.empty());
+
+  costmodel::Profile tight = study.cost.profile();
+  tight.memory_bytes = roomy.predicted.peak_memory_bytes[0] * 3 / 4;
+  const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
+  const Plan plan = planned(small, gpipe, whole);
+  ASSERT_GT(plan.fixed.turns.size(), 1U);
+  std::vector<TaskIndex> order;
+  for (const std::vector<std::int32_t>& turn : plan.fixed.turns) {
+    for (const std::int32_t htask : turn) order.push_back(plan.fixed.htasks[static_cast<std::size_t>(htask)][0]);
+  }
+  EXPECT_EQ(std::vector(order.begin(), order.begin() + 2), (std::vector<TaskIndex>{1, 4}));
+  const WindowInput input{study.workload, study.samples};
+  const VerifyContext rules = verify_context(plan.fixed, input, tight.memory_bytes);
+  std::vector<std::int64_t> next(5, 0);
+  for (std::int64_t window = 0; window < window_count(plan.fixed, input); ++window) {
+    const Program program = window_program(plan.fixed, input, window);
+    EXPECT_EQ(testing::messages_of(verify(program, rules)), "") << "window " << window;
+    EXPECT_EQ(program.before.stages[0].next_batch, next);
+    next = program.after.stages[0].next_batch;
+  }
+  EXPECT_EQ(next, std::vector<std::int64_t>(5, 9));
+  // With fewer microbatches under way, all fit.
+  EXPECT_TRUE(planned(small, "mlora:batch=off", whole).fixed.turns.empty());
+}
+
+TEST(MLora, NoTaskWaitsThatWouldFitOutOfABatch) {
+  const Study study = make_study({{512, 8}, {512, 8}, {512, 8}, {512, 8}, {512, 8}}, 1, 2);
+  const Overrides whole{.tp = {}, .pp = 2, .microbatches = 1};
+  const Plan batched = planned(study, "mlora", whole);
+  EXPECT_EQ(batched.fixed.htasks.size(), 2U);
+  costmodel::Profile tight = study.cost.profile();
+  tight.memory_bytes = batched.predicted.peak_memory_bytes[0] * 3 / 4;
+  const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
+  const Plan plan = planned(small, "mlora", whole);
+  EXPECT_TRUE(plan.fixed.turns.empty());
+  EXPECT_EQ(plan.fixed.htasks.size(), 5U);
+  EXPECT_EQ(plan.fixed.order, planned(small, "mlora:batch=off", whole).fixed.order);
+}
+
+TEST(MLora, WaitingTasksTakeThePlacesOfThoseThatEnd) {
+  const Study study = make_study({{512, 8, 40}, {512, 8, 8}, {512, 8, 16}, {512, 8, 24}, {512, 8, 8}}, 1, 2);
+  const Overrides whole{.tp = {}, .pp = 2, .microbatches = 1};
+  const std::string gpipe = "mlora:mode=gpipe:batch=off";
+  costmodel::Profile tight = study.cost.profile();
+  tight.memory_bytes = planned(study, gpipe, whole).predicted.peak_memory_bytes[0] * 7 / 8;
+  const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
+  const Plan plan = planned(small, gpipe, whole);
+  EXPECT_EQ(plan.fixed.turns, (std::vector<std::vector<std::int32_t>>{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(plan.fixed.admissions, (std::vector<Admission>{{8, {0, 1}}, {16, {0, 2}}, {16, {0, 3}}, {8, {3, 4}}}));
+  const WindowInput input{study.workload, study.samples};
+  FixedPlan in_turns = plan.fixed;
+  in_turns.admissions.clear();
+  EXPECT_EQ(window_count(plan.fixed, input), 48);
+  EXPECT_EQ(window_count(in_turns, input), 40 + 24 + 8);
+  const VerifyContext rules = verify_context(plan.fixed, input, tight.memory_bytes);
+  ProgramStream stream(plan.fixed, input, 0, window_count(plan.fixed, input));
+  std::vector<std::int64_t> next(5, 0);
+  while (const std::optional<Slice> slice = stream.next()) {
+    EXPECT_EQ(testing::messages_of(verify(slice->program, rules)), "") << "window " << slice->window;
+    EXPECT_EQ(slice->program.before.stages[0].next_batch, next);
+    next = slice->program.after.stages[0].next_batch;
+  }
+  EXPECT_EQ(next, (std::vector<std::int64_t>{40, 8, 16, 24, 8}));
+}
+
+TEST(MLora, MessagesThatBlockAreNoFasterAndNoBusier) {
+  const Study study = make_study({{128, 8}, {128, 8}, {128, 8}, {128, 8}}, 1, 4);
+  const Overrides four{.tp = {}, .pp = 4, .microbatches = 4};
+  const Plan beside = planned(study, "mlora:transport=hosts", four);
+  const Plan blocking = planned(study, "mlora:transport=hosts:overlap=off", four);
+  EXPECT_TRUE(blocking.fixed.blocking_messages);
+  EXPECT_LT(beside.predicted.step_seconds, blocking.predicted.step_seconds);
+  EXPECT_LT(beside.predicted.bubble_ratio, blocking.predicted.bubble_ratio);
+  EXPECT_EQ(beside.lower_bound.step_seconds, blocking.lower_bound.step_seconds);
+}
+
+TEST(MLora, FillsThePipelineThatOneTaskAtATimeLeavesEmpty) {
+  const Study study = make_study({{128, 8}, {128, 8}, {128, 8}, {128, 8}}, 1, 4);
+  EXPECT_LT(planned(study, "mlora").predicted.step_seconds, planned(study, "megatron-pp").predicted.step_seconds);
+}
+
+}  // namespace
+}  // namespace braid::planner

@@ -1,0 +1,136 @@
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "planner/policies/registry.h"
+#include "planner/search/plan_search.h"
+#include "planner/studies.h"
+
+namespace braid::planner {
+namespace {
+
+using testing::make_study;
+using testing::Study;
+using testing::StudyTask;
+
+std::vector<StudyTask> any_tasks(RandomStream& random) {
+  std::vector<StudyTask> tasks;
+  for (std::uint64_t count = 2 + random.next_below(5); count > 0; --count)
+    tasks.push_back({64LL << random.next_below(4), 2LL << random.next_below(4), 20, 16, false});
+  return tasks;
+}
+
+/// The fastest plan whose deployment and microbatches are given, of all that there are; the rest replicates.
+double fastest_of_fixed(const Study& study, const PolicyChoice& choice, std::int64_t gpus) {
+  double fastest = std::numeric_limits<double>::infinity();
+  for (std::int64_t tp = 1; tp <= std::min<std::int64_t>(gpus, 4); tp *= 2) {
+    for (std::int64_t pp = 1; tp * pp <= gpus; pp *= 2) {
+      for (std::int64_t microbatches = 1; microbatches <= 16; microbatches *= 2) {
+        try {
+          const Plan plan = make_plan(study.input({.tp = tp, .pp = pp, .microbatches = microbatches}), choice);
+          fastest = std::min(fastest, plan.predicted.step_seconds);
+        } catch (const Error&) {  // more microbatches than samples, or it does not fit
+        }
+      }
+    }
+  }
+  return fastest;
+}
+
+/// MuxTune's sketches know nothing of the samples: they must still lead to where the fastest plans are.
+TEST(Search, FindsAboutTheFastestDeployment) {
+  RandomStream random(20260101);
+  const PolicyChoice choice = parse_policy("muxtune");
+  double sum = 0, worst = 0;
+  constexpr int kWorkloads = 6;
+  for (int i = 0; i < kWorkloads; ++i) {
+    const std::int64_t nodes = 1LL << random.next_below(2), gpus = 4;
+    const Study study = make_study(any_tasks(random), nodes, gpus, 32);
+    const double free = make_plan(study.input(), choice).predicted.step_seconds;
+    const double slower = free / fastest_of_fixed(study, choice, nodes * gpus) - 1;
+    sum += slower;
+    worst = std::max(worst, slower);
+  }
+  RecordProperty("mean_percent", fmt::format("{:.2f}", 100 * sum / kWorkloads));
+  RecordProperty("worst_percent", fmt::format("{:.2f}", 100 * worst));
+  EXPECT_LT(sum / kWorkloads, 0.01);
+  EXPECT_LT(worst, 0.03);
+}
+
+/// Between nodes of one GPU, over a slow network: fewer stages are often faster than all, and other numbers of
+/// microbatches than powers of two.
+TEST(Search, SystemsOfStagesFindTheFastestOnSlowLinks) {
+  RandomStream random(20260102);
+  double sum = 0, worst = 0;
+  int searches = 0, idle = 0;
+  for (int i = 0; i < 6; ++i) {
+    Study study = make_study(any_tasks(random), 4, 1, 16);
+    costmodel::Profile profile = study.cost.profile();
+    study.cluster.inter_node = costmodel::named_link("eth-1g", costmodel::device_of("a40"));
+    profile.interconnect = study.cluster.interconnect();
+    const Study slow{study.workload, study.cluster, study.samples, costmodel::CostModel(profile)};
+    for (const char* policy : {"megatron-pp", "gpipe", "mlora"}) {
+      const PolicyChoice choice = parse_policy(policy);
+      const Plan found = make_plan(slow.input(), choice);
+      double fastest = found.predicted.step_seconds;
+      for (std::int64_t pp = 1; pp <= 4; ++pp) {
+        for (std::int64_t microbatches = 1; microbatches <= 16; ++microbatches) {
+          try {
+            const Plan plan = make_plan(slow.input({.tp = 1, .pp = pp, .microbatches = microbatches}), choice);
+            fastest = std::min(fastest, plan.predicted.step_seconds);
+            EXPECT_LE(found.lower_bound.step_seconds, plan.predicted.step_seconds) << policy << " on " << pp;
+          } catch (const Error&) {  // more microbatches than samples
+          }
+        }
+      }
+      const double slower = found.predicted.step_seconds / fastest - 1;
+      sum += slower;
+      worst = std::max(worst, slower);
+      ++searches;
+      if (found.fixed.ranks() < 4) ++idle;
+    }
+  }
+  RecordProperty("mean_percent", fmt::format("{:.2f}", 100 * sum / searches));
+  RecordProperty("worst_percent", fmt::format("{:.2f}", 100 * worst));
+  EXPECT_GT(idle, 0);
+  EXPECT_LT(sum / searches, 0.01);
+  EXPECT_LT(worst, 0.05);
+}
+
+/// Whatever the search leaves out as too slow, where a deployment that is asked for fits memory there is a plan.
+TEST(Search, FindsAPlanWhereThereIsOne) {
+  RandomStream random(20260103);
+  int tight = 0;
+  for (int i = 0; i < 6; ++i) {
+    const Study study = make_study(any_tasks(random), 1, 4, 16);
+    for (const char* name : {"megatron-pp", "gpipe", "mlora"}) {
+      const PolicyChoice choice = parse_policy(name);
+      const Plan roomy = make_plan(study.input(), choice);
+      for (const Bytes percent : {80, 90, 95, 98}) {
+        costmodel::Profile profile = study.cost.profile();
+        profile.memory_bytes = roomy.predicted.peak_memory_bytes[0] * percent / 100;
+        const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(profile)};
+        const auto fits = [&](const Overrides& overrides) {
+          try {
+            const PlanningInput input = small.input(overrides);
+            return PlanSearch(input, choice).fastest().has_value();
+          } catch (const Error&) {
+            return false;
+          }
+        };
+        bool any = false;
+        for (std::int64_t pp = 1; pp <= 4; ++pp) {
+          for (std::int64_t microbatches = 1; microbatches <= 16; microbatches *= 2)
+            any = any || fits({.tp = {}, .pp = pp, .microbatches = microbatches});
+        }
+        EXPECT_TRUE(!any || fits({})) << name << ", " << percent << " % of " << i;
+        tight += any ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(tight, 10);
+}
+
+}  // namespace
+}  // namespace braid::planner
