@@ -13,7 +13,7 @@ if [[ $# -lt 1 || $# -gt 2 || ! "$1" =~ ^(muxtune|mlora|cluster)$ ]]; then
 fi
 export BRAID="${BRAID:-$root/build/release/braid}"
 studies="$root/build/release"
-for program in "$BRAID" "$studies/template_study" "$studies/lora_pipeline_study"; do
+for program in "$BRAID" "$studies"/{template,layout,lora_pipeline}_study; do
   if [[ ! -x "$program" ]]; then
     echo "error: $program is missing; build the release preset" >&2
     exit 1
@@ -27,12 +27,13 @@ if [[ -z "$folder" ]]; then
 fi
 results="$root/results/$1"
 case "$1" in
-  muxtune) study=template_study table=template.txt ;;
-  mlora) study=lora_pipeline_study table=gpipe.txt ;;
-  cluster) study="" ;;
+  muxtune) tables=(template_study:template.txt layout_study:layouts.txt) ;;
+  mlora) tables=(lora_pipeline_study:gpipe.txt) ;;
+  cluster) tables=() ;;
 esac
-if [[ -n "$study" ]]; then
-  "$studies/$study" >"$folder/$table"
-  mv "$folder/$table" "$results/$table"
-fi
+for table in "${tables[@]}"; do
+  file="${table#*:}"
+  "$studies/${table%:*}" >"$folder/$file"
+  mv "$folder/$file" "$results/$file"
+done
 "$python" -B "$root/scripts/reproduce/$1.py" "$folder" "$results"

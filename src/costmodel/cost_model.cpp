@@ -133,8 +133,7 @@ CostModel::Group CostModel::side_by_side(std::span<const OperatorCall> calls) co
   for (const OperatorCall& call : calls) {
     const Answer alone = answer(call);
     const Estimate whole = times(alone.once, call.count);
-    const double share = alone.derived && calls.size() > 1 ? roofline_->utilization(call) : 1;
-    weighted += times(whole, share);
+    weighted += times(whole, calls.size() > 1 ? alone.utilization : 1);
     if (whole.seconds > longest.seconds) longest = whole;
     // One launch holds the kernels of all.
     group.launches = std::max(group.launches, call.count * alone.launches);
@@ -147,8 +146,7 @@ CostModel::Group CostModel::side_by_side(std::span<const OperatorCall> calls) co
 
 CallPrice CostModel::price(const OperatorCall& call) const {
   const Answer alone = answer(call);
-  const bool on_gpu = alone.derived && !is_collective(call.op);
-  return {alone.once.seconds * call.count, call.count * alone.launches, on_gpu ? roofline_->utilization(call) : 1};
+  return {alone.once.seconds * call.count, call.count * alone.launches, alone.utilization};
 }
 
 Estimate CostModel::estimate(const OperatorCall& call) const {
@@ -165,9 +163,13 @@ CostModel::Answer CostModel::answer(const OperatorCall& call) const {
     if (const std::optional<Estimate> between = adapter_between_ranks(call)) return {*between, false};
   }
   if (roofline_) {
-    const Roofline::Cost cost = is_collective(call.op) ? Roofline::Cost{collective(call), 0} : roofline_->cost(call);
+    if (is_collective(call.op)) {
+      const double seconds = collective(call);
+      return {{seconds, seconds}, true};
+    }
+    const Roofline::Cost cost = roofline_->cost(call);
     const double seconds = cost.seconds + cost.launches * profile_.exposed_launch_seconds;
-    return {{seconds, seconds}, true, cost.launches};
+    return {{seconds, seconds}, true, cost.launches, cost.utilization()};
   }
   refuse(call);
 }

@@ -98,7 +98,8 @@ class CostModel {
   struct Answer {
     Estimate once;
     bool derived = false;
-    double launches = 0;  ///< then
+    double launches = 0;     ///< then
+    double utilization = 1;  ///< then, save for messages and collectives
   };
 
   void fit(const Key& key, Curve& points);

@@ -41,15 +41,9 @@ Roofline::Cost Roofline::cost(const OperatorCall& call) const {
   for (const GpuKernel& kernel : gpu_kernels(call, type_)) {
     cost.seconds += kernel.count * seconds(kernel, call.pass == Pass::forward);
     cost.launches += kernel.count;
+    cost.least += kernel.count * least_seconds(kernel);
   }
   return cost;
-}
-
-double Roofline::utilization(const OperatorCall& call) const {
-  double least = 0;
-  for (const GpuKernel& kernel : gpu_kernels(call, type_)) least += kernel.count * least_seconds(kernel);
-  const double whole = seconds(call);
-  return whole > 0 ? least / whole : 1;
 }
 
 double Roofline::traffic(const OperatorCall& call) const {

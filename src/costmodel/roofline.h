@@ -20,15 +20,17 @@ class Roofline {
   struct Cost {
     double seconds = 0;   ///< on the GPU
     double launches = 0;  ///< kernels
+    double least = 0;     ///< seconds at the datasheet's rates
+
+    /// u_a of MuxTune Eq. 3, in (0, 1].
+    double utilization() const { return seconds > 0 ? least / seconds : 1; }
   };
   /// Of one call of one kind of work; `count` is not applied. Throws Error for messages and collectives, which need a
   /// link.
   Cost cost(const OperatorCall& call) const;
   /// t_a of MuxTune Eq. 3 for an adapter.
   double seconds(const OperatorCall& call) const { return cost(call).seconds; }
-  /// u_a of MuxTune Eq. 3, in (0, 1]: the time that the call's work needs at the datasheet's rates over the time it
-  /// takes.
-  double utilization(const OperatorCall& call) const;
+  double utilization(const OperatorCall& call) const { return cost(call).utilization(); }
 
   /// Bytes read from and written to memory, each operand of each kernel once.
   double traffic(const OperatorCall& call) const;

@@ -144,8 +144,8 @@ class DeploymentBound {
   /// Each task's step comes by itself: they add up.
   LowerBound one_by_one(const std::vector<StepDemand>& demands) {
     LowerBound sum, slowest;
-    for (std::size_t place = 0; place < demands.size(); ++place) {
-      BoundProblem problem{{bound_task(place, demands[place])}, {}, scope_.drains};
+    for (BoundTask& task : bound_tasks(demands)) {
+      BoundProblem problem{{std::move(task)}, {}, scope_.drains};
       problem.together = problem.tasks.front().batch;
       const LowerBound bound = pipeline_bound(problem);
       sum.step_seconds += bound.step_seconds;
@@ -157,8 +157,7 @@ class DeploymentBound {
 
   LowerBound side_by_side(const std::vector<StepDemand>& demands) {
     BoundProblem problem;
-    for (std::size_t place = 0; place < demands.size(); ++place)
-      problem.tasks.push_back(bound_task(place, demands[place]));
+    problem.tasks = bound_tasks(demands);
     problem.together = add_up(problem.tasks);
     if (scope_.shares_microbatches) problem.together.whole = together(demands);
     // Where hTasks of several tasks are queued, each drains: together they take no less than if only the last did.
@@ -176,6 +175,25 @@ class DeploymentBound {
     StageShape shape = shortest_[stage];
     if (stage == 0 && pass == Pass::backward) shape.has_embedding = true;
     return shape;
+  }
+
+  std::vector<BoundTask> bound_tasks(const std::vector<StepDemand>& demands) {
+    std::vector<BoundTask> bounds;
+    std::vector<std::size_t> unlike;
+    for (std::size_t place = 0; place < demands.size(); ++place) {
+      const auto known = std::find_if(unlike.begin(), unlike.end(), [&](std::size_t other) {
+        return demands[other] == demands[place] && task(other).adapter == task(place).adapter &&
+               task(other).optimizer.max_grad_norm == task(place).optimizer.max_grad_norm;
+      });
+      if (known == unlike.end()) {
+        unlike.push_back(place);
+        bounds.push_back(bound_task(place, demands[place]));
+      } else {
+        bounds.push_back(bounds[*known]);
+        bounds.back().name = task(place).name;
+      }
+    }
+    return bounds;
   }
 
   BoundTask bound_task(std::size_t place, const StepDemand& demand) {

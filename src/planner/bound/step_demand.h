@@ -12,6 +12,7 @@ struct Extent {
   std::int64_t tokens = 0;
   std::int64_t scored = 0;
   std::int64_t sequences = 0;
+  bool operator==(const Extent&) const = default;
 };
 
 /// What one step of a task brings at least, in the mean over the steps that a prediction looks at, when each global
@@ -28,6 +29,7 @@ struct StepDemand {
 
   /// All rows have one length, so that attention over them is one call a microbatch.
   bool alike() const { return shortest > 0 && sequences.size() == 1; }
+  bool operator==(const StepDemand&) const = default;
 };
 
 /// Counts only what every arrangement computes: data tokens, and rows' padding to their own task's max_length unless

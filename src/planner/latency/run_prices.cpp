@@ -1,6 +1,7 @@
 #include "planner/latency/run_prices.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 namespace braid::planner {
@@ -23,6 +24,19 @@ std::size_t hash_of(const StageShape& stage, const MicrobatchLoad& load, Pass pa
   hash = hash * kOdd + static_cast<std::size_t>(load.scored);
   hash = hash * kOdd + load.sequences.size();
   return hash * kOdd + static_cast<std::size_t>(load.tasks.front().adapter.rank);
+}
+
+/// A count of nine binary digits and then zeros, and its place among all of those.
+struct Rounded {
+  std::int64_t count = 0;
+  std::size_t place = 0;
+};
+
+Rounded rounded_up(std::int64_t count) {
+  constexpr int kDigits = 9;
+  const int zeros = std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count))) - kDigits);
+  const std::int64_t digits = (count + (std::int64_t{1} << zeros) - 1) >> zeros;
+  return {digits << zeros, static_cast<std::size_t>(digits + (std::int64_t{zeros} << (kDigits - 1)))};
 }
 
 }  // namespace
@@ -59,36 +73,68 @@ RunPrices::SharedCalls RunPrices::priced(const Task& task) const {
   return {calls.begin(), calls.end()};
 }
 
-RunPrices::TokenPasses& RunPrices::token_passes(const StageShape& stage, const MicrobatchLoad& load, Pass pass) {
-  const costmodel::AdapterShape& adapter = load.tasks.front().adapter;
-  for (TokenPasses& known : passes_) {
-    if (known.pass_ == pass && known.kernels_ == load.kernels && known.stage_ == stage && known.adapter_ == adapter)
+RunPrices::TokenPrices& RunPrices::token_prices(TokenPrices::Part part, const StageShape& stage,
+                                                const costmodel::AdapterShape& adapter,
+                                                costmodel::AdapterKernels kernels, Pass pass) {
+  for (TokenPrices& known : token_prices_) {
+    if (known.part_ == part && known.pass_ == pass && known.kernels_ == kernels && known.stage_ == stage &&
+        known.adapter_ == adapter)
       return known;
   }
-  TokenPasses& made = passes_.emplace_back();
+  TokenPrices& made = token_prices_.emplace_back();
   made.prices_ = this;
+  made.part_ = part;
   made.stage_ = stage;
   made.adapter_ = adapter;
-  made.kernels_ = load.kernels;
+  made.kernels_ = kernels;
   made.pass_ = pass;
   return made;
 }
 
-TokenPass RunPrices::TokenPasses::of(std::int64_t tokens, std::int64_t scored) {
-  const auto [all, is_new] = by_tokens_.try_emplace(tokens);
-  if (is_new) all->second = priced(stage_, {tokens, 0, {}, {{adapter_, tokens}}, kernels_});
-  if (!stage_.has_head) return all->second;
-  const auto [head, is_new_head] = by_scored_.try_emplace(scored);
-  if (is_new_head) head->second = priced({0, false, true, stage_.tp}, {scored, scored, {}, {}, kernels_});
-  const TokenPass &a = all->second, &b = head->second;
-  return {a.seconds + b.seconds, a.device + b.device, a.host + b.host};
+RunPrices::TokenPasses RunPrices::token_passes(const StageShape& stage, const MicrobatchLoad& load, Pass pass) {
+  using Part = TokenPrices::Part;
+  const costmodel::AdapterShape& adapter = load.tasks.front().adapter;
+  StageShape body = stage, layer = stage, head = stage;
+  body.layers = std::min<std::int64_t>(stage.layers, 1);
+  layer.layers = 1, head.layers = 0;
+  body.has_head = layer.has_embedding = layer.has_head = head.has_embedding = false;
+  TokenPasses passes;
+  passes.body = &token_prices(Part::body, body, adapter, load.kernels, pass);
+  passes.further_layers = static_cast<double>(stage.layers - body.layers);
+  if (stage.layers > 1) passes.further_layer = &token_prices(Part::further_layer, layer, adapter, load.kernels, pass);
+  // The loss and its gradient are one call of the Forward.
+  if (stage.has_head && pass == Pass::forward) passes.head = &token_prices(Part::head, head, {}, {}, pass);
+  return passes;
 }
 
-TokenPass RunPrices::TokenPasses::priced(const StageShape& stage, const MicrobatchLoad& load) const {
+TokenPass RunPrices::TokenPasses::of(std::int64_t tokens, std::int64_t scored) const {
+  TokenPass pass = body->of(tokens);
+  if (further_layer) pass.add(further_layer->of(tokens), further_layers);
+  if (head) pass.add(head->of(scored), 1);
+  return pass;
+}
+
+const TokenPass& RunPrices::TokenPrices::of(std::int64_t tokens) {
+  const Rounded rounded = rounded_up(tokens);
+  if (rounded.place >= known_.size()) known_.resize(rounded.place + 1);
+  std::optional<TokenPass>& known = known_[rounded.place];
+  const std::int64_t count = rounded.count;
+  if (!known && part_ == Part::head) known = priced({count, count, {}, {}, kernels_});
+  if (!known) known = priced({count, 0, {}, {{adapter_, count}}, kernels_});
+  return *known;
+}
+
+bool RunPrices::TokenPrices::holds(const OperatorCall& call) const {
+  if (part_ == Part::head) return call.op == Operator::head_loss;
+  if (part_ == Part::further_layer && call.op == Operator::dispatch) return false;
+  return !belongs_to_a_task(call.op);
+}
+
+TokenPass RunPrices::TokenPrices::priced(const MicrobatchLoad& load) const {
   const costmodel::CostModel& cost = prices_->cost_;
   TokenPass pass;
-  for (const OperatorCall& call : costmodel::stage_operators(prices_->backbone_, stage, load, pass_)) {
-    if (belongs_to_a_task(call.op) || (stage.layers == 0 && call.op != Operator::head_loss)) continue;
+  for (const OperatorCall& call : costmodel::stage_operators(prices_->backbone_, stage_, load, pass_)) {
+    if (!holds(call)) continue;
     const costmodel::CallPrice price = cost.price(call);
     pass.seconds += price.seconds;
     if (price.launches > 0) pass.device += price.seconds;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -20,6 +21,12 @@ struct SharedCall {
 /// What of a pass depends on nothing but tokens: seconds, and what the host needs to launch it.
 struct TokenPass {
   double seconds = 0, device = 0, host = 0;
+
+  void add(const TokenPass& other, double times) {
+    seconds += times * other.seconds;
+    device += times * other.device;
+    host += times * other.host;
+  }
 };
 
 /// What costs of runs of tasks (htask_costs.h) are put together from, each asked of the cost model once: for as many
@@ -39,27 +46,39 @@ class RunPrices {
   const SharedCalls& shared_calls(const costmodel::StageShape& stage, const costmodel::MicrobatchLoad& load,
                                   costmodel::Pass pass);
 
-  /// Runs whose passes differ in their tokens alone.
-  class TokenPasses {
+  /// A part of a pass by its tokens. These are rounded up to nine binary digits, by less than 1/256, so that few prices
+  /// serve any number of runs; never past a border of a tile of 2^k rows while they are fewer than 2^(k + 9).
+  class TokenPrices {
    public:
-    /// Of a run's tokens: the parts that depend on all of them, and those that depend on the scored rows alone (the
-    /// head).
-    TokenPass of(std::int64_t tokens, std::int64_t scored);
+    const TokenPass& of(std::int64_t tokens);
 
    private:
     friend class RunPrices;
-    TokenPass priced(const costmodel::StageShape& stage, const costmodel::MicrobatchLoad& load) const;
+    enum class Part { body, further_layer, head };
+
+    bool holds(const costmodel::OperatorCall& call) const;
+    TokenPass priced(const costmodel::MicrobatchLoad& load) const;
 
     const RunPrices* prices_ = nullptr;
+    Part part_ = Part::body;
     costmodel::StageShape stage_;
     costmodel::AdapterShape adapter_;
     costmodel::AdapterKernels kernels_ = costmodel::AdapterKernels::separate;
     costmodel::Pass pass_ = costmodel::Pass::forward;
-    std::unordered_map<std::int64_t, TokenPass> by_tokens_, by_scored_;
+    std::vector<std::optional<TokenPass>> known_;  // by place among rounded counts
   };
-  /// `load`: any of the runs. Stays where it is.
-  TokenPasses& token_passes(const costmodel::StageShape& stage, const costmodel::MicrobatchLoad& load,
-                            costmodel::Pass pass);
+
+  /// Runs whose passes differ in their tokens alone: a stage's first layer with all that is not in layers, as many
+  /// further layers, which are alike, and the head, which takes the scored rows alone.
+  struct TokenPasses {
+    TokenPrices *body = nullptr, *further_layer = nullptr, *head = nullptr;  ///< nullptr: none
+    double further_layers = 0;
+
+    TokenPass of(std::int64_t tokens, std::int64_t scored) const;
+  };
+  /// `load`: any of the runs.
+  TokenPasses token_passes(const costmodel::StageShape& stage, const costmodel::MicrobatchLoad& load,
+                           costmodel::Pass pass);
 
  private:
   /// Everything that a task's shared calls depend on.
@@ -70,10 +89,14 @@ class RunPrices {
     bool operator==(const Task&) const = default;
   };
   SharedCalls priced(const Task& task) const;
+  /// Stays where it is.
+  TokenPrices& token_prices(TokenPrices::Part part, const costmodel::StageShape& stage,
+                            const costmodel::AdapterShape& adapter, costmodel::AdapterKernels kernels,
+                            costmodel::Pass pass);
 
   const costmodel::CostModel& cost_;
   const costmodel::BackboneShape& backbone_;
-  std::deque<TokenPasses> passes_;
+  std::deque<TokenPrices> token_prices_;
   std::unordered_multimap<std::size_t, std::pair<Task, SharedCalls>> calls_;  // by hash
 };
 

@@ -22,7 +22,7 @@ class PassTable {
     std::vector<SharedCall> together;
     for (std::size_t first = 0; first < count; ++first) {
       together.assign(slots_.size(), {});
-      RunPrices::TokenPasses& passes = prices_.token_passes(stage_, loads_[first], pass_);
+      const RunPrices::TokenPasses passes = prices_.token_passes(stage_, loads_[first], pass_);
       std::int64_t tokens = 0, scored = 0;
       bool asked = false;
       for (std::size_t last = first; last < count; ++last) {

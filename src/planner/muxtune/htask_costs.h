@@ -13,8 +13,8 @@ namespace braid::planner {
 /// Products and all that depends on tokens alone are asked for by the run's tokens; adapters and attention are asked
 /// for task by task and put together as costmodel::CostModel does (side by side: the sum of utilization times latency,
 /// yet no less than the longest), so that a run costs O(1) after the one that is a task shorter. Says what
-/// ClockLatency::alone says of the tasks' loads put together, save for attention: a sequence length that several tasks
-/// have counts once for each of them. Collectives are left out, as in Eq. 3: they are overlapped, or judged later.
+/// ClockLatency::alone says of the tasks' loads put together, save for attention, where a sequence length that several
+/// tasks have counts once for each of them, and for tokens, which are rounded up (RunPrices::TokenPrices). Collectives are left out, as in Eq. 3: they are overlapped, or judged later.
 class HTaskCosts {
  public:
   /// Tokens of a run's microbatch over the sum of its tasks' loads; 0: the run is not asked for.

@@ -50,8 +50,9 @@ class MuxTuneSearch {
   }
 
   std::optional<Arrangement> run() {
+    const std::size_t some = std::clamp(kTasksLaidOut / parts_.tasks.size(), kLeastLaidOut, kMostLaidOut);
     const std::vector<Layout> layouts =
-        best_layouts(std::clamp(kTasksLaidOut / parts_.tasks.size(), kLeastLaidOut, kMostLaidOut));
+        best_layouts(options_.lays_out_all ? std::numeric_limits<std::size_t>::max() : some);
     const std::vector<std::int64_t> sizes = chunk_sizes();
     std::optional<FixedPlan> best;
     Nanoseconds least = 0;
@@ -219,9 +220,9 @@ class MuxTuneSearch {
   /// themselves then.
   std::vector<std::int32_t> bucket_counts(const FusedTasks& partition) const {
     const auto count = static_cast<std::int32_t>(partition.htasks.size());
-    if (shapes_.front().tp == 1) return {count};
+    if (shapes_.front().tp == 1 && !options_.lays_out_all) return {count};
     std::vector<std::int32_t> counts;
-    const std::int32_t step = std::max(1, (count + kAllCounts - 1) / kAllCounts);
+    const std::int32_t step = options_.lays_out_all ? 1 : std::max(1, (count + kAllCounts - 1) / kAllCounts);
     for (std::int32_t buckets = count; buckets >= 1; buckets -= step) counts.push_back(buckets);
     return counts;
   }

@@ -20,6 +20,7 @@ struct MuxTuneOptions {
   LaunchRule launch = LaunchRule::shallowest;
   bool orchestration = true;  ///< off: one hTask after another, 1F1B, nothing overlapped
   BucketSearch order = BucketSearch::descending;
+  bool lays_out_all = false;  ///< every N with every P; else of many those that are best by Eq. 3
 };
 
 /// MuxTune (§3.3 to 3.5) on one deployment: tasks fused into hTasks for every N, hTasks grouped into P buckets for

@@ -114,7 +114,7 @@ std::optional<Candidate> PlanSearch::fastest() {
   best = first_that_fits();
   if (!best && !arranged_some) miss_with_tasks_alone();
   if (!best) return std::nullopt;
-  predict_rates(*best, Outlook::full);
+  predict_rates(*best);
   std::vector<Candidate> alone = {std::move(*best)};
   explain(alone, 1);
   return std::move(alone.front());
@@ -134,7 +134,7 @@ std::optional<Candidate> PlanSearch::first_that_fits() {
     PolicyInput asked = policy_input(choice);
     asked.hurries = true;
     asked.capacity = capacity;
-    std::optional<Candidate> candidate = glance(asked);
+    std::optional<Candidate> candidate = glance(asked, Asked::memory);
     if (!candidate || !fits_in_full(*candidate, policy_input(choice))) return std::nullopt;
     return candidate;
   };
@@ -163,7 +163,8 @@ void PlanSearch::miss_with_tasks_alone() {
   fixed.microbatches = choice.microbatches;
   fixed.padding = Padding::max_length;
   fixed.storage = cost().profile().storage();
-  fits(alone, Outlook::glance);
+  Predictor predictor(fixed, window(), Outlook::glance);
+  fits(alone, predictor);
 }
 
 /// Every deployment with every number of microbatches. What fits where anything does comes first, as a rule: the
@@ -232,10 +233,8 @@ void PlanSearch::glance_at(const std::vector<Choice>& choices, std::vector<Candi
       left_out_ = true;
       break;
     }
-    found[i] = glance(policy_input(choices[i]));
-    if (!found[i]) continue;
-    predict_rates(*found[i], Outlook::glance);
-    fastest = std::min(fastest, found[i]->prediction.step_seconds);
+    found[i] = glance(policy_input(choices[i]), Asked::rates);
+    if (found[i]) fastest = std::min(fastest, found[i]->prediction.step_seconds);
   }
   for (std::optional<Candidate>& candidate : found) {
     if (candidate) glanced.push_back(std::move(*candidate));
@@ -339,7 +338,7 @@ std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choic
     const FixedPlan& fixed = candidate.arrangement.fixed;
     const Choice choice{fixed.deployment, fixed.microbatches, 0};
     if (!fits_in_full(candidate, policy_input(choice))) continue;
-    predict_rates(candidate, Outlook::full);
+    predict_rates(candidate);
     if (examined.empty()) fastest_glance = glance;
     examined.push_back(std::move(candidate));
   }
@@ -382,7 +381,7 @@ std::optional<Candidate> PlanSearch::arrange(const PolicyInput& asked) {
 }
 
 /// A policy that launches as far ahead as memory allows may have taken too much; it is told how much, and asked again.
-std::optional<Candidate> PlanSearch::glance(PolicyInput asked) {
+std::optional<Candidate> PlanSearch::glance(PolicyInput asked, Asked what) {
   FixedPlan before;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::optional<Candidate> candidate = arrange(asked);
@@ -393,7 +392,11 @@ std::optional<Candidate> PlanSearch::glance(PolicyInput asked) {
     }
     before = candidate->arrangement.fixed;
     if (is_hopeless(before)) return std::nullopt;
-    if (fits(*candidate, Outlook::glance)) return candidate;
+    Predictor predictor(candidate->arrangement.fixed, window(), Outlook::glance);
+    if (fits(*candidate, predictor)) {
+      if (what == Asked::rates) predictor.rates(latency_, input_.judge, candidate->prediction);
+      return candidate;
+    }
     asked.capacity -= fullest(*candidate) - capacity_;
     if (asked.capacity <= 0) return std::nullopt;
   }
@@ -402,13 +405,17 @@ std::optional<Candidate> PlanSearch::glance(PolicyInput asked) {
 
 /// A plan that fits at a glance and not in full is arranged anew, as `asked` for as much less memory as it misses.
 bool PlanSearch::fits_in_full(Candidate& candidate, PolicyInput asked) {
-  if (fits(candidate, Outlook::full)) return true;
+  const auto in_full = [&] {
+    Predictor predictor(candidate.arrangement.fixed, window(), Outlook::full);
+    return fits(candidate, predictor);
+  };
+  if (in_full()) return true;
   asked.capacity -= fullest(candidate) - capacity_ + capacity_ / kSmallShare;
   if (asked.capacity <= 0) return false;
   std::optional<Candidate> smaller = arrange(asked);
   if (!smaller || alike(smaller->arrangement.fixed, candidate.arrangement.fixed)) return false;
   candidate = std::move(*smaller);
-  return fits(candidate, Outlook::full);
+  return in_full();
 }
 
 /// Whether its weights and adapters alone take too much, and more than is missing of another plan.
@@ -422,22 +429,21 @@ bool PlanSearch::is_hopeless(const FixedPlan& fixed) const {
 }
 
 /// Predicts its memory; all else is forgotten.
-bool PlanSearch::fits(Candidate& candidate, Outlook outlook) {
+bool PlanSearch::fits(Candidate& candidate, Predictor& predictor) {
   ++laid_out_;
-  const FixedPlan& fixed = candidate.arrangement.fixed;
   candidate.prediction = {};
-  predict_memory(fixed, window(), outlook, candidate.prediction);
+  predictor.memory(candidate.prediction);
   const std::vector<Bytes>& peaks = candidate.prediction.peak_memory_bytes;
   const auto most = std::max_element(peaks.begin(), peaks.end());
   if (capacity_ <= 0 || *most <= capacity_) return true;
   const Bytes missing = *most - capacity_;
   if (misfit_.missing == 0 || missing < misfit_.missing)
-    misfit_ = {static_cast<std::int32_t>(most - peaks.begin()), missing, fixed};
+    misfit_ = {static_cast<std::int32_t>(most - peaks.begin()), missing, candidate.arrangement.fixed};
   return false;
 }
 
-void PlanSearch::predict_rates(Candidate& candidate, Outlook outlook) {
-  planner::predict_rates(candidate.arrangement.fixed, window(), latency_, input_.judge, outlook, candidate.prediction);
+void PlanSearch::predict_rates(Candidate& candidate) {
+  Predictor(candidate.arrangement.fixed, window(), Outlook::full).rates(latency_, input_.judge, candidate.prediction);
 }
 
 }  // namespace braid::planner

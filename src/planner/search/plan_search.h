@@ -70,11 +70,12 @@ class PlanSearch {
 
   PolicyInput policy_input(const Choice& choice);
   std::optional<Candidate> arrange(const PolicyInput& asked);
-  std::optional<Candidate> glance(PolicyInput asked);
+  enum class Asked { memory, rates };
+  std::optional<Candidate> glance(PolicyInput asked, Asked what);
   bool fits_in_full(Candidate& candidate, PolicyInput asked);
   bool is_hopeless(const FixedPlan& fixed) const;
-  bool fits(Candidate& candidate, Outlook outlook);
-  void predict_rates(Candidate& candidate, Outlook outlook);
+  bool fits(Candidate& candidate, Predictor& predictor);
+  void predict_rates(Candidate& candidate);
 
   const PlanningInput& input_;
   const PolicyChoice& choice_;

@@ -7,47 +7,9 @@
 #include "costmodel/energy.h"
 #include "planner/latency/durations.h"
 #include "planner/window/microbatches.h"
-#include "planner/window/program_stream.h"
 
 namespace braid::planner {
 namespace {
-
-/// The global batches of every task that are measured, after those in which a stream settles.
-struct Stretch {
-  std::int64_t settling = 0;
-  std::int64_t steps = 1;
-
-  bool holds(std::int64_t global_batch) const { return global_batch >= settling && global_batch < settling + steps; }
-};
-
-/// A pipeline that drains is empty before every step; a stream settles in few steps from when it begins.
-Stretch stretch_of(const FixedPlan& fixed, Outlook outlook) {
-  const bool full = outlook == Outlook::full;
-  if (!streams(fixed)) return {0, full ? kPredictedSteps : 1};
-  return full ? Stretch{4, kPredictedSteps} : Stretch{2, 1};
-}
-
-/// The plan in windows of one step where it drains, else of all steps that are looked at.
-FixedPlan in_windows(FixedPlan fixed, const Stretch& stretch) {
-  fixed.steps_per_window = streams(fixed) ? stretch.settling + stretch.steps : 1;
-  return fixed;
-}
-
-/// Windows of the whole stretch, of every turn.
-std::vector<std::int64_t> windows_to_predict(const FixedPlan& fixed, const Stretch& stretch) {
-  std::vector<std::int64_t> windows;
-  const auto turns = static_cast<std::int64_t>(std::max<std::size_t>(1, fixed.turns.size()));
-  for (std::int64_t turn = 0; turn < turns; ++turn) {
-    for (std::int64_t step = 0; step < (streams(fixed) ? 1 : stretch.steps); ++step)
-      windows.push_back(turn * kQueuedTurn + step);
-  }
-  return windows;
-}
-
-WindowInput without_end(WindowInput input, std::int64_t cycle) {
-  input.cycle = cycle;
-  return input;
-}
 
 /// Of each turn the first.
 bool holds_first_step(std::int64_t window) {
@@ -80,32 +42,6 @@ std::int64_t fullest_window(const FixedPlan& fixed, const WindowInput& input, st
   }
   return fullest;
 }
-
-/// The slices of a plan's windows, each as its stream begins with it; the last one kept.
-class WindowSlices {
- public:
-  WindowSlices(const FixedPlan& plan, const WindowInput& input, Outlook outlook)
-      : stretch_(stretch_of(plan, outlook)),
-        fixed_(in_windows(plan, stretch_)),
-        input_(without_end(input, stretch_.steps)) {}
-
-  const Stretch& stretch() const { return stretch_; }
-  const FixedPlan& fixed() const { return fixed_; }
-  const WindowInput& input() const { return input_; }
-  std::vector<std::int64_t> windows() const { return windows_to_predict(fixed_, stretch_); }
-  /// Of a window that has steps.
-  const Slice& of(std::int64_t window) {
-    if (window != slice_.window || slice_.steps.empty())
-      slice_ = *ProgramStream(fixed_, input_, window, window + 2).next();
-    return slice_;
-  }
-
- private:
-  Stretch stretch_;
-  FixedPlan fixed_;
-  WindowInput input_;
-  Slice slice_;
-};
 
 /// What a window is predicted to do.
 struct WindowOutlook {
@@ -254,63 +190,43 @@ TokenCounts count_tokens(std::span<const Microbatch> microbatches, const workloa
   return counts;
 }
 
-namespace {
-
-void glance_at_memory(WindowSlices& slices, Prediction& prediction) {
-  const std::int64_t fullest = fullest_window(slices.fixed(), slices.input(), slices.windows());
-  raise_memory(slices.of(fullest).program, memory_context(slices.fixed(), slices.input().workload), prediction);
-}
-
-void rates_of(WindowSlices& slices, ClockLatency& latency, const Judge& judge, Outlook outlook, Prediction& prediction);
-
-}  // namespace
-
-void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook outlook, Prediction& prediction) {
-  if (outlook == Outlook::glance) {
-    WindowSlices slices(plan, input, outlook);
-    return glance_at_memory(slices, prediction);
+void Predictor::memory(Prediction& prediction) {
+  const MemoryContext memory = memory_context(plan_, input_.workload);
+  if (outlook_ == Outlook::glance) {
+    const std::int64_t fullest = fullest_window(slices_.fixed(), slices_.input(), slices_.windows());
+    return raise_memory(slices_.of(fullest).program, memory, prediction);
   }
-  const MemoryContext memory = memory_context(plan, input.workload);
-  for (const std::int64_t window : telling_windows(plan, input)) {
-    for (const Program& program : programs_around(plan, input, window)) raise_memory(program, memory, prediction);
+  for (const std::int64_t window : telling_windows(plan_, input_)) {
+    for (const Program& program : programs_around(plan_, input_, window)) raise_memory(program, memory, prediction);
   }
 }
 
-void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
-                   Outlook outlook, Prediction& prediction) {
-  WindowSlices slices(plan, input, outlook);
-  rates_of(slices, latency, judge, outlook, prediction);
-}
-
-namespace {
-
-void rates_of(WindowSlices& slices, ClockLatency& latency, const Judge& judge, Outlook outlook,
-              Prediction& prediction) {
-  const FixedPlan& fixed = slices.fixed();
-  const WindowInput& endless = slices.input();
-  Outlooks outlooks(slices, latency, judge, outlook);
+void Predictor::rates(ClockLatency& latency, const Judge& judge, Prediction& prediction) {
+  const FixedPlan& fixed = slices_.fixed();
+  const WindowInput& endless = slices_.input();
+  Outlooks outlooks(slices_, latency, judge, outlook_);
   FixedPlan one_step = fixed;
   one_step.steps_per_window = 1;
   Totals totals;
-  for (const std::int64_t window : slices.windows()) {
-    const Slice& slice = slices.of(window);
+  for (const std::int64_t window : slices_.windows()) {
+    const Slice& slice = slices_.of(window);
     std::vector<Microbatch> measured = slice.microbatches;
     if (streams(fixed))
       std::erase_if(measured,
-                    [&](const Microbatch& one) { return !slices.stretch().holds(one.segments.front().global_batch); });
+                    [&](const Microbatch& one) { return !slices_.stretch().holds(one.segments.front().global_batch); });
     const WindowOutlook& seen = outlooks.of(slice.program, measured);
     // Each turn by itself, and where the pipeline drains each step: these simply add up.
     totals.add(seen, count_tokens(measured, endless.workload));
     if (!holds_first_step(window)) continue;
     if (!streams(fixed)) {
       totals.first_span += seen.span;
-    } else if (outlook == Outlook::full) {
+    } else if (outlook_ == Outlook::full) {
       totals.first_span += outlooks.span_alone(window_program(one_step, endless, window));
     }
   }
   const costmodel::Profile& profile = latency.cost().profile();
   const double span = seconds(totals.sum.span);
-  const auto taken = static_cast<double>(slices.stretch().steps);
+  const auto taken = static_cast<double>(slices_.stretch().steps);
   prediction.step_seconds = span / taken;
   prediction.first_step_seconds = seconds(totals.first_span);
   prediction.tokens_per_second = static_cast<double>(totals.tokens.computed) / span;
@@ -335,24 +251,18 @@ void rates_of(WindowSlices& slices, ClockLatency& latency, const Judge& judge, O
   }
   const costmodel::Estimate& work = totals.sum.work;
   if (work.seconds > 0) prediction.extrapolated_share = work.extrapolated_seconds / work.seconds;
-  if (outlook == Outlook::full && fixed.chunk_size > 0) {
+  if (outlook_ == Outlook::full && fixed.chunk_size > 0) {
     const AlignmentTokens tokens = first_step_tokens(fixed, endless);
     prediction.chunk_padding_share = static_cast<double>(tokens.chunk_padding) / static_cast<double>(tokens.computed());
   }
 }
 
-}  // namespace
-
 Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
                    Outlook outlook) {
   Prediction prediction;
-  WindowSlices slices(plan, input, outlook);
-  if (outlook == Outlook::glance) {
-    glance_at_memory(slices, prediction);
-  } else {
-    predict_memory(plan, input, outlook, prediction);
-  }
-  rates_of(slices, latency, judge, outlook, prediction);
+  Predictor predictor(plan, input, outlook);
+  predictor.memory(prediction);
+  predictor.rates(latency, judge, prediction);
   return prediction;
 }
 

@@ -4,23 +4,28 @@
 #include "planner/plan/plan.h"
 #include "planner/program/timeline.h"
 #include "planner/window/window.h"
+#include "planner/window/window_slices.h"
 
 namespace braid::planner {
 
-/// How much of the stream a prediction looks at: to rank many plans, or to tell what one will do.
-enum class Outlook {
-  glance,  ///< one step of every task; memory of its largest microbatch; no FLOPs
-  full     ///< kPredictedSteps of every task; memory of the windows that need the most of a whole run
+/// Predicts a fixed plan; lays out what both answers need once. What it is made from must outlive it.
+class Predictor {
+ public:
+  Predictor(const FixedPlan& plan, const WindowInput& input, Outlook outlook)
+      : plan_(plan), input_(input), outlook_(outlook), slices_(plan, input, outlook) {}
+
+  /// What each rank holds. Replays nothing.
+  void memory(Prediction& prediction);
+  /// All else, told by replaying the plan's windows; windows alike are replayed once. Of a stream the first steps are
+  /// replayed, as a slice, and left out of all rates; first_step_seconds is that of a step by itself (0 at a glance).
+  void rates(ClockLatency& latency, const Judge& judge, Prediction& prediction);
+
+ private:
+  const FixedPlan& plan_;
+  const WindowInput input_;
+  Outlook outlook_;
+  WindowSlices slices_;
 };
-
-/// What each rank holds, into `prediction`. Replays nothing.
-void predict_memory(const FixedPlan& plan, const WindowInput& input, Outlook outlook, Prediction& prediction);
-
-/// All else, told by replaying the plan's windows; windows alike are replayed once. Of a stream the first steps are
-/// replayed, as a slice, and left out of all rates; first_step_seconds is that of a step by itself
-/// (0 at a glance).
-void predict_rates(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
-                   Outlook outlook, Prediction& prediction);
 
 /// What a fixed plan is predicted to do in mid-stream.
 Prediction predict(const FixedPlan& plan, const WindowInput& input, ClockLatency& latency, const Judge& judge,
