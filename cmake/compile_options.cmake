@@ -23,3 +23,16 @@ if(BRAID_SANITIZE)
   target_link_options(braid_options INTERFACE -fsanitize=address,undefined)
 endif()
 target_link_libraries(braid_options INTERFACE braid_warnings OpenMP::OpenMP_CXX)
+
+# Sanitized, targets have headers precompiled, once, by the first of them; a build without tells whether each file
+# includes what it needs.
+function(braid_precompile target first)
+  if(NOT BRAID_SANITIZE)
+    return()
+  endif()
+  if(target STREQUAL first)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  endif()
+endfunction()

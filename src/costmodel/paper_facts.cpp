@@ -4,9 +4,12 @@
 #include <array>
 
 #include "costmodel/cost_model.h"
+#include "costmodel/gpu_kernels.h"
 #include "costmodel/memory.h"
 #include "costmodel/mlora_facts.h"
 #include "costmodel/paper_loads.h"
+#include "costmodel/roofline.h"
+#include "costmodel/stream_model.h"
 
 namespace braid::costmodel {
 namespace {

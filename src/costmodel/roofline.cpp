@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "costmodel/gpu_kernels.h"
+#include "costmodel/stream_model.h"
 
 namespace braid::costmodel {
 namespace {

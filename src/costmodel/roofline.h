@@ -1,10 +1,12 @@
 #pragma once
 
 #include "costmodel/device.h"
-#include "costmodel/gpu_kernels.h"
+#include "costmodel/gemm_model.h"
 #include "costmodel/operators.h"
 
 namespace braid::costmodel {
+
+struct GpuKernel;
 
 /// What an operator costs on a GPU that nobody holds: the sum of its kernels (gpu_kernels.h), products by gemm_seconds,
 /// the others by what they read and write, each with its launch; attention at the share of the peak rate that

@@ -4,6 +4,7 @@
 
 #include "costmodel/collective_model.h"
 #include "planner/latency/adapter_fusion.h"
+#include "planner/latency/subgraph_schedule.h"
 
 namespace braid::planner {
 

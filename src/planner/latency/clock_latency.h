@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "costmodel/stage_latency.h"
-#include "planner/latency/operator_graph.h"
+#include "planner/latency/launch_pricing.h"
+#include "planner/latency/launch_rule.h"
 #include "planner/latency/run_prices.h"
-#include "planner/latency/subgraph_schedule.h"
 #include "planner/program/load.h"
 
 namespace braid::planner {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -229,16 +228,6 @@ class StageGraph {
 };
 
 }  // namespace
-
-LaunchPricing device_pricing(const costmodel::CostModel& cost) {
-  costmodel::Profile profile = cost.profile();
-  std::erase_if(profile.entries, [](const auto& entry) { return entry.op == Operator::launch; });
-  profile.launch_seconds = 0;
-  const auto device = std::make_shared<const costmodel::CostModel>(std::move(profile));
-  return [device](std::span<const OperatorCall> calls) {
-    return nanoseconds(calls.size() == 1 ? device->estimate(calls.front()).seconds : device->estimate(calls).seconds);
-  };
-}
 
 OperatorGraph stage_graph(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
                           Bytes number_bytes, const LaunchPricing& pricing, std::int32_t htask) {

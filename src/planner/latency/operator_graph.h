@@ -1,15 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include <boost/graph/adjacency_list.hpp>
 
-#include "base/units.h"
-#include "costmodel/cost_model.h"
 #include "costmodel/operators.h"
+#include "planner/latency/launch_pricing.h"
 
 namespace braid::planner {
 
@@ -30,13 +28,6 @@ struct OperatorNode {
 /// Edges lead to whoever needs the result. Vertices stand in an order in which the stage may run them.
 using OperatorGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, OperatorNode>;
 using OperatorVertex = OperatorGraph::vertex_descriptor;
-
-/// What one launch costs: a call alone, or several beside one another by MuxTune's Eq. 3.
-using LaunchPricing = std::function<Nanoseconds(std::span<const costmodel::OperatorCall>)>;
-
-/// Time on the device as `cost` tells it, which is copied. What the host needs to start kernels is left out: it runs
-/// ahead, and whether it holds up a whole pass is no matter of one launch.
-LaunchPricing device_pricing(const costmodel::CostModel& cost);
 
 /// The operators of one Forward or Backward (`pass` forward or backward) of an hTask on a stage, as a DAG (MuxTune
 /// §3.4.2): exactly the calls of costmodel::stage_operators and stage_collectives, layer by layer. Adapters read what

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "costmodel/profile.h"
-#include "planner/latency/subgraph_schedule.h"
+#include "planner/latency/launch_rule.h"
 #include "planner/program/lower.h"
 #include "workload/cluster.h"
 #include "workload/sample_index.h"

@@ -188,8 +188,11 @@ InstructionId Lowering::append_step(StageIndex index, const PendingStep& step) {
   instruction.kind = Kind::step;
   instruction.task = step.key.task;
   instruction.global_batch = step.key.global_batch;
-  ++state_at(index).steps;
-  return stage_at(index).append(instruction, step.waits);
+  StageState& state = state_at(index);
+  ++state.steps;
+  const InstructionId id = stage_at(index).append(instruction, step.waits);
+  state.last_steps[step.key.task] = id;
+  return id;
 }
 
 InstructionId Lowering::append_message(StageProgram& stage, Kind kind, const UnderWay& passing, ChannelIndex channel,
@@ -246,10 +249,12 @@ void Lowering::backward(StageIndex index, const Together& microbatches, std::int
 void Lowering::sync(StageIndex index, const BatchKey& key) {
   StageProgram& stage = stage_at(index);
   StageState& state = state_at(index);
+  // A replica without samples of this batch may come here before the Step of the one before, or just after it: that
+  // Step still reads the gradients which this sync overwrites.
   std::vector<InstructionId> ready;
-  if (state.last_backward != kNone) ready.push_back(state.last_backward);
-  // A replica without samples of this batch may come here before the Step of the one before: that Step still reads
-  // the gradients which this sync overwrites.
+  if (state.last_backward != kNone) ready = {state.last_backward};
+  const auto last_step = state.last_steps.find(key.task);
+  if (last_step != state.last_steps.end() && last_step->second > state.last_backward) ready = {last_step->second};
   const auto earlier = [&](const PendingStep& step) {
     return step.key.task == key.task && step.key.global_batch < key.global_batch;
   };

@@ -45,6 +45,7 @@ class Lowering {
     std::size_t synced = 0;                     // of sync_order_
     std::vector<PendingStep> pending;           // in the order of their syncs
     InstructionId last_backward = kNone;
+    std::map<TaskIndex, InstructionId> last_steps;
     std::int64_t steps = 0;
   };
   struct UnderWay {

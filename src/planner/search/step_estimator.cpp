@@ -153,11 +153,13 @@ bool StepEstimator::fits(const Prediction& prediction) const {
 std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks) {
   std::int64_t most = 1;
   for (const workload::Task& task : tasks.workload.tasks) most = std::max(most, task.global_batch_size);
-  // Sketches are about right: the first that fits memory is taken. Without any all are tried.
-  if (const Candidate* candidate = best_sketch(tasks, most)) {
-    if (std::optional<Laid> laid = lay(tasks, *candidate)) return laid;
-  }
+  // Sketches are about right: of the best the fastest that fits memory is taken. Without any all are tried.
   std::optional<Laid> best;
+  for (const Candidate* candidate : best_sketches(tasks, most)) {
+    std::optional<Laid> laid = lay(tasks, *candidate);
+    if (laid && (!best || laid->step.step_seconds < best->step.step_seconds)) best = std::move(laid);
+  }
+  if (best) return best;
   for (const auto& [sketched, candidate] : sketches(tasks, most)) {
     if (best && sketched > 0) break;
     std::optional<Laid> laid = lay(tasks, *candidate);
@@ -179,22 +181,30 @@ std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks, const 
   return Laid{std::move(*fixed), step};
 }
 
-const StepEstimator::Candidate* StepEstimator::best_sketch(const Tasks& tasks, std::int64_t most_samples) {
-  // What rounding to nanoseconds may make of a sketch.
-  constexpr double kRounding = 1.001;
-  const Candidate* best = nullptr;
+std::vector<const StepEstimator::Candidate*> StepEstimator::best_sketches(const Tasks& tasks,
+                                                                          std::int64_t most_samples) {
+  // How far sketches may be off, and what rounding to nanoseconds may make of one.
+  constexpr double kNear = 1.01, kRounding = 1.001;
+  std::vector<std::pair<double, std::size_t>> sketched;
   double least = std::numeric_limits<double>::infinity();
-  // A good one first spares most of the work on others; of equals the first of all candidates is the best.
+  // A good one first spares most of the work on others.
   for (std::size_t i = 0; i < learned_; ++i) {
-    const Candidate& candidate = candidates_[i == 0 ? likely_ : i <= likely_ ? i - 1 : i];
-    if (candidate.microbatches > most_samples) continue;
-    PolicyInput asked = policy_input(tasks, candidate);
-    asked.sketch_limit = kRounding * least;
+    const std::size_t place = i == 0 ? likely_ : i <= likely_ ? i - 1 : i;
+    if (candidates_[place].microbatches > most_samples) continue;
+    PolicyInput asked = policy_input(tasks, candidates_[place]);
+    asked.sketch_limit = kRounding * kNear * least;
     const std::optional<double> seconds = choice_.policy->sketch(asked);
-    if (!seconds) return nullptr;
-    if (*seconds < least || (best && *seconds == least && &candidate < best)) best = &candidate, least = *seconds;
+    if (!seconds) return {};
+    if (std::isinf(*seconds)) continue;
+    sketched.emplace_back(*seconds, place);
+    least = std::min(least, *seconds);
   }
-  if (best) likely_ = static_cast<std::size_t>(best - candidates_.data());
+  std::sort(sketched.begin(), sketched.end());
+  std::vector<const Candidate*> best;
+  for (const auto& [seconds, place] : sketched) {
+    if (seconds <= kNear * least) best.push_back(&candidates_[place]);
+  }
+  if (!best.empty()) likely_ = sketched.front().second;
   return best;
 }
 

@@ -66,8 +66,8 @@ class StepEstimator {
   std::int32_t layout_of(const Plan& plan) const;
   std::optional<Laid> lay(const Tasks& tasks);
   std::optional<Laid> lay(const Tasks& tasks, const Candidate& candidate);
-  /// The candidate with the least sketch; nullptr where none may fit, or the policy does not sketch.
-  const Candidate* best_sketch(const Tasks& tasks, std::int64_t most_samples);
+  /// Those with about the least sketch, the least first; none where none may fit, or the policy does not sketch.
+  std::vector<const Candidate*> best_sketches(const Tasks& tasks, std::int64_t most_samples);
   /// Candidates that may fit, ascending by what the policy sketches of a step; 0 where it does not sketch.
   std::vector<std::pair<double, const Candidate*>> sketches(const Tasks& tasks, std::int64_t most_samples);
   PolicyInput policy_input(const Tasks& tasks, const Candidate& candidate);

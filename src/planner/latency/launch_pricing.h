@@ -1,0 +1,18 @@
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "base/units.h"
+#include "costmodel/cost_model.h"
+
+namespace braid::planner {
+
+/// What one launch costs: a call alone, or several beside one another by MuxTune's Eq. 3.
+using LaunchPricing = std::function<Nanoseconds(std::span<const costmodel::OperatorCall>)>;
+
+/// Time on the device as `cost` tells it, which is copied. What the host needs to start kernels is left out: it runs
+/// ahead, and whether it holds up a whole pass is no matter of one launch.
+LaunchPricing device_pricing(const costmodel::CostModel& cost);
+
+}  // namespace braid::planner
