@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "planner/plan/policy.h"
@@ -25,5 +26,8 @@ void one_task_per_htask(std::int32_t task_count, FixedPlan& fixed);
 /// one, which tasks have one after another.
 PolicyOption resident_option();
 void place_backbones(const PolicyInput& input, FixedPlan& fixed);
+
+/// For `--explain`: how such a system shares its backbone and fills its stages, and what that is good for.
+std::vector<std::string> reasons_of_system(const PolicyInput& input, const FixedPlan& fixed);
 
 }  // namespace braid::planner

@@ -19,6 +19,7 @@ class Gpipe final : public Policy {
     fixed.pipeline = PipelineTemplate::gpipe;
     set_common_options(input, fixed);
     queue_htasks(fixed);
+    arrangement.reasons = reasons_of_system(input, fixed);
     return arrangement;
   }
 };

@@ -27,6 +27,7 @@ class HfPeft final : public Policy {
     fixed.pipeline = PipelineTemplate::one_by_one;
     set_common_options(input, fixed);
     place_backbones(input, fixed);
+    arrangement.reasons = reasons_of_system(input, fixed);
     return arrangement;
   }
 };

@@ -24,6 +24,7 @@ class MegatronFsdp final : public Policy {
     set_common_options(input, fixed);
     queue_htasks(fixed);
     fixed.shards_weights = true;
+    arrangement.reasons = reasons_of_system(input, fixed);
     return arrangement;
   }
 };

@@ -19,6 +19,7 @@ class MegatronPp final : public Policy {
     fixed.pipeline = PipelineTemplate::one_forward_one_backward;
     set_common_options(input, fixed);
     queue_htasks(fixed);
+    arrangement.reasons = reasons_of_system(input, fixed);
     return arrangement;
   }
 };

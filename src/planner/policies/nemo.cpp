@@ -31,6 +31,7 @@ class Nemo final : public Policy {
                                                                : PipelineTemplate::one_forward_one_backward;
     set_common_options(input, fixed);
     place_backbones(input, fixed);
+    arrangement.reasons = reasons_of_system(input, fixed);
     return arrangement;
   }
 };

@@ -25,6 +25,7 @@ class SlPeft final : public Policy {
     fixed.buckets = {{0}};
     fixed.pipeline = PipelineTemplate::one_forward_one_backward;
     set_common_options(input, fixed);
+    arrangement.reasons = reasons_of_system(input, fixed);
     return arrangement;
   }
 };

@@ -355,8 +355,8 @@ void PlanSearch::explain(std::vector<Candidate>& examined, std::size_t fitting) 
     return fmt::format("{}, {} microbatch{} a global batch", describe(fixed.deployment), fixed.microbatches,
                        fixed.microbatches == 1 ? "" : "es");
   };
-  std::string reason = fmt::format("{}: of {} on the grid, {} were laid out and fit memory",
-                                   described(examined.front()), tried_, fitting);
+  std::string reason = fmt::format("{}: of {} on the grid, {} {} laid out and fit memory", described(examined.front()),
+                                   tried_, fitting, fitting == 1 ? "was" : "were");
   if (examined.size() > 1) {
     const double slower = examined[1].prediction.step_seconds / examined[0].prediction.step_seconds - 1;
     reason += fmt::format("; the next best, {}, takes {:.1f} % longer", described(examined[1]), 100 * slower);

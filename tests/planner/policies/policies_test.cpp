@@ -64,6 +64,9 @@ TEST_P(EveryPolicy, PlansWindowsThatKeepAllRulesOnAnyCluster) {
       next = program.after.stages[0].next_batch;
     }
     for (std::size_t task = 0; task < kMixed.size(); ++task) EXPECT_EQ(next[task], kMixed[task].steps);
+    // Why this deployment, and at least how tasks share it.
+    EXPECT_GE(plan.reasons.size(), 2u);
+    EXPECT_LE(plan.reasons.size(), 8u);
     EXPECT_GT(plan.predicted.step_seconds, 0);
     EXPECT_GE(plan.predicted.bubble_ratio, 0);
     EXPECT_LE(plan.lower_bound.step_seconds, plan.predicted.step_seconds * (1 + 1e-9));
