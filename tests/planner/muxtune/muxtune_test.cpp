@@ -12,7 +12,7 @@ using namespace testing;
 TEST(MuxTune, FewTasksAreLaidOutWithEveryNAndP) {
   MuxTuneOptions all;
   all.lays_out_all = true;
-  for (const auto& [tp, pp] : {std::pair{2, 1}, {2, 2}, {4, 2}}) {
+  for (const auto& [tp, pp] : {std::pair{2, 1}, {2, 2}}) {
     for (const std::int64_t tasks : {3, 8}) {
       LayoutInstance instance({tasks, tp, pp, 1}, 0);
       EXPECT_EQ(instance.seconds({}), instance.seconds(all)) << tasks << " tasks, tp " << tp << ", pp " << pp;
@@ -21,7 +21,7 @@ TEST(MuxTune, FewTasksAreLaidOutWithEveryNAndP) {
 }
 
 TEST(MuxTune, OfManyTasksTheBestByEq3LoseLittle) {
-  EXPECT_LT(layout_losses({11, 2, 2, 2}).worst, 0.005);
+  EXPECT_LT(layout_losses({11, 2, 1, 2}).worst, 0.005);
 }
 
 TEST(MuxTune, WithoutShardsBucketsOfSeveralHTasksGainLittle) {
