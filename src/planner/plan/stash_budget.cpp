@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/program/memory_walk.h"
+
 namespace braid::planner {
 
 using costmodel::MicrobatchLoad;
@@ -17,7 +19,8 @@ std::vector<StageShape> stage_shapes(const ReplicaShape& replica) {
 
 StashBudget::StashBudget(const PolicyInput& input, const costmodel::Storage& storage)
     : capacity_(input.capacity), sends_(input.deployment.front().stages() > 1) {
-  const costmodel::BackboneShape& backbone = input.workload.backbone;
+  MemoryContext memory{input.workload.backbone, {}, storage};
+  for (const workload::Task& task : input.workload.tasks) memory.adapters.push_back(task.adapter);
   const std::vector<StageShape> shapes = stage_shapes(input.deployment.front());
   for (std::size_t s = 0; s < shapes.size(); ++s) {
     const StageShape& shape = shapes[s];
@@ -25,12 +28,7 @@ StashBudget::StashBudget(const PolicyInput& input, const costmodel::Storage& sto
       held_.push_back(held_.back());
       continue;
     }
-    Bytes held = costmodel::backbone_bytes(backbone, shape, storage) + storage.context;
-    if (shape.tp > 1) held += costmodel::kCommunicatorBytes;
-    if (input.deployment.size() > 1) held += costmodel::kCommunicatorBytes;
-    for (const workload::Task& task : input.workload.tasks)
-      held += costmodel::adapter_bytes(backbone, task.adapter, shape.layers);
-    held_.push_back(held);
+    held_.push_back(held_throughout(shape, memory, input.deployment.size() > 1).fixed());
   }
 }
 

@@ -160,8 +160,9 @@ Bytes resident_weights(const MemoryContext& context, const costmodel::StageShape
 
 }  // namespace
 
-StageMemory held_throughout(const costmodel::StageShape& shape, const MemoryContext& context) {
+StageMemory held_throughout(const costmodel::StageShape& shape, const MemoryContext& context, bool replicated) {
   StageMemory memory;
+  memory.communicators = ((shape.tp > 1) + replicated) * costmodel::kCommunicatorBytes;
   memory.backbone = context.backbone_copies * resident_weights(context, shape) + context.storage.context;
   for (const costmodel::AdapterShape& adapter : context.adapters)
     memory.adapters += costmodel::adapter_bytes(context.backbone, adapter, shape.layers);
@@ -170,12 +171,9 @@ StageMemory held_throughout(const costmodel::StageShape& shape, const MemoryCont
 
 std::vector<StageMemory> walk_memory(const Program& program, const MemoryContext& context) {
   std::vector<StageMemory> memories(program.stages.size());
-  for (std::size_t s = 0; s < memories.size(); ++s) {
-    memories[s] = held_throughout(shape_of(program.stages[s]), context);
-    const bool shards = program.stages[s].ranks.size() > 1,
-               replicates = program.stages[s].replica > 0 || program.stages.back().replica > 0;
-    memories[s].communicators = (shards + replicates) * costmodel::kCommunicatorBytes;
-  }
+  const bool replicated = program.stages.back().replica > 0;
+  for (std::size_t s = 0; s < memories.size(); ++s)
+    memories[s] = held_throughout(shape_of(program.stages[s]), context, replicated);
   const std::vector<std::int64_t> waiting = most_waiting_messages(program);
   const ProgramLoads loads(program, context.adapters);
   for (std::size_t s = 0; s < memories.size(); ++s) StageWalk(program, s, context, loads, waiting).run(memories[s]);

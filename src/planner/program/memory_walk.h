@@ -31,8 +31,9 @@ struct StageMemory {
   Bytes peak() const { return fixed() + messages + activations; }
 };
 
-/// What a rank of such a stage holds from beginning to end: weights and adapters.
-StageMemory held_throughout(const costmodel::StageShape& shape, const MemoryContext& context);
+/// What a rank of such a stage holds from beginning to end: weights, adapters, and communicators with its shards and,
+/// where it is `replicated`, with other replicas.
+StageMemory held_throughout(const costmodel::StageShape& shape, const MemoryContext& context, bool replicated);
 
 /// Walks each stage's list as the executor does. A Forward adds its microbatch's stash, its Backward takes it away,
 /// both need scratch while they run. Each channel keeps as many receives posted as messages may wait, from the start;

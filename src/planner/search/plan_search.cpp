@@ -418,13 +418,13 @@ bool PlanSearch::fits_in_full(Candidate& candidate, PolicyInput asked) {
   return in_full();
 }
 
-/// Whether its weights and adapters alone take too much, and more than is missing of another plan.
+/// Whether what it always holds alone takes too much, and more than is missing of another plan.
 bool PlanSearch::is_hopeless(const FixedPlan& fixed) const {
   if (misfit_.missing == 0) return false;
   const MemoryContext memory = memory_context(fixed, input_.workload);
   Bytes held = 0;
   for (const costmodel::StageShape& stage : stage_shapes(fixed.deployment.front()))
-    held = std::max(held, held_throughout(stage, memory).fixed());
+    held = std::max(held, held_throughout(stage, memory, fixed.deployment.size() > 1).fixed());
   return held - capacity_ >= misfit_.missing;
 }
 
