@@ -48,10 +48,10 @@ void Lowering::feed(std::size_t replica, std::size_t stage, const StageOrder& or
     const Together microbatches = together({slot, end});
     if (slot->kind == Kind::forward) {
       open_gates(index, microbatches);
-      forward(index, microbatches, slot->subgraph);
+      compute(index, Kind::forward, microbatches, slot->subgraph);
       if (slot->subgraph + 1 == stage_at(index).subgraphs) count_forwards(index, microbatches);
     } else {
-      backward(index, microbatches, slot->subgraph);
+      compute(index, Kind::backward, microbatches, slot->subgraph);
       if (slot->subgraph == 0) count_backwards(index, microbatches);
       sync_what_is_complete(index);
     }
@@ -207,43 +207,26 @@ InstructionId Lowering::append_message(StageProgram& stage, Kind kind, const Und
   return stage.append(instruction, waits);
 }
 
-void Lowering::forward(StageIndex index, const Together& microbatches, std::int32_t subgraph) {
+void Lowering::compute(StageIndex index, Kind kind, const Together& microbatches, std::int32_t subgraph) {
+  const bool forward = kind == Kind::forward;
+  const std::vector<ChannelIndex>& channel_to = forward ? layout_.activation_to : layout_.gradient_to;
   StageProgram& stage = stage_at(index);
   const Part part{0, subgraph, subgraph + 1};
   std::vector<InstructionId> waits;
   std::vector<Part> parts;
   for (const UnderWay* passing : microbatches) {
     parts.push_back({passing->id, subgraph, subgraph + 1});
-    if (!stage.receives(Kind::forward, part)) continue;
-    waits.push_back(append_message(stage, Kind::recv_activation, *passing,
-                                   layout_.activation_to[static_cast<std::size_t>(index)], subgraph, {}));
+    if (!stage.receives(kind, part)) continue;
+    waits.push_back(append_message(stage, forward ? Kind::recv_activation : Kind::recv_gradient, *passing,
+                                   channel_to[static_cast<std::size_t>(index)], subgraph, {}));
   }
-  const InstructionId id = append_compute(stage, Kind::forward, parts, waits);
-  for (const UnderWay* passing : microbatches) {
-    if (!stage.sends(Kind::forward, part)) break;
-    append_message(stage, Kind::send_activation, *passing,
-                   layout_.activation_to[static_cast<std::size_t>(layout_.next(index))], subgraph, {&id, 1});
-  }
-}
-
-void Lowering::backward(StageIndex index, const Together& microbatches, std::int32_t subgraph) {
-  StageProgram& stage = stage_at(index);
-  const Part part{0, subgraph, subgraph + 1};
-  std::vector<InstructionId> waits;
-  std::vector<Part> parts;
-  for (const UnderWay* passing : microbatches) {
-    parts.push_back({passing->id, subgraph, subgraph + 1});
-    if (!stage.receives(Kind::backward, part)) continue;
-    waits.push_back(append_message(stage, Kind::recv_gradient, *passing,
-                                   layout_.gradient_to[static_cast<std::size_t>(index)], subgraph, {}));
-  }
-  const InstructionId id = append_compute(stage, Kind::backward, parts, waits);
-  state_at(index).last_backward = id;
-  for (const UnderWay* passing : microbatches) {
-    if (!stage.sends(Kind::backward, part)) break;
-    append_message(stage, Kind::send_gradient, *passing,
-                   layout_.gradient_to[static_cast<std::size_t>(layout_.previous(index))], subgraph, {&id, 1});
-  }
+  const InstructionId id = append_compute(stage, kind, parts, waits);
+  if (!forward) state_at(index).last_backward = id;
+  if (!stage.sends(kind, part)) return;
+  const StageIndex to = forward ? layout_.next(index) : layout_.previous(index);
+  for (const UnderWay* passing : microbatches)
+    append_message(stage, forward ? Kind::send_activation : Kind::send_gradient, *passing,
+                   channel_to[static_cast<std::size_t>(to)], subgraph, {&id, 1});
 }
 
 void Lowering::sync(StageIndex index, const BatchKey& key) {

@@ -60,8 +60,7 @@ class Lowering {
     return key.global_batch - first_batch_[static_cast<std::size_t>(key.task)];
   }
   Together together(std::span<const ComputeSlot> slots) const;
-  void forward(StageIndex index, const Together& microbatches, std::int32_t subgraph);
-  void backward(StageIndex index, const Together& microbatches, std::int32_t subgraph);
+  void compute(StageIndex index, Kind kind, const Together& microbatches, std::int32_t subgraph);
   void open_gates(StageIndex index, const Together& microbatches);
   void count_forwards(StageIndex index, const Together& microbatches);
   void count_backwards(StageIndex index, const Together& microbatches);
