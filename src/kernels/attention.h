@@ -7,16 +7,25 @@
 
 namespace braid::kernels {
 
-/// Rows [first, first + count) of a packed microbatch: one sequence, which attends to itself causally and to no other.
+/// Tokens of a sequence that an earlier microbatch computed, as rows of its matrices: k, v, dk, dv [count, Hkv · D].
+struct EarlierKeys {
+  ConstMatrix k, v;
+  Matrix dk, dv;  ///< a backward pass adds to them; a forward pass does not look at them
+};
+
+/// Rows [first, first + count) of a packed microbatch: one sequence, which attends causally to its earlier tokens, in
+/// their order, and to itself, and to no other.
 struct SequenceRows {
   std::int64_t first = 0;
   std::int64_t count = 0;
+  std::span<const EarlierKeys> earlier = {};
 };
 
 /// Grouped-query attention: Hq query heads, Hkv key/value heads (query head h reads key/value head h / (Hq / Hkv)),
 /// head size D, scores scaled by 1/sqrt(D). q, out, dout, dq [T, Hq · D]; k, v, dk, dv [T, Hkv · D]; any row strides,
 /// as they are often columns of one fused matrix. log_sum [T, Hq] keeps the log of each softmax's denominator (scores
-/// scaled) for the backward pass. The sequences are disjoint and cover all rows. dq, dk and dv are overwritten.
+/// scaled) for the backward pass. The sequences are disjoint and cover all rows. dq, dk and dv are overwritten; what a
+/// later chunk of the same sample added to them beforehand is the caller's to keep apart.
 struct AttentionShape {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
@@ -32,7 +41,8 @@ void attention_backward(const AttentionShape& shape, std::span<const SequenceRow
 }  // namespace reference
 
 /// Never holds more than a block of scores a thread. What a row gets does not depend on what else is in the microbatch,
-/// nor on the number of threads: blocks are counted from each sequence's own start.
+/// nor on the number of threads: blocks are counted from each sequence's own start. A sequence cut into chunks gets the
+/// same out, log_sum and dq, to the bit, as whole; its dk and dv differ by the order of their sums.
 namespace cpu {
 void attention_forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
                        ConstMatrix k, ConstMatrix v, Matrix out, Matrix log_sum);

@@ -1,5 +1,6 @@
 #include "kernels/attention.h"
 
+#include <deque>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -51,14 +52,20 @@ struct Case {
   }
 
   void run_reference() {
-    reference::attention_forward(shape, sequences, q, k, v, out, log_sum);
+    run_reference_forward();
+    run_reference_backward();
+  }
+  void run_reference_forward() { reference::attention_forward(shape, sequences, q, k, v, out, log_sum); }
+  void run_reference_backward() {
     reference::attention_backward(shape, sequences, q, k, v, out, log_sum, dout, dq, dk, dv);
   }
 
   void run() {
-    cpu::attention_forward(shape, sequences, q, k, v, out, log_sum);
-    cpu::attention_backward(shape, sequences, q, k, v, out, log_sum, dout, dq, dk, dv);
+    run_forward();
+    run_backward();
   }
+  void run_forward() { cpu::attention_forward(shape, sequences, q, k, v, out, log_sum); }
+  void run_backward() { cpu::attention_backward(shape, sequences, q, k, v, out, log_sum, dout, dq, dk, dv); }
 
   std::vector<std::pair<const char*, OwnedMatrix*>> results() {
     return {{"out", &out}, {"log_sum", &log_sum}, {"dq", &dq}, {"dk", &dk}, {"dv", &dv}};
@@ -189,6 +196,86 @@ TEST(Attention, OutputsDoNotDependOnLaterRows) {
     EXPECT_TRUE(same_bits(shorter.out.view().row_range(0, count), test.out.view().row_range(0, count))) << count;
     EXPECT_TRUE(same_bits(shorter.dq.view().row_range(0, count), test.dq.view().row_range(0, count))) << count;
   }
+}
+
+/// A sequence in chunks that end at `ends`, each a microbatch of its own beside another sequence: forward in order,
+/// backward in reverse. The rows of `whole` are its queries, keys and values.
+struct Chunks {
+  Chunks(RandomStream& random, const Case& sequence, std::vector<std::int64_t> chunk_ends)
+      : whole(sequence), ends(std::move(chunk_ends)) {
+    std::int64_t begin = 0;
+    for (const std::int64_t end : ends) {
+      // The other sequence first, so that the chunk's rows do not begin at 0.
+      Case& chunk = cases.emplace_back(random, whole.shape, std::vector<std::int64_t>{kOther, end - begin});
+      for (const auto part : {&Case::q, &Case::k, &Case::v, &Case::dout}) copy(whole.*part, begin, chunk.*part, kOther);
+      for (int i = 0; i < 2; ++i) later.emplace_back(end - begin, chunk.k.columns());
+      begin = end;
+    }
+  }
+
+  template <typename Forward, typename Backward>
+  void run(const Forward& forward, const Backward& backward) {
+    std::vector<EarlierKeys> earlier;
+    earlier.reserve(cases.size());
+    for (std::size_t c = 0; c < cases.size(); ++c) {
+      Case& chunk = cases[c];
+      chunk.sequences[1].earlier = std::span(earlier);
+      forward(chunk);
+      const std::int64_t last = kOther + chunk.sequences[1].count;
+      earlier.push_back({chunk.k.view().row_range(kOther, last), chunk.v.view().row_range(kOther, last),
+                         later[2 * c].view(), later[2 * c + 1].view()});
+    }
+    for (std::size_t c = cases.size(); c-- > 0;) {
+      cases[c].sequences[1].earlier = std::span(earlier).first(c);
+      backward(cases[c]);
+    }
+    std::int64_t begin = 0;
+    for (std::size_t c = 0; c < cases.size(); ++c) {
+      for (const auto part : {&Case::out, &Case::log_sum, &Case::dq, &Case::dk, &Case::dv})
+        copy(cases[c].*part, kOther, whole.*part, begin, ends[c] - begin);
+      for (const auto& [part, sums] : {std::pair{&Case::dk, &later[2 * c]}, std::pair{&Case::dv, &later[2 * c + 1]}}) {
+        EXPECT_TRUE(sums->guards_untouched());
+        for (std::int64_t row = 0; row < sums->rows(); ++row) {
+          for (std::int64_t i = 0; i < sums->columns(); ++i)
+            (whole.*part).view().row(begin + row)[i] += sums->view().row(row)[i];
+        }
+      }
+      begin = ends[c];
+    }
+  }
+
+  static void copy(OwnedMatrix& from, std::int64_t from_row, OwnedMatrix& to, std::int64_t to_row,
+                   std::int64_t count = -1) {
+    if (count < 0) count = to.rows() - to_row;
+    for (std::int64_t row = 0; row < count; ++row)
+      std::copy_n(from.view().row(from_row + row), from.columns(), to.view().row(to_row + row));
+  }
+
+  static constexpr std::int64_t kOther = 11;
+  Case whole;
+  std::vector<std::int64_t> ends;
+  std::vector<Case> cases;
+  std::deque<OwnedMatrix> later;  // what later chunks add, dk and dv of each chunk
+};
+
+RC_GTEST_PROP(Attention, ASequenceInChunksGetsWhatItGetsWhole, ()) {
+  const auto lengths = *rc::gen::container<std::vector<std::int64_t>>(*rc::gen::inRange<std::size_t>(1, 5),
+                                                                      rc::gen::inRange<std::int64_t>(1, 90));
+  std::vector<std::int64_t> ends(lengths.size());
+  std::partial_sum(lengths.begin(), lengths.end(), ends.begin());
+  const std::int64_t kv_heads = *rc::gen::inRange(1, 4), group = *rc::gen::inRange(1, 6);
+  const std::int64_t size = *rc::gen::element(1, 7, 16, 20, 64);
+  RandomStream random(*rc::gen::arbitrary<std::uint32_t>());
+  Case whole(random, {kv_heads * group, kv_heads, size}, {ends.back()});
+  Chunks chunks(random, whole, ends);
+  Chunks expected = chunks;
+  whole.run();
+  chunks.run([](Case& chunk) { chunk.run_forward(); }, [](Case& chunk) { chunk.run_backward(); });
+  expected.run([](Case& chunk) { chunk.run_reference_forward(); }, [](Case& chunk) { chunk.run_reference_backward(); });
+  expect_near(chunks.whole, expected.whole, 1e-5);
+  expect_near(chunks.whole, whole, 1e-5);
+  for (const auto part : {&Case::out, &Case::log_sum, &Case::dq})
+    RC_ASSERT(same_bits((chunks.whole.*part).view(), (whole.*part).view()));
 }
 
 TEST(Attention, BitsDoNotDependOnThreads) {

@@ -4,11 +4,11 @@ namespace braid::kernels::cpu {
 namespace {
 
 struct BackwardTiles {
-  float* keys;               ///< [count, padded]
+  float* keys;               ///< [keys, padded]
   float* keys_transposed;    ///< see stage_keys_transposed
   float* values_transposed;  ///< the same of v
-  float* key_gradients;      ///< [count, padded]
-  float* value_gradients;    ///< [count, padded]
+  float* key_gradients;      ///< [keys, padded]
+  float* value_gradients;    ///< [keys, padded]
   float* queries;            ///< [block rows, padded], scaled
   float* out_gradients;      ///< [block rows, padded]
   float* query_gradients;    ///< [block rows, padded], of the scaled queries
@@ -18,11 +18,11 @@ struct BackwardTiles {
   float* mean;               ///< [block rows]: Σ out · dout, the mean of the weights' gradients
 
   BackwardTiles(const AttentionJob& job, Pieces& pieces)
-      : keys(pieces.take(job.sequence.count * job.padded)),
+      : keys(pieces.take(job.keys() * job.padded)),
         keys_transposed(pieces.take(job.transposed_numbers())),
         values_transposed(pieces.take(job.transposed_numbers())),
-        key_gradients(pieces.take(job.sequence.count * job.padded)),
-        value_gradients(pieces.take(job.sequence.count * job.padded)),
+        key_gradients(pieces.take(job.keys() * job.padded)),
+        value_gradients(pieces.take(job.keys() * job.padded)),
         queries(pieces.take(job.block_rows * job.padded)),
         out_gradients(pieces.take(job.block_rows * job.padded)),
         query_gradients(pieces.take(job.block_rows * job.padded)),
@@ -66,6 +66,18 @@ void write_rows(const float* from, std::int64_t size, float scale, float* to) {
   for_lanes(size, [&](std::int64_t i, std::int64_t count) { store(to + i, load(from + i) * scale, count); });
 }
 
+/// Gradients [keys, padded] of the job's keys or values: written for its own rows, added for earlier tokens.
+void give_back(const AttentionJob& job, const float* gradients, Matrix own, Matrix EarlierKeys::*earlier) {
+  for_earlier_keys(job, earlier, [&](std::int64_t key, float* row) {
+    const float* from = gradients + key * job.padded;
+    for_lanes(job.size, [&](std::int64_t i, std::int64_t count) {
+      store(row + i, load(row + i, count) + load(from + i, count), count);
+    });
+  });
+  for_own_keys(job, own,
+               [&](std::int64_t key, float* row) { write_rows(gradients + key * job.padded, job.size, 1.0F, row); });
+}
+
 /// Blocks of queries outermost: their gradients stay in one tile, those of keys and values are summed up over the
 /// blocks.
 void attend_backward(const AttentionJob& job, ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix out,
@@ -75,18 +87,19 @@ void attend_backward(const AttentionJob& job, ConstMatrix q, ConstMatrix k, Cons
   BackwardTiles(job, counter);
   Pieces pieces(scratch.at_least(counter.taken()));
   const BackwardTiles tiles(job, pieces);
-  stage_keys(job, k, tiles.keys);
-  stage_keys_transposed(job, k, tiles.keys_transposed);
-  stage_keys_transposed(job, v, tiles.values_transposed);
-  std::fill_n(tiles.key_gradients, job.sequence.count * job.padded, 0.0F);
-  std::fill_n(tiles.value_gradients, job.sequence.count * job.padded, 0.0F);
+  stage_keys(job, k, &EarlierKeys::k, tiles.keys);
+  stage_keys_transposed(job, k, &EarlierKeys::k, tiles.keys_transposed);
+  stage_keys_transposed(job, v, &EarlierKeys::v, tiles.values_transposed);
+  std::fill_n(tiles.key_gradients, job.keys() * job.padded, 0.0F);
+  std::fill_n(tiles.value_gradients, job.keys() * job.padded, 0.0F);
 
   for_query_blocks(job, [&](std::int64_t first_query, std::int64_t queries) {
     const std::int64_t rows = queries * job.group;
     stage_queries(job, first_query, queries, q, job.scale, tiles.queries);
     stage_queries(job, first_query, queries, dout, 1.0F, tiles.out_gradients);
     stage_row_statistics(job, first_query, queries, out, log_sum, tiles);
-    for_key_blocks(first_query + queries, [&](std::int64_t first_key, std::int64_t keys, std::int64_t columns) {
+    const std::int64_t end = job.earlier + first_query + queries;
+    for_key_blocks(end, [&](std::int64_t first_key, std::int64_t keys, std::int64_t columns) {
       tile_product(rows, columns, job.size, {tiles.queries, job.padded, 1},
                    tiles.keys_transposed + first_key * job.padded, kKeyBlock, false, tiles.weights, kKeyBlock);
       tile_product(rows, columns, job.size, {tiles.out_gradients, job.padded, 1},
@@ -107,11 +120,8 @@ void attend_backward(const AttentionJob& job, ConstMatrix q, ConstMatrix k, Cons
                      m % job.group * job.size);
     }
   });
-  for (std::int64_t row = 0; row < job.sequence.count; ++row) {
-    const std::int64_t at = job.sequence.first + row;
-    write_rows(tiles.key_gradients + row * job.padded, job.size, 1.0F, dk.row(at) + job.kv_column());
-    write_rows(tiles.value_gradients + row * job.padded, job.size, 1.0F, dv.row(at) + job.kv_column());
-  }
+  give_back(job, tiles.key_gradients, dk, &EarlierKeys::dk);
+  give_back(job, tiles.value_gradients, dv, &EarlierKeys::dv);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@ namespace {
 
 struct ForwardTiles {
   float* keys;         ///< transposed, see stage_keys_transposed
-  float* values;       ///< [count, padded]
+  float* values;       ///< [keys, padded]
   float* queries;      ///< [block rows, padded], scaled
   float* scores;       ///< [block rows, kKeyBlock]
   float* mixed;        ///< [block rows, padded]: Σ exp(score − greatest) value over the keys seen so far
@@ -15,7 +15,7 @@ struct ForwardTiles {
 
   ForwardTiles(const AttentionJob& job, Pieces& pieces)
       : keys(pieces.take(job.transposed_numbers())),
-        values(pieces.take(job.sequence.count * job.padded)),
+        values(pieces.take(job.keys() * job.padded)),
         queries(pieces.take(job.block_rows * job.padded)),
         scores(pieces.take(job.block_rows * kKeyBlock)),
         mixed(pieces.take(job.block_rows * job.padded)),
@@ -78,14 +78,15 @@ void attend(const AttentionJob& job, ConstMatrix q, ConstMatrix k, ConstMatrix v
   ForwardTiles(job, counter);
   Pieces pieces(scratch.at_least(counter.taken()));
   const ForwardTiles tiles(job, pieces);
-  stage_keys_transposed(job, k, tiles.keys);
-  stage_keys(job, v, tiles.values);
+  stage_keys_transposed(job, k, &EarlierKeys::k, tiles.keys);
+  stage_keys(job, v, &EarlierKeys::v, tiles.values);
   for_query_blocks(job, [&](std::int64_t first_query, std::int64_t queries) {
     const std::int64_t rows = queries * job.group;
     stage_queries(job, first_query, queries, q, job.scale, tiles.queries);
     std::fill_n(tiles.greatest, rows, -std::numeric_limits<float>::infinity());
     std::fill_n(tiles.denominator, rows, 0.0F);
-    for_key_blocks(first_query + queries, [&](std::int64_t first_key, std::int64_t keys, std::int64_t columns) {
+    const std::int64_t end = job.earlier + first_query + queries;
+    for_key_blocks(end, [&](std::int64_t first_key, std::int64_t keys, std::int64_t columns) {
       tile_product(rows, columns, job.size, {tiles.queries, job.padded, 1}, tiles.keys + first_key * job.padded,
                    kKeyBlock, false, tiles.scores, kKeyBlock);
       mask_later_keys(job, first_query, queries, first_key, columns, tiles.scores);

@@ -20,6 +20,7 @@ inline constexpr std::int64_t kQueryRows = 48;
 /// One sequence and one key/value head: what a thread works on alone.
 struct AttentionJob {
   SequenceRows sequence;
+  std::int64_t earlier = 0;  ///< keys of the sequence's earlier tokens
   std::int64_t kv_head = 0;
   std::int64_t group = 0;       ///< query heads that share it
   std::int64_t size = 0;        ///< D
@@ -30,8 +31,9 @@ struct AttentionJob {
 
   std::int64_t first_query_column() const { return kv_head * group * size; }
   std::int64_t kv_column() const { return kv_head * size; }
+  std::int64_t keys() const { return earlier + sequence.count; }
   /// Numbers of a matrix that stage_keys_transposed fills.
-  std::int64_t transposed_numbers() const { return (sequence.count + kKeyBlock - 1) / kKeyBlock * kKeyBlock * padded; }
+  std::int64_t transposed_numbers() const { return (keys() + kKeyBlock - 1) / kKeyBlock * kKeyBlock * padded; }
 };
 
 inline void check_attention_shapes(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
@@ -47,6 +49,11 @@ inline void check_attention_shapes(const AttentionShape& shape, std::span<const 
                     k.rows == q.rows && v.rows == q.rows,
                 "sequence of rows {} + {} in q, k, v of {}, {}, {} rows", sequence.first, sequence.count, q.rows,
                 k.rows, v.rows);
+    for (const EarlierKeys& earlier : sequence.earlier) {
+      BRAID_CHECK(
+          earlier.k.rows == earlier.v.rows && earlier.k.columns == kv_columns && earlier.v.columns == kv_columns,
+          "earlier k, v of [{}, {}], [{}, {}]", earlier.k.rows, earlier.k.columns, earlier.v.rows, earlier.v.columns);
+    }
   }
 }
 
@@ -58,6 +65,7 @@ void for_attention_jobs(const AttentionShape& shape, std::span<const SequenceRow
     AttentionJob job;
     job.sequence = sequences[static_cast<std::size_t>(index % sequence_count)];
     if (job.sequence.count == 0) return;
+    for (const EarlierKeys& earlier : job.sequence.earlier) job.earlier += earlier.k.rows;
     job.kv_head = index / sequence_count;
     job.group = shape.heads / shape.kv_heads;
     job.size = shape.head_dim;
@@ -78,6 +86,7 @@ void for_query_blocks(const AttentionJob& job, const Body& body) {
 }
 
 /// Calls body(first key, keys, columns) for each block of keys up to key `end`; columns is keys rounded up to kLanes.
+/// Keys are counted from the sequence's first token.
 template <typename Body>
 void for_key_blocks(std::int64_t end, const Body& body) {
   for (std::int64_t first = 0; first < end; first += kKeyBlock) {
@@ -92,27 +101,55 @@ inline void stage_row(const float* from, std::int64_t size, float scale, std::in
   std::fill(to + round_up_to_lanes(size), to + padded, 0.0F);
 }
 
-/// The job's columns of its sequence's rows of k or v: to [count, padded].
-inline void stage_keys(const AttentionJob& job, ConstMatrix from, float* to) {
-  for (std::int64_t row = 0; row < job.sequence.count; ++row) {
-    stage_row(from.row(job.sequence.first + row) + job.kv_column(), job.size, 1.0F, job.padded, to + row * job.padded);
+/// Calls body(key, its row of the job's columns) for the keys of the sequence's earlier tokens, whose rows of k, v, dk
+/// or dv are `part`.
+template <typename Rows, typename Body>
+void for_earlier_keys(const AttentionJob& job, Rows EarlierKeys::*part, const Body& body) {
+  std::int64_t key = 0;
+  for (const EarlierKeys& earlier : job.sequence.earlier) {
+    const Rows rows = earlier.*part;
+    for (std::int64_t row = 0; row < rows.rows; ++row) body(key++, rows.row(row) + job.kv_column());
   }
 }
 
+/// Likewise for the sequence's rows of `own`.
+template <typename Rows, typename Body>
+void for_own_keys(const AttentionJob& job, Rows own, const Body& body) {
+  for (std::int64_t row = 0; row < job.sequence.count; ++row)
+    body(job.earlier + row, own.row(job.sequence.first + row) + job.kv_column());
+}
+
+/// All keys of the job: k or v of its earlier tokens and of its rows.
+template <typename Body>
+void for_keys(const AttentionJob& job, ConstMatrix own, ConstMatrix EarlierKeys::*earlier, const Body& body) {
+  for_earlier_keys(job, earlier, body);
+  for_own_keys(job, own, body);
+}
+
+/// The job's keys or values: to [keys, padded].
+inline void stage_keys(const AttentionJob& job, ConstMatrix own, ConstMatrix EarlierKeys::*earlier, float* to) {
+  for_keys(job, own, earlier, [&](std::int64_t key, const float* row) {
+    stage_row(row, job.size, 1.0F, job.padded, to + key * job.padded);
+  });
+}
+
 /// The same transposed: to [key blocks][padded][kKeyBlock], zero past the sequence's end up to a whole register.
-inline void stage_keys_transposed(const AttentionJob& job, ConstMatrix from, float* to) {
-  for (std::int64_t first = 0; first < job.sequence.count; first += kLanes) {
-    const std::int64_t keys = std::min(kLanes, job.sequence.count - first);
+inline void stage_keys_transposed(const AttentionJob& job, ConstMatrix own, ConstMatrix EarlierKeys::*earlier,
+                                  float* to) {
+  const float* rows[kLanes];
+  for_keys(job, own, earlier, [&](std::int64_t key, const float* row) {
+    const std::int64_t lanes = key % kLanes + 1;
+    rows[lanes - 1] = row;
+    if (lanes < kLanes && key + 1 < job.keys()) return;
+    const std::int64_t first = key + 1 - lanes;
     float* block = to + first / kKeyBlock * kKeyBlock * job.padded + first % kKeyBlock;
     for_lanes(job.size, [&](std::int64_t i, std::int64_t count) {
       Lanes square[kLanes] = {};
-      for (std::int64_t key = 0; key < keys; ++key) {
-        square[key] = load(from.row(job.sequence.first + first + key) + job.kv_column() + i, count);
-      }
+      for (std::int64_t lane = 0; lane < lanes; ++lane) square[lane] = load(rows[lane] + i, count);
       transpose(square);
       for (std::int64_t lane = 0; lane < kLanes; ++lane) store(block + (i + lane) * kKeyBlock, square[lane]);
     });
-  }
+  });
 }
 
 /// The rows of a block of queries, of q, out or dout, times `scale`: to [queries · group, padded].
@@ -130,7 +167,7 @@ inline void stage_queries(const AttentionJob& job, std::int64_t first, std::int6
 inline void mask_later_keys(const AttentionJob& job, std::int64_t first_query, std::int64_t queries,
                             std::int64_t first_key, std::int64_t columns, float* scores) {
   for (std::int64_t query = 0; query < queries; ++query) {
-    const std::int64_t seen = std::max<std::int64_t>(0, first_query + query - first_key + 1);
+    const std::int64_t seen = std::max<std::int64_t>(0, job.earlier + first_query + query - first_key + 1);
     if (seen >= columns) continue;
     for (std::int64_t g = 0; g < job.group; ++g) {
       float* row = scores + (query * job.group + g) * kKeyBlock;
