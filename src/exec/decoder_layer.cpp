@@ -20,18 +20,19 @@ using kernels::cpu::PackedLinear;
 /// One pass of one microbatch through one layer: names the shapes once, and tells the probe of every operator.
 class LayerPass {
  public:
-  LayerPass(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, const Batch& batch,
+  LayerPass(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, const LayerBatch& batch,
             LayerStash& stash)
       : context_(context),
         shape_(context.backbone),
         weights_(weights),
-        batch_(batch),
+        batch_(batch.batch),
+        earlier_(batch.earlier),
         stash_(stash),
-        rows_(batch.rows()),
-        qkv_lora_(context, layer, ModuleGroup::qkv, batch),
-        o_lora_(context, layer, ModuleGroup::o, batch),
-        gate_up_lora_(context, layer, ModuleGroup::gate_up, batch),
-        down_lora_(context, layer, ModuleGroup::down, batch),
+        rows_(batch_.rows()),
+        qkv_lora_(context, layer, ModuleGroup::qkv, batch_),
+        o_lora_(context, layer, ModuleGroup::o, batch_),
+        gate_up_lora_(context, layer, ModuleGroup::gate_up, batch_),
+        down_lora_(context, layer, ModuleGroup::down, batch_),
         bottom_(layer == 0) {}
 
   Buffer forward(Buffer input) {
@@ -101,23 +102,66 @@ class LayerPass {
   OperatorShape rope_shape() const { return {shape_.heads + shape_.kv_heads, shape_.head_dim}; }
   kernels::AttentionShape attention_shape() const { return {shape_.heads, shape_.kv_heads, shape_.head_dim}; }
 
-  /// The three parts of a fused matrix.
+  /// The parts of a fused matrix.
   struct Qkv {
-    Matrix q, k, v, qk;
+    Matrix q, k, v, qk, kv;
   };
-  Qkv split(const Buffer& buffer) const {
-    const Matrix all = matrix(buffer, shape_.qkv_width());
+  Qkv split(const Buffer& buffer) const { return split(buffer, rows_); }
+  Qkv split(const Buffer& buffer, std::int64_t rows) const {
+    const Matrix all = buffer.matrix(rows, shape_.qkv_width());
     const std::int64_t q = shape_.query_width(), kv = shape_.kv_width();
     return {all.column_range(0, q), all.column_range(q, q + kv), all.column_range(q + kv, q + 2 * kv),
-            all.column_range(0, q + kv)};
+            all.column_range(0, q + kv), all.column_range(q, q + 2 * kv)};
   }
 
   /// Attention is charged by sequence; the probe hears of the first sequence's length and of all rows.
   template <typename Work>
   void run_attention(Pass pass, const Work& work) const {
-    const std::int64_t context = batch_.sequences.empty() ? 0 : batch_.sequences.front().count;
+    std::int64_t context = 0, prefix = 0;
+    if (!batch_.sequences.empty()) {
+      prefix = batch_.sequences.front().begin;
+      context = prefix + batch_.sequences.front().count;
+    }
     context_.probe.run(
-        {Operator::attention, pass, {shape_.heads, shape_.kv_heads, shape_.head_dim}, rows_, context, 0, 1}, work);
+        {Operator::attention, pass, {shape_.heads, shape_.kv_heads, shape_.head_dim}, rows_, context, prefix, 1}, work);
+  }
+
+  kernels::EarlierKeys keys_of(const EarlierChunk& chunk, Pass pass) const {
+    const SampleRows& rows = chunk.batch.sequences[chunk.sequence];
+    const Qkv qkv = split(chunk.stash.qkv, chunk.batch.rows());
+    const std::int64_t last = rows.first + rows.tokens, kv = shape_.kv_width();
+    kernels::EarlierKeys keys{qkv.k.row_range(rows.first, last), qkv.v.row_range(rows.first, last), {}, {}};
+    if (pass == Pass::backward) {
+      const Matrix gradients = chunk.stash.key_gradients.at(chunk.sequence).matrix(rows.tokens, 2 * kv);
+      keys.dk = gradients.column_range(0, kv);
+      keys.dv = gradients.column_range(kv, 2 * kv);
+    }
+    return keys;
+  }
+
+  /// What attention works on: the sequences' rows, and views of their earlier chunks.
+  struct Sequences {
+    std::vector<std::vector<kernels::EarlierKeys>> earlier;
+    std::vector<kernels::SequenceRows> rows;
+  };
+  Sequences sequences(Pass pass) const {
+    Sequences result;
+    result.earlier.resize(batch_.sequences.size());
+    for (std::size_t s = 0; s < batch_.sequences.size(); ++s) {
+      for (const EarlierChunk& chunk : earlier_[s]) result.earlier[s].push_back(keys_of(chunk, pass));
+      result.rows.push_back({batch_.sequences[s].first, batch_.sequences[s].count, result.earlier[s]});
+    }
+    return result;
+  }
+
+  void add_key_gradients_of_later_chunks(Matrix d_kv) const {
+    for (std::size_t s = 0; s < stash_.key_gradients.size(); ++s) {
+      const Buffer& gradients = stash_.key_gradients[s];
+      const SampleRows& rows = batch_.sequences[s];
+      if (gradients.size() == 0) continue;
+      kernels::cpu::add(gradients.matrix(rows.tokens, d_kv.columns),
+                        d_kv.row_range(rows.first, rows.first + rows.tokens));
+    }
   }
 
   void attend() {
@@ -131,7 +175,8 @@ class LayerPass {
     stash_.attention = take(shape_.query_width());
     stash_.log_sum = take(shape_.heads);
     run_attention(Pass::forward, [&] {
-      kernels::cpu::attention_forward(attention_shape(), batch_.sequences, qkv.q, qkv.k, qkv.v,
+      const Sequences all = sequences(Pass::forward);
+      kernels::cpu::attention_forward(attention_shape(), all.rows, qkv.q, qkv.k, qkv.v,
                                       matrix(stash_.attention, shape_.query_width()),
                                       matrix(stash_.log_sum, shape_.heads));
     });
@@ -201,9 +246,11 @@ class LayerPass {
     const Buffer d_qkv = take(shape_.qkv_width());
     const Qkv qkv = split(stash_.qkv), d = split(d_qkv);
     run_attention(Pass::backward, [&] {
-      kernels::cpu::attention_backward(attention_shape(), batch_.sequences, qkv.q, qkv.k, qkv.v, attention,
+      const Sequences all = sequences(Pass::backward);
+      kernels::cpu::attention_backward(attention_shape(), all.rows, qkv.q, qkv.k, qkv.v, attention,
                                        matrix(stash_.log_sum, shape_.heads), matrix(d_attention, shape_.query_width()),
                                        d.q, d.k, d.v);
+      add_key_gradients_of_later_chunks(d.kv);
     });
     run(Operator::rope, Pass::backward, rope_shape(),
         [&] { kernels::cpu::rope_backward(d.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies); });
@@ -224,6 +271,7 @@ class LayerPass {
   const costmodel::BackboneShape& shape_;
   const LayerWeights& weights_;
   const Batch& batch_;
+  const std::vector<std::vector<EarlierChunk>>& earlier_;
   LayerStash& stash_;
   std::int64_t rows_;
   LoraGroup qkv_lora_, o_lora_, gate_up_lora_, down_lora_;
@@ -232,13 +280,13 @@ class LayerPass {
 
 }  // namespace
 
-Buffer layer_forward(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, const Batch& batch,
-                     Buffer input, LayerStash& stash) {
+Buffer layer_forward(const LayerContext& context, const LayerWeights& weights, std::int32_t layer,
+                     const LayerBatch& batch, Buffer input, LayerStash& stash) {
   return LayerPass(context, weights, layer, batch, stash).forward(std::move(input));
 }
 
-Buffer layer_backward(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, const Batch& batch,
-                      Buffer gradient, LayerStash& stash) {
+Buffer layer_backward(const LayerContext& context, const LayerWeights& weights, std::int32_t layer,
+                      const LayerBatch& batch, Buffer gradient, LayerStash& stash) {
   return LayerPass(context, weights, layer, batch, stash).backward(std::move(gradient));
 }
 

@@ -66,7 +66,8 @@ Batch uniform_batch(const costmodel::BackboneShape& shape, std::int64_t tokens, 
     for (std::int64_t i = 0; i < length; ++i)
       sample.append(static_cast<std::int32_t>(random.next_below(static_cast<std::uint64_t>(shape.vocabulary))), true);
     planner::Segment segment;
-    segment.sample = static_cast<std::int64_t>(dataset.samples.size());
+    segment.index = static_cast<std::int32_t>(dataset.samples.size());
+    segment.sample = segment.index;
     segment.end = static_cast<std::int32_t>(length);
     microbatch.segments.push_back(segment);
     dataset.samples.push_back(std::move(sample));

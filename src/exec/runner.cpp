@@ -375,7 +375,7 @@ class Runner::Execution {
 };
 
 Runner::Runner(const RunInput& input, Communicator& communicator) : input_(input), communicator_(communicator) {
-  check_executable(input.fixed, input.workload);
+  check_executable(input.fixed);
   check_ranks(input.fixed, communicator);
   check_family(input.workload.backbone);
   stage_ = communicator.rank();

@@ -37,14 +37,42 @@ Buffer StageModel::embed(const Batch& batch) const {
   return hidden;
 }
 
-Buffer StageModel::through_layers(const LayerContext& layer_context, const Batch& batch, Buffer hidden,
-                                  std::vector<LayerStash>& stashes) const {
-  stashes.resize(weights_.layers.size());
+LayerBatch StageModel::layer_batch(const Live& live, std::size_t layer) {
+  LayerBatch batch{live.batch, {}};
+  for (const std::vector<SequencePlace>& places : live.earlier) {
+    std::vector<EarlierChunk>& chunks = batch.earlier.emplace_back();
+    for (const SequencePlace& place : places) {
+      Live& earlier = live_.at(place.microbatch);
+      chunks.push_back({earlier.batch, earlier.layers[layer], place.sequence});
+    }
+  }
+  return batch;
+}
+
+Buffer StageModel::through_layers(const LayerContext& layer_context, Live& live, Buffer hidden) {
+  live.layers.resize(weights_.layers.size());
   for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
-    hidden = layer_forward(layer_context, weights_.layers[i], layers_.first + static_cast<std::int32_t>(i), batch,
-                           std::move(hidden), stashes[i]);
+    hidden = layer_forward(layer_context, weights_.layers[i], layers_.first + static_cast<std::int32_t>(i),
+                           layer_batch(live, i), std::move(hidden), live.layers[i]);
   }
   return hidden;
+}
+
+/// Where a backward pass adds to earlier chunks' gradients, for all layers at once, as `chunk_gradient_bytes` has it.
+void StageModel::take_key_gradients(const Live& live) {
+  for (const std::vector<SequencePlace>& places : live.earlier) {
+    for (const SequencePlace& place : places) {
+      Live& earlier = live_.at(place.microbatch);
+      for (LayerStash& stash : earlier.layers) {
+        stash.key_gradients.resize(earlier.batch.sequences.size());
+        Buffer& gradients = stash.key_gradients[place.sequence];
+        if (gradients.size() > 0) continue;
+        const std::int64_t numbers = 2 * earlier.batch.sequences[place.sequence].tokens * backbone_.kv_width();
+        gradients = pool_.take(numbers);
+        std::fill_n(gradients.data(), numbers, 0.0F);
+      }
+    }
+  }
 }
 
 Buffer StageModel::forward(planner::MicrobatchId id, Batch batch, Buffer input,
@@ -53,8 +81,9 @@ Buffer StageModel::forward(planner::MicrobatchId id, Batch batch, Buffer input,
   BRAID_CHECK(!live_.contains(id), "microbatch {} is under way already", id);
   Live& live = live_[id];
   live.batch = std::move(batch);
+  live.earlier = chunks_.enter(id, live.batch);
   Buffer hidden = has_embedding() ? embed(live.batch) : std::move(input);
-  hidden = through_layers(context(adapters, seeds), live.batch, std::move(hidden), live.layers);
+  hidden = through_layers(context(adapters, seeds), live, std::move(hidden));
   if (!has_head()) return hidden;
   live.gradient = loss_gradient(live.batch, hidden, loss_scale, losses);
   return {};
@@ -66,11 +95,13 @@ Buffer StageModel::backward(planner::MicrobatchId id, Buffer gradient,
   BRAID_CHECK(found != live_.end(), "microbatch {} is not under way", id);
   Live& live = found->second;
   if (has_head()) gradient = std::move(live.gradient);
+  take_key_gradients(live);
   const LayerContext layer_context = context(adapters, seeds);
   for (std::size_t i = weights_.layers.size(); i-- > 0;) {
     gradient = layer_backward(layer_context, weights_.layers[i], layers_.first + static_cast<std::int32_t>(i),
-                              live.batch, std::move(gradient), live.layers[i]);
+                              layer_batch(live, i), std::move(gradient), live.layers[i]);
   }
+  chunks_.leave(id, live.batch);
   live_.erase(found);
   if (has_embedding()) return {};
   return gradient;
@@ -123,18 +154,20 @@ Buffer StageModel::loss_gradient(const Batch& batch, const Buffer& hidden, std::
   return gradient;
 }
 
-std::vector<float> StageModel::logits(const Batch& batch, std::span<const std::unique_ptr<Adapter>> adapters,
+std::vector<float> StageModel::logits(Batch batch, std::span<const std::unique_ptr<Adapter>> adapters,
                                       std::span<const std::uint64_t> seeds) {
   BRAID_CHECK(has_embedding() && has_head(), "logits need the whole backbone on one stage");
-  std::vector<LayerStash> stashes;
-  const Buffer hidden = through_layers(context(adapters, seeds), batch, embed(batch), stashes);
-  const Buffer normed = pool_.take(batch.rows() * backbone_.hidden), scale = pool_.take(batch.rows());
-  kernels::cpu::rms_norm_forward(hidden.matrix(batch.rows(), backbone_.hidden), weights_.final_norm,
-                                 static_cast<float>(backbone_.norm_epsilon),
-                                 normed.matrix(batch.rows(), backbone_.hidden), scale.span());
-  std::vector<float> result(static_cast<std::size_t>(batch.rows() * backbone_.vocabulary));
-  weights_.head.front().forward(normed.matrix(batch.rows(), backbone_.hidden),
-                                Matrix(result.data(), batch.rows(), backbone_.vocabulary));
+  Live live{std::move(batch), {}, {}, {}};
+  live.earlier.resize(live.batch.sequences.size());
+  const std::int64_t rows = live.batch.rows();
+  const Buffer hidden = through_layers(context(adapters, seeds), live, embed(live.batch));
+  const Buffer normed = pool_.take(rows * backbone_.hidden), scale = pool_.take(rows);
+  kernels::cpu::rms_norm_forward(hidden.matrix(rows, backbone_.hidden), weights_.final_norm,
+                                 static_cast<float>(backbone_.norm_epsilon), normed.matrix(rows, backbone_.hidden),
+                                 scale.span());
+  std::vector<float> result(static_cast<std::size_t>(rows * backbone_.vocabulary));
+  weights_.head.front().forward(normed.matrix(rows, backbone_.hidden),
+                                Matrix(result.data(), rows, backbone_.vocabulary));
   return result;
 }
 

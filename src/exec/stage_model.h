@@ -3,6 +3,7 @@
 #include <map>
 
 #include "exec/decoder_layer.h"
+#include "exec/sample_chunks.h"
 
 namespace braid::exec {
 
@@ -22,7 +23,7 @@ class StageModel {
 
   /// Hidden state [T, H] in (none on the first stage) and out (none on the last, which computes the losses and the
   /// gradient they send back). `loss_scale`[task] is 1 / supervised tokens of the task's global batch; losses[task]
-  /// grows.
+  /// grows. Chunks of a sample must come in order, and in reverse to `backward`.
   Buffer forward(planner::MicrobatchId id, Batch batch, Buffer input,
                  std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds,
                  std::span<const double> loss_scale, std::span<TaskLoss> losses);
@@ -33,7 +34,7 @@ class StageModel {
                   std::span<const std::uint64_t> seeds);
 
   /// Logits [T, V] of a batch; the last layers must be here, and the first: for tests and evaluation.
-  std::vector<float> logits(const Batch& batch, std::span<const std::unique_ptr<Adapter>> adapters,
+  std::vector<float> logits(Batch batch, std::span<const std::unique_ptr<Adapter>> adapters,
                             std::span<const std::uint64_t> seeds);
 
   bool has_embedding() const { return layers_.first == 0; }
@@ -43,6 +44,7 @@ class StageModel {
  private:
   struct Live {
     Batch batch;
+    std::vector<std::vector<SequencePlace>> earlier;  // per sequence: where its sample's earlier tokens are
     std::vector<LayerStash> layers;
     Buffer gradient;  // of the last layer's output, on the last stage
   };
@@ -51,8 +53,9 @@ class StageModel {
     return {backbone_, weights_.rope_frequencies, adapters, seeds, pool_, probe_};
   }
   Buffer embed(const Batch& batch) const;
-  Buffer through_layers(const LayerContext& layer_context, const Batch& batch, Buffer hidden,
-                        std::vector<LayerStash>& stashes) const;
+  Buffer through_layers(const LayerContext& layer_context, Live& live, Buffer hidden);
+  LayerBatch layer_batch(const Live& live, std::size_t layer);
+  void take_key_gradients(const Live& live);
   Buffer loss_gradient(const Batch& batch, const Buffer& hidden, std::span<const double> loss_scale,
                        std::span<TaskLoss> losses) const;
 
@@ -62,6 +65,7 @@ class StageModel {
   BufferPool& pool_;
   Probe& probe_;
   std::map<planner::MicrobatchId, Live> live_;
+  SampleChunks chunks_;
 };
 
 }  // namespace braid::exec

@@ -128,10 +128,6 @@ TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
 
 TEST_F(BadInput, WhatThisBuildCannotExecuteIsSaidWithTheRemedy) {
   const std::string train = "train " + planning() + " --ranks 1 --out " + path("out") + " --policy ";
-  expect_bad_input(
-      train + "muxtune:chunk=32",
-      "cuts samples into chunks of 32 tokens, which this build cannot execute; plan with muxtune:chunk=48, "
-      "muxtune:alignment=zero or muxtune:alignment=packed");
   for (const std::string option : {"kernels=fused", "pruning=off"})
     expect_bad_input(train + "mlora:" + option, option + " are kernels of GPUs, and these ranks are CPUs");
   expect_bad_input(train + "mlora:overlap=off", "overlap=off is between GPUs, and these ranks are CPUs");

@@ -92,7 +92,7 @@ TEST_F(Spine, SimulatingAPlanGivesWhatThePlanPredicted) {
 TEST_F(Spine, TwoStagesGiveTheLossesAndAdaptersOfOneRankToTheByte) {
   for (const std::string policy :
        {"gpipe", "megatron-pp:pad_to=none", "sl-peft", "hf-peft", "mlora:batch=off", "mlora:batch=off:mode=gpipe",
-        "muxtune:fusion=off", "muxtune:fusion=off:alignment=packed:pad_to=none"}) {
+        "muxtune:fusion=off", "muxtune:fusion=off:chunk=16", "muxtune:fusion=off:alignment=packed:pad_to=none"}) {
     for (const char* stages : {"1", "2"}) {
       const Outcome outcome = run_braid("train " + planning() + " --quiet --overwrite --microbatches 3 --ranks " +
                                         stages + " --policy " + policy + " --out " + path(std::string("out") + stages));
@@ -125,8 +125,9 @@ TEST_F(Spine, TrainingLowersEveryLoss) {
 
 TEST_F(Spine, PoliciesAgreeOnWhatEachTaskLearns) {
   std::map<std::string, std::vector<std::string>> first;
-  for (const std::string policy : {"hf-peft", "gpipe:pad_to=none", "sl-peft", "mlora", "muxtune:pad_to=none",
-                                   "muxtune:alignment=zero", "muxtune:alignment=packed"}) {
+  for (const std::string policy :
+       {"hf-peft", "gpipe:pad_to=none", "sl-peft", "mlora", "muxtune:pad_to=none", "muxtune:chunk=16",
+        "muxtune:chunk=16:padding=skipped:orchestration=off", "muxtune:alignment=zero", "muxtune:alignment=packed"}) {
     ASSERT_EQ(
         run_braid("train " + planning() + " --quiet --overwrite --ranks 1 --policy " + policy + " --out " + path("out"))
             .status,

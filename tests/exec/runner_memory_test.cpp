@@ -57,9 +57,15 @@ TEST(Runner, ItsPoolLendsAtMostWhatTheWalkOverTheProgramSays) {
   using enum planner::PipelineTemplate;
   planner::FixedPlan streamed = plan({{0}, {1}, {2}, {3}}, lora_gpipe, 2, false);
   streamed.steps_per_window = 3;
+  planner::FixedPlan chunks = plan({{0}, {1}, {2, 3}}, gpipe, 2, true), fine = plan({{0, 1, 2, 3}}, gpipe, 4, true);
+  chunks.chunk_size = 32;
+  fine.chunk_size = 16;
+  planner::FixedPlan of_rows = fine;
+  of_rows.padding = planner::Padding::none;
+  of_rows.skips_padding = true;
   for (const planner::FixedPlan& fixed :
        {plan({{0}, {1}, {2}, {3}}, one_forward_one_backward, 2, false), plan({{0, 1, 2, 3}}, gpipe, 3, false),
-        plan({{0, 1}, {2, 3}}, gpipe, 2, true), streamed}) {
+        plan({{0, 1}, {2, 3}}, gpipe, 2, true), streamed, chunks, fine, of_rows}) {
     const std::unique_ptr<Communicator> communicator = make_local_communicator();
     Runner runner({fixed, study.workload, study.samples, study.datasets}, *communicator);
     const planner::Program program = planner::window_program(fixed, {study.workload, study.samples}, 0);

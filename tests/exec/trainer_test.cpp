@@ -197,15 +197,39 @@ TEST(Trainer, HTasksOfOneBucketLearnInOneInstructionWhatEachLearnsAlone) {
   for (std::size_t task = 0; task < 4; ++task) expect_same(together, alone, task);
 }
 
-TEST(Trainer, ChunksThatCutNoSampleTrainAsRowsDo) {
+TEST(Trainer, ChunksTrainAsRowsDo) {
   const Study study;
-  planner::FixedPlan rows = apart(PipelineTemplate::one_forward_one_backward, 1), chunks = rows;
-  chunks.chunk_size = 48;
-  const Trained one = train_on(study, rows), other = train_on(study, chunks);
+  const planner::FixedPlan rows = apart(PipelineTemplate::one_forward_one_backward, 1);
+  const Trained one = train_on(study, rows);
+  planner::FixedPlan chunks = rows;
+  for (const std::int64_t chunk_size : {16, 32, 48}) {  // 48 cuts no sample
+    chunks.chunk_size = chunk_size;
+    for (const bool skips_padding : {false, true}) {
+      chunks.skips_padding = skips_padding;
+      const Trained other = train_on(study, chunks);
+      for (std::size_t task = 0; task < 4; ++task) {
+        ASSERT_EQ(one.steps[task].size(), other.steps[task].size());
+        for (std::size_t i = 0; i < one.steps[task].size(); ++i)
+          EXPECT_NEAR(one.steps[task][i].loss, other.steps[task][i].loss, 1e-4 * one.steps[task][i].loss)
+              << task << " in chunks of " << chunk_size;
+      }
+    }
+  }
+}
+
+TEST(Trainer, ChunksOfSeveralHTasksShareAPipeline) {
+  const Study study;
+  const Trained alone = train_on(study, apart(PipelineTemplate::one_forward_one_backward, 1));
+  planner::FixedPlan fixed = apart(PipelineTemplate::gpipe, 1);
+  fixed.htasks = {{0, 1}, {2, 3}};
+  fixed.buckets = {{0}, {1}};
+  fixed.chunk_size = 16;
+  fixed.pack_length = 64;
+  const Trained together = train_on(study, fixed);
   for (std::size_t task = 0; task < 4; ++task) {
-    ASSERT_EQ(one.steps[task].size(), other.steps[task].size());
-    for (std::size_t i = 0; i < one.steps[task].size(); ++i)
-      EXPECT_NEAR(one.steps[task][i].loss, other.steps[task][i].loss, 1e-4 * one.steps[task][i].loss) << task;
+    ASSERT_EQ(alone.steps[task].size(), together.steps[task].size());
+    for (std::size_t i = 0; i < alone.steps[task].size(); ++i)
+      EXPECT_NEAR(alone.steps[task][i].loss, together.steps[task][i].loss, 1e-4 * alone.steps[task][i].loss) << task;
   }
 }
 

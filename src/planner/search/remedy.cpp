@@ -119,20 +119,12 @@ class RemedySearch {
     const PlanningInput changed{input.workload, input.cluster, input.samples, input.cost, input.judge, terms.overrides};
     try {
       PlanSearch search(changed, terms.choice, left_);
-      const std::optional<Candidate> found = search.any();
+      const bool found = search.any().has_value();
       left_ -= search.laid_out();
-      const bool is_other = terms.choice.policy != asked_.choice.policy;
-      return found && !(is_other && on_cpus() && cuts_samples(found->arrangement.fixed, input.workload));
+      return found;
     } catch (const Error&) {
       return false;
     }
-  }
-
-  /// What `braid train` does not run: on CPUs no policy is suggested for it.
-  static bool cuts_samples(const FixedPlan& fixed, const workload::Workload& workload) {
-    std::int64_t longest = fixed.pack_length;
-    for (const workload::Task& task : workload.tasks) longest = std::max(longest, task.max_length);
-    return fixed.chunk_size > 0 && fixed.chunk_size < longest;
   }
 
   bool on_cpus() const { return input_.cost.profile().device.empty(); }
