@@ -117,9 +117,9 @@ PassWork CostModel::work(std::span<const OperatorCall> calls) const {
     std::size_t last = first + 1;
     while (last < calls.size() && calls[last].beside) ++last;
     const Group group = side_by_side(calls.subspan(first, last - first));
-    work.calls += group.together;
+    work.calls += times(group.together, group.derived ? 1 : profile_.pass_skew);
     work.host_seconds += group.launches * profile_.launch_seconds;
-    work.device_seconds += group.derived_seconds;
+    if (group.derived) work.device_seconds += group.together.seconds;
     first = last;
   }
   return work;
@@ -129,7 +129,6 @@ PassWork CostModel::work(std::span<const OperatorCall> calls) const {
 CostModel::Group CostModel::side_by_side(std::span<const OperatorCall> calls) const {
   Group group;
   Estimate weighted, longest;
-  bool derived = false;
   for (const OperatorCall& call : calls) {
     const Answer alone = answer(call);
     const Estimate whole = times(alone.once, call.count);
@@ -137,16 +136,16 @@ CostModel::Group CostModel::side_by_side(std::span<const OperatorCall> calls) co
     if (whole.seconds > longest.seconds) longest = whole;
     // One launch holds the kernels of all.
     group.launches = std::max(group.launches, call.count * alone.launches);
-    derived = derived || alone.derived;
+    group.derived = group.derived || alone.derived;
   }
   group.together = weighted.seconds > longest.seconds ? weighted : longest;
-  group.derived_seconds = derived ? group.together.seconds : 0;
   return group;
 }
 
 CallPrice CostModel::price(const OperatorCall& call) const {
   const Answer alone = answer(call);
-  return {alone.once.seconds * call.count, call.count * alone.launches, alone.utilization};
+  const double skew = alone.derived ? 1 : profile_.pass_skew;
+  return {skew * alone.once.seconds * call.count, call.count * alone.launches, alone.utilization};
 }
 
 Estimate CostModel::estimate(const OperatorCall& call) const {

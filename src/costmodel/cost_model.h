@@ -25,7 +25,7 @@ struct Estimate {
 
 /// What one call adds to a pass, for those who put many passes together of the same calls; its `count` applied.
 struct CallPrice {
-  double seconds = 0;
+  double seconds = 0;      ///< as a part of a pass
   double launches = 0;     ///< where the roofline answers; else what the host does was measured with the rest
   double utilization = 1;  ///< u of MuxTune Eq. 3; what was measured says nothing of it and is taken to be full
 };
@@ -69,8 +69,10 @@ class CostModel {
   const Profile& profile() const { return profile_; }
   const Departure& largest_departure() const { return largest_departure_; }
 
+  /// One operator by itself.
   Estimate estimate(const OperatorCall& call) const;
-  /// Of one Forward or Backward: the sum, with adapters beside one another by MuxTune's Eq. 3.
+  /// Of one Forward or Backward: the sum, with adapters beside one another by MuxTune's Eq. 3, and what was measured
+  /// longer by the profile's `pass_skew`.
   PassWork work(std::span<const OperatorCall> calls) const;
   Estimate estimate(std::span<const OperatorCall> calls) const { return work(calls).total(); }
 
@@ -111,7 +113,7 @@ class CostModel {
   /// Calls whose kernels share launches; mostly one.
   struct Group {
     Estimate together;
-    double derived_seconds = 0;  ///< of them, what the roofline answered
+    bool derived = false;  ///< the roofline answered
     double launches = 0;
   };
 

@@ -75,6 +75,7 @@ Profile profile_from(const Node& node) {
   profile.peak_flops = node.number_or("peak_flops", 0.0, 0.0);
   profile.memory_bytes = node.integer_or("memory_bytes", 0, 0);
   profile.runtime_bytes = node.integer_or("runtime_bytes", 0, 0);
+  profile.pass_skew = node.number_or("pass_skew", 1.0, 0.0);
   if (const Node* dtype = node.find("dtype")) {
     try {
       profile.dtype = data_type_of(dtype->as_string("dtype"));
@@ -124,6 +125,7 @@ std::string to_json(const Profile& profile) {
   field("peak_flops", profile.peak_flops);
   field("memory_bytes", profile.memory_bytes);
   if (profile.runtime_bytes > 0) field("runtime_bytes", profile.runtime_bytes);
+  if (profile.pass_skew != 1) field("pass_skew", profile.pass_skew);
   if (!profile.device.empty()) {
     field("device", profile.device);
     field("dtype", name(profile.dtype));

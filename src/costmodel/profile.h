@@ -43,6 +43,9 @@ struct Profile {
   /// What a rank was found to hold once all was measured and freed: compiled products, scratch, code, messages'
   /// buffers. No item of the memory model says it.
   Bytes runtime_bytes = 0;
+  /// What passes were found to take over the sum of their operators' medians, which leave out what holds each up now
+  /// and then. A pass of measured operators is this much longer.
+  double pass_skew = 1;
   std::vector<ProfileEntry> entries;
   /// A GPU whose datasheet stands in for whatever has no entry; empty: only what was measured is known.
   std::string device;

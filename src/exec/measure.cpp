@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "base/statistics.h"
 #include "exec/optimizer.h"
+#include "exec/pass_skew.h"
 #include "exec/process_memory.h"
 #include "exec/random_weights.h"
 #include "exec/stage_model.h"
@@ -97,6 +98,7 @@ class Measuring {
     measure_passes();
     measure_optimizer();
     if (communicator_.size() > 1) measure_messages();
+    profile_.pass_skew = skew_.factor();
     write_entries();
     const std::time_t now = std::time(nullptr);
     char text[32];
@@ -162,10 +164,11 @@ class Measuring {
       BufferPool pool;
       StageModel model(shape_, layers, random_weights(shape_), pool, probe);
       const std::vector<Point> grid = token_grid();
-      for (const costmodel::AdapterShape& kind : distinct_adapters()) {
+      const std::vector<costmodel::AdapterShape> kinds = distinct_adapters();
+      for (std::size_t k = 0; k < kinds.size(); ++k) {
         std::vector<std::unique_ptr<Adapter>> adapters;
-        adapters.push_back(std::make_unique<Adapter>(shape_, kind, layers, 7));
-        for (std::size_t i = 0; i < grid.size(); i += 2) measure_point(model, probe, adapters, grid[i]);
+        adapters.push_back(std::make_unique<Adapter>(shape_, kinds[k], layers, 7));
+        for (std::size_t i = 0; i < grid.size(); i += 2) measure_point(model, probe, adapters, k, grid[i]);
       }
     }
     if (communicator_.size() > 1) {
@@ -173,6 +176,7 @@ class Measuring {
       for (const std::int64_t count : {std::int64_t{16}, kMebibyte}) measure_messages(*group, count);
     }
     samples_.clear();
+    skew_ = {};
     return std::max<Bytes>(resident_memory() - before, 0);
   }
 
@@ -191,7 +195,7 @@ class Measuring {
         std::vector<std::unique_ptr<Adapter>> adapters;
         adapters.push_back(std::make_unique<Adapter>(shape_, kinds[k], layers, 7));
         for (const Point& point : points_of(k)) {
-          measure_point(model, probe, adapters, point);
+          measure_point(model, probe, adapters, k, point);
           done += static_cast<double>(point.tokens + 256);
           if (request_.on_progress && communicator_.rank() == 0) request_.on_progress(done / work);
         }
@@ -199,8 +203,9 @@ class Measuring {
     }
   }
 
+  /// `kind` of distinct_adapters() is what `adapters` holds.
   void measure_point(StageModel& model, Probe& probe, std::span<const std::unique_ptr<Adapter>> adapters,
-                     const Point& point) {
+                     std::size_t kind, const Point& point) {
     const Batch batch = uniform_batch(shape_, point.tokens, point.context);
     const std::vector<std::uint64_t> seeds = {7};
     const std::vector<double> scale = {1.0 / static_cast<double>(point.tokens)};
@@ -222,7 +227,10 @@ class Measuring {
       const double backward = seconds_since(turn);
       if (pass == 0) continue;
       if (pass == 1) passes = agreed_passes(seconds_since(begin) / 2);
-      keep(probe.records, forwards, forward, backward, point);
+      const auto turned = std::span(probe.records).first(forwards),
+                 returned = std::span(probe.records).subspan(forwards);
+      keep({kind, point.tokens, Pass::forward}, turned, forward, point);
+      keep({kind, point.tokens, Pass::backward}, returned, backward, point);
     }
     probe.recording = false;
   }
@@ -237,20 +245,20 @@ class Measuring {
 
   using Key = std::tuple<Operator, Pass, costmodel::OperatorShape, std::int64_t, std::int64_t>;
 
-  void keep(const std::vector<Probe::Record>& records, std::size_t forwards, double forward, double backward,
-            const Point& point) {
-    double in_forward = 0, in_backward = 0;
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      (i < forwards ? in_forward : in_backward) += records[i].seconds;
-      const OperatorCall& call = records[i].call;
+  /// Of one pass: its operators' times, and what it took in all.
+  void keep(const PassSkew::Kind& kind, std::span<const Probe::Record> records, double total, const Point& point) {
+    std::vector<double> operators;
+    for (const Probe::Record& record : records) {
+      operators.push_back(record.seconds);
+      const OperatorCall& call = record.call;
       if ((call.op == Operator::attention) != point.attends) continue;
       samples_[{call.op, call.pass, call.shape, call.tokens, call.op == Operator::attention ? point.context : 0}]
-          .push_back(records[i].seconds);
+          .push_back(record.seconds);
     }
     if (point.attends) return;
-    samples_[{Operator::dispatch, Pass::forward, {}, point.tokens, 0}].push_back(std::max(0.0, forward - in_forward));
-    samples_[{Operator::dispatch, Pass::backward, {}, point.tokens, 0}].push_back(
-        std::max(0.0, backward - in_backward));
+    const double rest = total - std::accumulate(operators.begin(), operators.end(), 0.0);
+    samples_[{Operator::dispatch, kind.pass, {}, point.tokens, 0}].push_back(std::max(0.0, rest));
+    skew_.add(kind, operators, total);
   }
 
   /// Times `work` as often as a point is worth.
@@ -349,6 +357,7 @@ class Measuring {
   costmodel::BackboneShape shape_;
   Profile profile_;
   std::map<Key, std::vector<double>> samples_;
+  PassSkew skew_;
 };
 
 }  // namespace

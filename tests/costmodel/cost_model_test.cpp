@@ -86,6 +86,21 @@ TEST(CostModel, TimeIsLinearInCountAndAddsUp) {
   EXPECT_EQ(cost.estimate(std::span<const OperatorCall>()).seconds, 0.0);
 }
 
+TEST(CostModel, APassOfMeasuredOperatorsTakesLongerByItsSkewAndNothingElseDoes) {
+  Profile profile;
+  profile.entries = {entry(Operator::linear, kLinear, 64, 1.0)};
+  profile.pass_skew = 1.03;
+  profile.device = "a40";
+  const CostModel cost(profile);
+  const OperatorCall measured = call(Operator::linear, kLinear, 64, 3), derived = call(Operator::linear, {64, 64}, 64);
+  EXPECT_DOUBLE_EQ(cost.estimate(std::vector{measured}).seconds, 1.03 * 3);
+  EXPECT_DOUBLE_EQ(cost.price(measured).seconds, 1.03 * 3);
+  EXPECT_DOUBLE_EQ(cost.estimate(measured).seconds, 3) << "by itself";
+  EXPECT_DOUBLE_EQ(cost.price(derived).seconds, cost.estimate(derived).seconds);
+  const PassWork work = cost.work(std::vector{measured, derived});
+  EXPECT_DOUBLE_EQ(work.calls.seconds, 1.03 * 3 + cost.estimate(derived).seconds);
+}
+
 TEST(CostModel, WhatLiesOutsideTheMeasuredRangeIsCountedAsExtrapolated) {
   const CostModel cost = linear_model();
   const Estimate below = cost.estimate(call(Operator::linear, kLinear, 1));
