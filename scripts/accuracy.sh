@@ -18,7 +18,7 @@ printf '%-34s %-12s %5s %12s %12s %8s %8s\n' policy microbatches ranks predicted
 grep -v '^#' "$root/results/accuracy/plans.txt" | while read -r policy microbatches; do
   for ranks in 1 2; do
     "$braid" validate --workload "$folder/workload.yaml" --profile "$folder/profile$ranks.json" --policy "$policy" \
-      --microbatches "$microbatches" --ranks "$ranks" --json >"$folder/comparison.json" </dev/null
+      --microbatches "$microbatches" --ranks "$ranks" --json --quiet >"$folder/comparison.json" </dev/null
     python3 - "$folder/comparison.json" "$policy" "$microbatches" "$ranks" <<'PY'
 import json, sys
 comparison = json.load(open(sys.argv[1]))

@@ -12,7 +12,8 @@ echo "# scripts/memory.sh, $(date -u +%Y-%m-%d): peak resident memory less what 
 printf '%-26s %-12s %5s %5s %13s %12s %8s\n' policy microbatches ranks rank predicted_MB measured_MB error
 for ranks in 1 2; do
   "$braid" profile --workload "$folder/workload.yaml" --ranks "$ranks" --out "$folder/profile$ranks.json" --overwrite --quiet >/dev/null
-  for plan in "sl-peft:pad_to=none 2" "hf-peft:pad_to=none 2" "hf-peft 4" "gpipe 4" "megatron-pp 1" "megatron-pp:pad_to=none 3"; do
+  for plan in "sl-peft:pad_to=none 2" "hf-peft:pad_to=none 2" "hf-peft 4" "gpipe 4" "megatron-pp 1" "megatron-pp:pad_to=none 3" \
+    "muxtune:chunk=64 3"; do
     read -r policy microbatches <<<"$plan"
     "$braid" validate --workload "$folder/workload.yaml" --profile "$folder/profile$ranks.json" --policy "$policy" \
       --microbatches "$microbatches" --ranks "$ranks" --windows 4 --runs 1 --json >"$folder/comparison.json" </dev/null

@@ -9,7 +9,7 @@ braid="$root/build/release/braid"
 rounds="${1:-7}"
 folder="${2:-$(mktemp -d)}"
 policies=(megatron-pp:pad_to=none gpipe:pad_to=none mlora:pad_to=none mlora:pad_to=none:mode=gpipe
-  muxtune:alignment=packed:pad_to=none)
+  muxtune:alignment=packed:pad_to=none muxtune:pad_to=none)
 
 "$braid" init "$folder" --overwrite --quiet
 # All tasks run to the end together: the steady state is what plans predict.
