@@ -227,10 +227,9 @@ class Measuring {
       const double backward = seconds_since(turn);
       if (pass == 0) continue;
       if (pass == 1) passes = agreed_passes(seconds_since(begin) / 2);
-      const auto turned = std::span(probe.records).first(forwards),
-                 returned = std::span(probe.records).subspan(forwards);
-      keep({kind, point.tokens, Pass::forward}, turned, forward, point);
-      keep({kind, point.tokens, Pass::backward}, returned, backward, point);
+      const std::span<const Probe::Record> records = probe.records;
+      keep({kind, point.tokens, Pass::forward}, records.first(forwards), forward, point);
+      keep({kind, point.tokens, Pass::backward}, records.subspan(forwards), backward, point);
     }
     probe.recording = false;
   }
