@@ -1,5 +1,6 @@
 #include "costmodel/adapter.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -39,6 +40,10 @@ ModuleShape module_shape(const BackboneShape& backbone, Module module) {
       break;
   }
   return {backbone.intermediate, backbone.hidden};
+}
+
+std::int64_t AdapterShape::low_rank_width() const {
+  return rank * std::count(targets.begin(), targets.end(), true);
 }
 
 double AdapterShape::scaling() const {

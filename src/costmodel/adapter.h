@@ -36,6 +36,8 @@ struct AdapterShape {
   std::array<bool, kModuleCount> targets{};
 
   bool has(Module module) const { return targets[static_cast<std::size_t>(module)]; }
+  /// Numbers that a layer keeps of a token: A's results, over all modules.
+  std::int64_t low_rank_width() const;
   double scaling() const;
   /// Trainable numbers in one decoder layer.
   std::int64_t layer_parameters(const BackboneShape& backbone) const;

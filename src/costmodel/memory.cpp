@@ -10,10 +10,7 @@ constexpr Bytes kFloat = 4;
 /// Low-rank products A x that the backward pass of the adapters reads, in one layer.
 std::int64_t low_rank_numbers(const MicrobatchLoad& load) {
   std::int64_t numbers = 0;
-  for (const TaskRows& task : load.tasks) {
-    const auto modules = std::count(task.adapter.targets.begin(), task.adapter.targets.end(), true);
-    numbers += task.tokens * task.adapter.rank * modules;
-  }
+  for (const TaskRows& task : load.tasks) numbers += task.tokens * task.adapter.low_rank_width();
   return numbers;
 }
 

@@ -48,7 +48,8 @@ std::optional<double> largest_at_corner(const std::vector<HalfSpace>& sides, con
 
 }  // namespace
 
-std::optional<double> MemoryLearner::most(std::int64_t batch, std::int64_t length, double error) const {
+std::optional<double> MemoryLearner::most(std::int64_t batch, std::int64_t length, double error,
+                                          double linear_factor) const {
   // Between which bytes the fit of each shape must be.
   std::map<std::pair<std::int64_t, std::int64_t>, std::pair<double, double>> known;
   for (auto point = points_.rbegin(); point != points_.rend(); ++point) {
@@ -81,7 +82,8 @@ std::optional<double> MemoryLearner::most(std::int64_t batch, std::int64_t lengt
     sides.push_back({scaled(shape), between.second / bytes});
     sides.push_back({-scaled(shape), -between.first / bytes});
   }
-  const std::optional<double> largest = largest_at_corner(sides, scaled({batch, length}));
+  const Eigen::Vector3d asked = scaled({batch, length}).cwiseProduct(Eigen::Vector3d(1, linear_factor, 1));
+  const std::optional<double> largest = largest_at_corner(sides, asked);
   if (!largest) return std::nullopt;
   return *largest * bytes * (1 + error);
 }

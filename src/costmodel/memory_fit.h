@@ -38,7 +38,8 @@ class MemoryLearner {
   /// none negative, that are within `error` (a share, under 1) of every point, their largest value there. Nothing with
   /// no point, and where no coefficients are so near to all; never less than the truth where Eq. 5 holds within
   /// `error`. Sharp from three points on that differ in B L and in B L²; of more than kShapes shapes the last count.
-  std::optional<double> most(std::int64_t batch, std::int64_t length, double error) const;
+  /// `linear_factor`: how many times the points' β₁ the asked one may be.
+  std::optional<double> most(std::int64_t batch, std::int64_t length, double error, double linear_factor = 1) const;
   static constexpr std::size_t kShapes = 12;
 
  private:

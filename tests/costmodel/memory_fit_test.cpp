@@ -93,8 +93,9 @@ TEST(MemoryFit, MostOfOnePointGrowsAsItsFastestTerm) {
   learner.add({2, 100, 1'000'000});
   EXPECT_NEAR(learner.most(2, 200, 0).value(), 4e6, 1);  // all of it quadratic
   EXPECT_NEAR(learner.most(4, 100, 0).value(), 2e6, 1);
-  EXPECT_NEAR(learner.most(1, 50, 0).value(), 1e6, 1);  // all of it constant
-  learner.add({2, 200, 1'000'000});                     // indeed
+  EXPECT_NEAR(learner.most(1, 50, 0).value(), 1e6, 1);      // all of it constant
+  EXPECT_NEAR(learner.most(2, 100, 0, 3).value(), 3e6, 1);  // all of it linear, with thrice the coefficient
+  learner.add({2, 200, 1'000'000});                         // indeed
   EXPECT_NEAR(learner.most(8, 800, 0).value(), 1e6, 1);
   learner.add({4, 400, 500'000});  // less for more: no coefficients say that
   EXPECT_EQ(learner.most(8, 800, 0), std::nullopt);

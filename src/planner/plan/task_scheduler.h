@@ -35,39 +35,56 @@ struct QueuedTask {
   std::int64_t priority = 0;  ///< higher ones go first
   std::int64_t batch = 0;
   std::int64_t length = 0;
+  /// What its adapter keeps of a token (AdapterShape::low_rank_width). Tasks of one width share the coefficients
+  /// of Eq. 5; of unlike widths β₁ grows with the width, though no faster than in proportion, and the others are alike.
+  std::int64_t adapter_width = 1;
 };
 
 /// The scheduler as it works beside a trainer, on line: it knows of a task's memory what ran before. A task that has
 /// run takes what it took; of one that has not, no more is assumed than all that was measured allows
-/// (MemoryLearner::most), so that where Eq. 5 holds within `error`, and every task fits by itself, nothing ever runs
-/// out of memory. The first in order always runs, alone where too
-/// little is known of it: so every task is measured when its turn has come.
+/// (MemoryLearner::most), so that where Eq. 5 holds within `error`, and every task fits by itself, no stage ever runs
+/// out of memory. The first in order always runs, alone where too little is known of it: so every task is measured
+/// when its turn has come.
 class TaskScheduler {
  public:
-  /// `capacity`: what is there for tasks, beside the backbone. `error`: how far a task may be from Eq. 5, as a share
-  /// (the paper keeps 0.25 %).
-  explicit TaskScheduler(Bytes capacity, double error = 0.0025) : capacity_(capacity), error_(error) {}
+  /// `capacities`: per stage, what is there for tasks, beside the backbone. `error`: how far a task may be from Eq. 5,
+  /// as a share (the paper keeps 0.25 %).
+  explicit TaskScheduler(std::vector<Bytes> capacities, double error = kMemoryError)
+      : capacities_(std::move(capacities)), error_(error) {}
+  static constexpr double kMemoryError = 0.0025;
 
   void arrive(const QueuedTask& task);
   void leave(TaskIndex task);
-  /// A task's peak in the iteration that ended.
-  void measured(TaskIndex task, Bytes peak);
+  /// A task's peaks in the iteration that ended, one per stage.
+  void measured(TaskIndex task, std::span<const Bytes> peaks);
   /// Who runs until the next step border; those of the last border that are not among them are preempted.
   std::vector<TaskIndex> next() const;
-  /// The most that the task is known to take; nothing before any measurement.
-  std::optional<double> most_bytes(TaskIndex task) const;
+  /// The most that the task is known to take on a stage; nothing before any measurement.
+  std::optional<double> most_bytes(TaskIndex task, std::size_t stage = 0) const;
 
  private:
   struct Entry {
     QueuedTask task;
-    Bytes measured = 0;
+    std::vector<Bytes> measured;  // per stage; empty before the first measurement
   };
   const Entry& entry(TaskIndex task) const;
 
-  Bytes capacity_;
+  std::vector<Bytes> capacities_;
   double error_;
-  std::vector<Entry> queue_;  // by priority, then as they came
-  costmodel::MemoryLearner learner_;
+  std::vector<Entry> queue_;                                              // by priority, then as they came
+  std::map<std::int64_t, std::vector<costmodel::MemoryLearner>> widths_;  // per stage
 };
+
+/// An hTask as a TaskScheduler comes to know it.
+struct LearnedHTask {
+  QueuedTask queued;         ///< `task` is the hTask's index
+  std::int64_t windows = 0;  ///< that it takes
+  std::vector<Bytes> peaks;  ///< per stage: what is measured of it whenever it runs
+};
+
+/// admit_at_borders for a scheduler that knows of memory only what ran: what a TaskScheduler decides at every border
+/// for hTasks that are all there from the start, in this order within a priority.
+std::vector<Admission> admit_while_learning(std::span<const LearnedHTask> htasks, std::vector<Bytes> capacities,
+                                            double error = TaskScheduler::kMemoryError);
 
 }  // namespace braid::planner

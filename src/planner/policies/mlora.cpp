@@ -26,7 +26,8 @@ class LoraArrangement {
       : input_(input),
         stages_(input.deployment.front().stages()),
         storage_(input.cost().profile().storage()),
-        batches_(value_of(input.options, "batch") == "on") {
+        learns_(value_of(input.options, "memory") == "learned" && input.capacity > 0),
+        batches_(!learns_ && value_of(input.options, "batch") == "on") {
     fixed_.pipeline =
         value_of(input.options, "mode") == "1f1b" ? PipelineTemplate::lora_1f1b : PipelineTemplate::lora_gpipe;
     set_common_options(input, fixed_);
@@ -52,7 +53,11 @@ class LoraArrangement {
     fixed_.buckets.emplace_back(fixed_.htasks.size());
     std::iota(fixed_.buckets[0].begin(), fixed_.buckets[0].end(), 0);
     std::vector<std::string> lines = reasons(turns);
-    if (turns.size() > 1 && !input_.silent) admit_early(lines);
+    if (!input_.silent && learns_) {
+      admit_learning(turns.size(), lines);
+    } else if (!input_.silent && turns.size() > 1) {
+      admit_early(lines);
+    }
     return Arrangement{fixed_, std::move(lines)};
   }
 
@@ -104,6 +109,33 @@ class LoraArrangement {
     } else {
       fixed_.admissions.clear();
     }
+  }
+
+  /// Every task a batch of its own, since who runs changes from border to border.
+  void admit_learning(std::size_t turns, std::vector<std::string>& lines) {
+    const WindowInput run{input_.workload, input_.samples};
+    const std::int64_t known = turns == 1 ? window_count(fixed_, run) : steps_of(admissions());
+    std::vector<LearnedHTask> queue;
+    for (const TaskIndex task : by_priority()) {
+      const workload::Task& queued = input_.workload.tasks[static_cast<std::size_t>(task)];
+      const MicrobatchLoad& load = loads_[static_cast<std::size_t>(task)];
+      const auto place = static_cast<TaskIndex>(
+          std::find(fixed_.htasks.begin(), fixed_.htasks.end(), std::vector{task}) - fixed_.htasks.begin());
+      queue.push_back({{place, queued.priority, static_cast<std::int64_t>(load.sequences.size()),
+                        load.sequences.front().context, queued.adapter.low_rank_width()},
+                       input_.samples.steps(task),
+                       stashes_held({&load, 1})});
+    }
+    fixed_.admissions = admit_while_learning(queue, stash_budget(input_, storage_, loads_));
+    lines.push_back(
+        fmt::format("what tasks take of memory is learned as they run: all are done in {} steps, {} if it were known",
+                    steps_of(fixed_.admissions), known));
+  }
+
+  static std::int64_t steps_of(std::span<const Admission> admissions) {
+    std::int64_t steps = 0;
+    for (const Admission& admission : admissions) steps += admission.windows;
+    return steps;
   }
 
   std::vector<Admission> admissions() const {
@@ -201,12 +233,11 @@ class LoraArrangement {
     return batches;
   }
 
-  /// The microbatches that each stage holds at once beside all that is always held: in 1F1B mode the largest, as many
-  /// as there are stages from it on and those ahead; else all.
-  bool batches_fit(std::span<const MicrobatchLoad> loads) const {
-    if (input_.capacity <= 0) return true;
-    const std::vector<Bytes> budget = stash_budget(input_, storage_, loads);
+  /// Per stage, of microbatches beside all that is always held: in 1F1B mode the largest, as many as there are stages
+  /// from it on and those ahead; else all.
+  std::vector<Bytes> stashes_held(std::span<const MicrobatchLoad> loads) const {
     const std::vector<costmodel::StageShape> shapes = stage_shapes(input_.deployment.front());
+    std::vector<Bytes> held;
     for (std::size_t s = 0; s < shapes.size(); ++s) {
       std::vector<Bytes> stashes;
       for (const MicrobatchLoad& load : loads)
@@ -218,7 +249,27 @@ class LoraArrangement {
             most_under_way(static_cast<std::int64_t>(shapes.size() - s), fixed_.transfer_share);
         stashes.resize(std::min(stashes.size(), static_cast<std::size_t>(under_way)));
       }
-      if (std::accumulate(stashes.begin(), stashes.end(), Bytes{0}) > budget[s]) return false;
+      held.push_back(std::accumulate(stashes.begin(), stashes.end(), Bytes{0}));
+    }
+    return held;
+  }
+
+  /// A scheduler that learns adds up what it measured of tasks one by one (§3.4), all of which may be more than they
+  /// hold at once.
+  bool batches_fit(std::span<const MicrobatchLoad> loads) const {
+    if (input_.capacity <= 0) return true;
+    const std::vector<Bytes> budget = stash_budget(input_, storage_, loads);
+    std::vector<Bytes> held(budget.size(), 0);
+    if (learns_) {
+      for (const MicrobatchLoad& load : loads) {
+        const std::vector<Bytes> alone = stashes_held({&load, 1});
+        for (std::size_t s = 0; s < held.size(); ++s) held[s] += alone[s];
+      }
+    } else {
+      held = stashes_held(loads);
+    }
+    for (std::size_t s = 0; s < held.size(); ++s) {
+      if (held[s] > budget[s]) return false;
     }
     return true;
   }
@@ -251,6 +302,7 @@ class LoraArrangement {
   const PolicyInput& input_;
   std::int32_t stages_;
   costmodel::Storage storage_;
+  bool learns_;
   bool batches_;
   std::size_t turns_in_batches_ = 0;  // where batches were given up for fewer turns
   FixedPlan fixed_;
@@ -269,7 +321,8 @@ class MLora final : public Policy {
     options.insert(options.begin(), {{"mode", {"1f1b", "gpipe"}},
                                      {"batch", {"on", "off"}},
                                      {"pruning", {"on", "off"}},
-                                     {"overlap", {"on", "off"}}});
+                                     {"overlap", {"on", "off"}},
+                                     {"memory", {"known", "learned"}}});
     return options;
   }
   bool shares_backbone() const override { return true; }

@@ -13,6 +13,10 @@ namespace {
 
 constexpr double kError = 0.0025;
 
+void measure(TaskScheduler& scheduler, TaskIndex task, Bytes peak) {
+  scheduler.measured(task, {&peak, 1});
+}
+
 /// Tasks that come, run and end beside a scheduler that sees of their memory only what ran.
 class Machine {
  public:
@@ -31,7 +35,7 @@ class Machine {
   }
 
   void run() {
-    TaskScheduler scheduler(capacity_, kError);
+    TaskScheduler scheduler({capacity_}, kError);
     std::set<TaskIndex> waiting;
     std::vector<TaskIndex> before;
     std::size_t ended = 0;
@@ -50,7 +54,7 @@ class Machine {
       most_at_once = std::max(most_at_once, running.size());
       for (const TaskIndex task : running) {
         Task& mine = tasks_[static_cast<std::size_t>(task)];
-        scheduler.measured(task, taken(mine.queued));
+        measure(scheduler, task, taken(mine.queued));
         if (--mine.steps > 0) continue;
         scheduler.leave(task);
         waiting.erase(task);
@@ -124,10 +128,10 @@ TEST(TaskScheduler, NeverRunsOutOfMemoryKeepsTheOrderAndEndsEveryTask) {
 }
 
 TEST(TaskScheduler, AHighPriorityTaskTakesThePlaceOfALowOneAtTheNextBorder) {
-  TaskScheduler scheduler(250, 0);
+  TaskScheduler scheduler({250}, 0);
   scheduler.arrive({0, 0, 1, 100});
   EXPECT_EQ(scheduler.next(), (std::vector<TaskIndex>{0}));
-  scheduler.measured(0, 100);
+  measure(scheduler, 0, 100);
   scheduler.arrive({1, 0, 1, 100});
   scheduler.arrive({2, 0, 1, 100});
   EXPECT_EQ(scheduler.next(), (std::vector<TaskIndex>{0, 1}));  // first come, first served
@@ -138,19 +142,19 @@ TEST(TaskScheduler, AHighPriorityTaskTakesThePlaceOfALowOneAtTheNextBorder) {
 }
 
 TEST(TaskScheduler, AnUrgentTaskOfUnknownSizeRunsAndIsMeasured) {
-  TaskScheduler scheduler(1000);
+  TaskScheduler scheduler({1000});
   scheduler.arrive({0, 0, 1, 64});
-  scheduler.measured(0, 100);
+  measure(scheduler, 0, 100);
   scheduler.arrive({1, 10, 1, 1024});  // by all that is known, up to 25,600
   EXPECT_EQ(scheduler.next(), (std::vector<TaskIndex>{1}));
-  scheduler.measured(1, 150);
+  measure(scheduler, 1, 150);
   EXPECT_EQ(scheduler.next(), (std::vector<TaskIndex>{1, 0}));
 }
 
 TEST(TaskScheduler, HugeTasksDoNotOverflow) {
-  TaskScheduler scheduler(Bytes{80} << 30);
+  TaskScheduler scheduler({Bytes{80} << 30});
   scheduler.arrive({0, 0, 1, 32});
-  scheduler.measured(0, Bytes{20} << 30);
+  measure(scheduler, 0, Bytes{20} << 30);
   for (TaskIndex task = 1; task < 5; ++task) scheduler.arrive({task, 0, 64, 131072});
   EXPECT_EQ(scheduler.next(), (std::vector<TaskIndex>{0}));
 }
@@ -241,6 +245,92 @@ TEST(TaskScheduler, AdmissionsKeepToMemoryAndGiveEveryHTaskItsWindows) {
     EXPECT_LE(taken, in_turns + in_turns / 4) << trial;
   }
   EXPECT_GT(shorter, 100);
+}
+
+LearnedHTask learned(TaskIndex htask, std::int64_t priority, std::int64_t length, std::int64_t windows,
+                     std::vector<Bytes> peaks, std::int64_t adapter_width = 1) {
+  return {{htask, priority, 1, length, adapter_width}, windows, std::move(peaks)};
+}
+
+TEST(TaskScheduler, WhatIsLearnedLetsLikeTasksIn) {
+  // One step by itself tells what its likes take.
+  EXPECT_EQ(
+      admit_while_learning(
+          std::vector{learned(0, 0, 64, 5, {10}), learned(1, 0, 64, 5, {10}), learned(2, 0, 64, 3, {10})}, {30}, 0),
+      (std::vector<Admission>{{1, {0}}, {3, {0, 1, 2}}, {1, {0, 1}}, {1, {1}}}));
+  // The second stage has room for two.
+  EXPECT_EQ(admit_while_learning(std::vector{learned(0, 0, 64, 2, {10, 4}), learned(1, 0, 64, 2, {10, 4}),
+                                             learned(2, 0, 64, 2, {10, 4})},
+                                 {30, 8}, 0),
+            (std::vector<Admission>{{1, {0}}, {1, {0, 1}}, {1, {1, 2}}, {1, {2}}}));
+  // Of a wider adapter it tells that each token takes at most thrice as much: too much at first, and less in truth.
+  EXPECT_EQ(admit_while_learning(std::vector{learned(0, 0, 64, 3, {10}, 1), learned(1, 0, 64, 3, {20}, 3)}, {39}, 0),
+            (std::vector<Admission>{{3, {0}}, {3, {1}}}));
+  EXPECT_EQ(admit_while_learning(std::vector{learned(0, 0, 64, 3, {10}, 1), learned(1, 0, 64, 3, {20}, 3)}, {40}, 0),
+            (std::vector<Admission>{{1, {0}}, {2, {0, 1}}, {1, {1}}}));
+  // A narrower one takes no more.
+  EXPECT_EQ(admit_while_learning(std::vector{learned(0, 0, 64, 2, {10}, 3), learned(1, 0, 64, 2, {8}, 1)}, {20}, 0),
+            (std::vector<Admission>{{1, {0}}, {1, {0, 1}}, {1, {1}}}));
+  // The urgent one goes first and leaves what it taught.
+  EXPECT_EQ(admit_while_learning(std::vector{learned(0, 0, 64, 2, {10}), learned(1, 7, 64, 2, {10})}, {30}, 0),
+            (std::vector<Admission>{{1, {1}}, {1, {0, 1}}, {1, {0}}}));
+}
+
+TEST(TaskScheduler, LearningKeepsToMemoryAndThenDecidesAsIfAllWereKnown) {
+  RandomStream random(11);
+  std::int64_t learning = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    // Each of two stages with coefficients of its own; of a token something for the backbone and for each rank.
+    double base[2], backbone[2], rank[2];
+    for (std::size_t s = 0; s < 2; ++s)
+      base[s] = 1e3 * random.next_uniform(), backbone[s] = 10 * random.next_uniform(), rank[s] = random.next_uniform();
+    std::vector<LearnedHTask> htasks;
+    std::vector<Bytes> capacities = {0, 0};
+    for (TaskIndex i = 0; i < 2 + static_cast<TaskIndex>(random.next_below(7)); ++i) {
+      const auto width = static_cast<std::int64_t>(1 + random.next_below(4));
+      const QueuedTask queued{i, 0, 1 + static_cast<std::int64_t>(random.next_below(8)),
+                              64 * (1 + static_cast<std::int64_t>(random.next_below(8))), width};
+      std::vector<Bytes> peaks;
+      for (std::size_t s = 0; s < 2; ++s) {
+        const costmodel::MemoryFit truth{base[s], backbone[s] + rank[s] * static_cast<double>(width), 0};
+        peaks.push_back(static_cast<Bytes>(truth.bytes(queued.batch, queued.length)));
+        capacities[s] = std::max(capacities[s], peaks[s] + peaks[s] / 2);
+      }
+      htasks.push_back({queued, 1 + static_cast<std::int64_t>(random.next_below(12)), peaks});
+    }
+    const auto fits = [&](std::span<const std::int32_t> running, double spare) {
+      for (std::size_t s = 0; s < 2; ++s) {
+        double total = 0;
+        for (const std::int32_t htask : running)
+          total += static_cast<double>(htasks[static_cast<std::size_t>(htask)].peaks[s]) * (1 + spare) / (1 - spare);
+        if (total > static_cast<double>(capacities[s])) return false;
+      }
+      return true;
+    };
+    const std::vector<Admission> admissions = admit_while_learning(htasks, capacities);
+    std::vector<std::int64_t> left;
+    std::vector<std::int32_t> in_order;
+    for (const LearnedHTask& htask : htasks) left.push_back(htask.windows), in_order.push_back(htask.queued.task);
+    std::set<std::int32_t> ran;
+    std::vector<Admission> known;  // from the border on at which all have run
+    for (std::size_t i = 0; i < admissions.size(); ++i) {
+      EXPECT_TRUE(fits(admissions[i].htasks, 0)) << trial;
+      if (ran.size() == htasks.size() && known.empty()) {
+        known = admit_at_borders(in_order, left, [&](std::span<const std::int32_t> running) {
+          return fits(running, TaskScheduler::kMemoryError);
+        });
+        EXPECT_EQ(std::vector<Admission>(admissions.begin() + static_cast<std::ptrdiff_t>(i), admissions.end()), known)
+            << trial;
+      }
+      learning += known.empty() ? admissions[i].windows : 0;
+      for (const std::int32_t htask : admissions[i].htasks) {
+        ran.insert(htask);
+        left[static_cast<std::size_t>(htask)] -= admissions[i].windows;
+      }
+    }
+    EXPECT_EQ(left, std::vector<std::int64_t>(htasks.size(), 0)) << trial;
+  }
+  EXPECT_GT(learning, 200);
 }
 
 }  // namespace

@@ -271,6 +271,20 @@ TEST(MLora, NoTaskWaitsThatWouldFitOutOfABatch) {
   EXPECT_EQ(plan.fixed.order, planned(small, "mlora:batch=off", whole).fixed.order);
 }
 
+/// Of every task, when the plan has run; each Program verified in the study's memory.
+std::vector<std::int64_t> steps_taken(const Plan& plan, const Study& study) {
+  const WindowInput input{study.workload, study.samples};
+  const VerifyContext rules = verify_context(plan.fixed, input, study.cost.profile().memory_bytes);
+  ProgramStream stream(plan.fixed, input, 0, window_count(plan.fixed, input));
+  std::vector<std::int64_t> next(study.workload.tasks.size(), 0);
+  while (const std::optional<Slice> slice = stream.next()) {
+    EXPECT_EQ(testing::messages_of(verify(slice->program, rules)), "") << "window " << slice->window;
+    EXPECT_EQ(slice->program.before.stages[0].next_batch, next);
+    next = slice->program.after.stages[0].next_batch;
+  }
+  return next;
+}
+
 TEST(MLora, WaitingTasksTakeThePlacesOfThoseThatEnd) {
   const Study study = make_study({{512, 8, 40}, {512, 8, 8}, {512, 8, 16}, {512, 8, 24}, {512, 8, 8}}, 1, 2);
   const Overrides whole{.tp = {}, .pp = 2, .microbatches = 1};
@@ -286,15 +300,41 @@ TEST(MLora, WaitingTasksTakeThePlacesOfThoseThatEnd) {
   in_turns.admissions.clear();
   EXPECT_EQ(window_count(plan.fixed, input), 48);
   EXPECT_EQ(window_count(in_turns, input), 40 + 24 + 8);
-  const VerifyContext rules = verify_context(plan.fixed, input, tight.memory_bytes);
-  ProgramStream stream(plan.fixed, input, 0, window_count(plan.fixed, input));
-  std::vector<std::int64_t> next(5, 0);
-  while (const std::optional<Slice> slice = stream.next()) {
-    EXPECT_EQ(testing::messages_of(verify(slice->program, rules)), "") << "window " << slice->window;
-    EXPECT_EQ(slice->program.before.stages[0].next_batch, next);
-    next = slice->program.after.stages[0].next_batch;
-  }
-  EXPECT_EQ(next, (std::vector<std::int64_t>{40, 8, 16, 24, 8}));
+  EXPECT_EQ(steps_taken(plan, small), (std::vector<std::int64_t>{40, 8, 16, 24, 8}));
+}
+
+TEST(MLora, ASchedulerThatLearnsMemoryLosesTheStepsThatItLearnsIn) {
+  // Two lengths of one kind of adapter.
+  const Study study = make_study({{512, 8, 20}, {256, 8, 20}, {512, 8, 10}, {256, 8, 10}}, 1, 2);
+  const Overrides whole{.tp = {}, .pp = 2, .microbatches = 1};
+  const std::string known = "mlora:mode=gpipe:batch=off", learned = "mlora:mode=gpipe:memory=learned";
+  const Plan plenty = planned(study, learned, whole);
+  EXPECT_EQ(plenty.fixed.turns.size(), 0U);
+  // One by itself; then all, as the upper bounds that it leaves of the others fit.
+  EXPECT_EQ(plenty.fixed.admissions, (std::vector<Admission>{{1, {0}}, {10, {0, 1, 2, 3}}, {9, {0, 1}}, {1, {1}}}));
+  EXPECT_EQ(steps_taken(plenty, study), (std::vector<std::int64_t>{20, 20, 10, 10}));
+  costmodel::Profile tight = study.cost.profile();
+  const Prediction together = planned(study, known, whole).predicted;
+  tight.memory_bytes =
+      *std::max_element(together.peak_memory_bytes.begin(), together.peak_memory_bytes.end()) * 19 / 20;
+  const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
+  const Plan plan = planned(small, learned, whole);
+  EXPECT_EQ(plan.fixed.turns, planned(small, known, whole).fixed.turns);
+  EXPECT_EQ(steps_taken(plan, small), (std::vector<std::int64_t>{20, 20, 10, 10}));
+  EXPECT_EQ(plan.fixed.admissions.front(), (Admission{1, {0}}));
+  // Rates are those of what is known once all have run.
+  EXPECT_EQ(plan.predicted.step_seconds, planned(small, known, whole).predicted.step_seconds);
+}
+
+TEST(MLora, ASchedulerThatLearnsAddsUpWhatTasksHoldByThemselves) {
+  // In 1F1B mode the first of four stages holds four microbatches, whosever they are; each task alone holds four, too.
+  const Study study = make_study({{512, 8, 4}, {512, 8, 4}, {512, 8, 4}}, 1, 4);
+  const Overrides four{.tp = {}, .pp = 4, .microbatches = 4};
+  costmodel::Profile tight = study.cost.profile();
+  tight.memory_bytes = planned(study, "mlora:batch=off", four).predicted.peak_memory_bytes[0] * 21 / 20;
+  const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
+  EXPECT_EQ(planned(small, "mlora:batch=off", four).fixed.turns.size(), 0U);
+  EXPECT_EQ(planned(small, "mlora:memory=learned", four).fixed.turns.size(), 3U);
 }
 
 TEST(MLora, MessagesThatBlockAreNoFasterAndNoBusier) {
