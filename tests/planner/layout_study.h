@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "planner/muxtune/muxtune.h"
+#include "planner/muxtune/structured_plan.h"
 #include "planner/studies.h"
 
 // What MuxTune's search loses by laying out with real microbatches only the layouts that are best by Eq. 3.
@@ -31,16 +32,26 @@ class LayoutInstance {
                         .front()) {}
 
   /// Of a step, as replayed.
-  double seconds(const MuxTuneOptions& options) {
-    const OptionValues none;
-    const PolicyInput input{study_.workload, study_.samples, latency_, study_.cost.profile().memory_bytes,
-                            deployment_,     microbatches_,  none};
-    FixedPlan fixed = arrange_muxtune(input, options).value().fixed;
+  double seconds(const MuxTuneOptions& options) { return replayed(arrange_muxtune(input(), options).value().fixed); }
+
+  /// What the template's makespan lacks of that, as a share: Steps, messages that are not the mean one.
+  double template_lacks() {
+    FixedPlan fixed = arrange_muxtune(input(), {}).value().fixed;
+    LaidOutBuckets laid_out;
+    const Nanoseconds makespan = order_structured(input(), BucketSearch::descending, laid_out, fixed).value();
+    return 1 - braid::seconds(makespan) / replayed(fixed);
+  }
+
+ private:
+  PolicyInput input() {
+    return {study_.workload, study_.samples, latency_, study_.cost.profile().memory_bytes,
+            deployment_,     microbatches_,  none_};
+  }
+  double replayed(const FixedPlan& fixed) {
     return predict(fixed, {study_.workload, study_.samples}, latency_, study_.input().judge, Outlook::glance)
         .step_seconds;
   }
 
- private:
   std::vector<StudyTask> any_tasks(std::int64_t count) {
     const auto below = [&](std::uint64_t most) { return static_cast<std::int64_t>(random_.next_below(most)); };
     std::vector<StudyTask> tasks;
@@ -49,6 +60,7 @@ class LayoutInstance {
     return tasks;
   }
 
+  const OptionValues none_;
   RandomStream random_;
   Study study_;
   std::int64_t microbatches_;

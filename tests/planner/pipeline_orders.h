@@ -26,7 +26,7 @@ inline const PipelineJob& job_of(const PipelineInstance& instance, const Pipelin
 
 inline Nanoseconds end_of(const PipelineInstance& instance, const PipelineSlot& slot, std::size_t stage) {
   const PipelineJob& job = job_of(instance, slot);
-  return slot.start + (slot.pass == Kind::forward ? job.forward : job.backward)[stage];
+  return slot.start + job.time(slot.pass, slot.chunk, stage);
 }
 
 /// How long the last stage waits between its first and its last pass.
@@ -74,7 +74,7 @@ inline std::optional<DerivedTimes> derive_times(const PipelineInstance& instance
         if (arrival == kUnknown) break;
         times.arrival[s].push_back(arrival);
         times.start[s].push_back(std::max(free_at[s], arrival));
-        const Nanoseconds end = times.start[s].back() + (forward ? job.forward : job.backward)[s];
+        const Nanoseconds end = times.start[s].back() + job.time(slot.pass, slot.chunk, s);
         free_at[s] = end;
         const auto message = [&](std::size_t boundary) {
           return instance.messages.empty() ? 0 : instance.messages[boundary];

@@ -20,10 +20,23 @@ struct StudyShape {
   double spread = 4;          ///< longest possible microbatch / shortest possible
   double unevenness = 0;      ///< a stage's share varies by up to this, upwards; 0: all stages alike
   std::int32_t chunks = 1;    ///< largest chunk group
+  double chunk_spread = 1;    ///< longest possible chunk of a group / shortest possible
   double memory = 0;          ///< per stage, in groups of the largest need; 0: no limit
   double message = 0;         ///< in shortest possible microbatches
   double backward_ratio = 1;  ///< backward / forward
 };
+
+/// Each chunk of the group longer or shorter than they all were.
+inline void spread_chunks(double spread, RandomStream& random, PipelineJob& job) {
+  const PipelineJob alike = job;
+  job.forward.clear(), job.backward.clear();
+  for (std::int32_t chunk = 0; chunk < job.chunks; ++chunk) {
+    const double share = std::pow(spread, random.next_uniform());
+    for (const Nanoseconds time : alike.forward) job.forward.push_back(std::llround(static_cast<double>(time) * share));
+    for (const Nanoseconds time : alike.backward)
+      job.backward.push_back(std::llround(static_cast<double>(time) * share));
+  }
+}
 
 inline PipelineInstance random_instance(const StudyShape& shape, RandomStream& random) {
   constexpr double kShortest = 1000;
@@ -46,6 +59,7 @@ inline PipelineInstance random_instance(const StudyShape& shape, RandomStream& r
       job.chunks = 1 + static_cast<std::int32_t>(random.next_below(static_cast<std::uint64_t>(shape.chunks)));
       largest = std::max(largest, job.chunks * job.stash[0]);
       instance.jobs.push_back(job);
+      if (shape.chunk_spread > 1 && job.chunks > 1) spread_chunks(shape.chunk_spread, random, instance.jobs.back());
     }
   }
   const auto memory = static_cast<Bytes>(std::ceil(shape.memory * static_cast<double>(largest)));
@@ -101,7 +115,7 @@ inline Nanoseconds busiest_stage_bound(const PipelineInstance& instance) {
         up += job.forward[k] + message;
         down += job.backward[k] + message;
       }
-      work += job.chunks * (job.forward[s] + job.backward[s]);
+      work += job.work(s);
       before = std::min(before, up);
       after = std::min(after, down);
     }

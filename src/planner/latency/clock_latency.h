@@ -58,7 +58,7 @@ class ClockLatency {
     std::vector<std::int32_t> ranks;
     std::vector<costmodel::MicrobatchLoad> loads;
     costmodel::Pass pass = costmodel::Pass::forward;
-    LaunchRule rule = LaunchRule::shallowest;
+    LaunchRule rule = LaunchRule::earliest_start;
     bool operator==(const Clock&) const = default;
   };
 

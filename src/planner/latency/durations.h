@@ -18,7 +18,7 @@ struct PassStyle {
   costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate;
   /// Weights are gathered from all ranks before they are used (FSDP; weight_gathers.h).
   bool gathers_weights = false;
-  LaunchRule launch_rule = LaunchRule::shallowest;  ///< of hTasks in one clock
+  LaunchRule launch_rule = LaunchRule::earliest_start;  ///< of hTasks in one clock
 };
 
 /// Microbatches of the same load are asked for once, also over several Programs.

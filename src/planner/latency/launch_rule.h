@@ -2,10 +2,15 @@
 
 namespace braid::planner {
 
-/// Which of the subgraphs that are ready is launched next. Ties: by hTask, then by index.
+/// Which subgraph is launched next (MuxTune §3.4.2, Algorithm 1): of those that are ready the one of the least depth, of
+/// these the longest. Ties: by hTask, then by index.
 enum class LaunchRule {
-  shallowest,      ///< MuxTune's Algorithm 1: the least depth, then the longest latency
-  earliest_start,  ///< the one whose computation can start first, then as Algorithm 1
+  /// Ready: all that it waits for has ended when the compute stream is free; where none is, those that are soonest. So
+  /// communication is overlapped whenever another hTask has work.
+  earliest_start,
+  /// Ready: all that it waits for has been launched, as Algorithm 1 is printed, whose one clock does not know when that
+  /// ends. What is launched may then wait while others could compute.
+  shallowest,
 };
 
 }  // namespace braid::planner

@@ -27,11 +27,11 @@ struct LaunchSchedule {
 };
 
 /// The static order in which a stage launches the subgraphs of a bucket's hTasks (MuxTune §3.4.2, Algorithm 1): Kahn's
-/// algorithm over all DAGs at once. A subgraph is ready once its predecessors have been launched, whether or not they
-/// have ended, and is put into the queue then (the paper's line 11 puts in all of its DAG that are ready, those in the
-/// queue again). `slowdown` matters to earliest_start alone.
+/// algorithm over all DAGs at once. A subgraph is put into the queue once its predecessors have been launched (the
+/// paper's line 11 puts in all of its DAG that are ready, those in the queue again). `slowdown` matters to
+/// earliest_start alone.
 /// Throws InternalError when subgraphs wait for one another in a circle. Cost: O(n log n + edges) for n subgraphs.
-std::vector<SubgraphIndex> launch_order(std::span<const Subgraph> subgraphs, LaunchRule rule = LaunchRule::shallowest,
+std::vector<SubgraphIndex> launch_order(std::span<const Subgraph> subgraphs, LaunchRule rule = LaunchRule::earliest_start,
                                         double slowdown = 1);
 
 /// The times of a launch order, one clock a stream where the paper's Algorithm 1 has one for both. Computation starts
@@ -45,7 +45,7 @@ std::vector<SubgraphIndex> launch_order(std::span<const Subgraph> subgraphs, Lau
 LaunchSchedule launch(std::span<const Subgraph> subgraphs, std::span<const SubgraphIndex> order, double slowdown = 1);
 
 /// launch() of launch_order().
-LaunchSchedule schedule(std::span<const Subgraph> subgraphs, LaunchRule rule = LaunchRule::shallowest,
+LaunchSchedule schedule(std::span<const Subgraph> subgraphs, LaunchRule rule = LaunchRule::earliest_start,
                         double slowdown = 1);
 
 /// One subgraph after another, communication never beside computation.

@@ -34,8 +34,7 @@ std::vector<std::vector<std::vector<MicrobatchLoad>>> clocks_of(const PolicyInpu
   return clocks;
 }
 
-/// A clock's chunks take the mean of what they take, as the template knows groups of like microbatches. This is what
-/// they hold, per stage.
+/// What a clock's chunks hold, per stage the mean; without their times.
 PipelineJob held(const costmodel::BackboneShape& backbone, const costmodel::Storage& storage,
                  std::span<const StageShape> shapes, const std::vector<std::vector<MicrobatchLoad>>& chunks) {
   PipelineJob job;
@@ -124,27 +123,27 @@ void LaidOutBuckets::time(const PolicyInput& input, LaunchRule rule, LaidOutBuck
   const ReplicaShape& replica = input.deployment.front();
   const std::vector<StageShape> shapes = stage_shapes(replica);
   const std::vector<std::vector<std::int32_t>> ranks = stage_ranks(replica);
-  // Stages whose passes take the same.
-  const auto like_last = [&](std::size_t s) {
-    const auto links = [&](std::size_t of) { return cost.group_shape(costmodel::Operator::all_reduce, ranks[of]); };
-    return s > 0 && shapes[s] == shapes[s - 1] && (shapes[s].tp == 1 || links(s) == links(s - 1));
-  };
+  // Whether a stage's passes take what the one before it takes.
+  std::vector<bool> alike;
   for (std::size_t s = 0; s < shapes.size(); ++s) {
-    const bool alike = like_last(s);
-    for (std::size_t clock = 0; clock < bucket.jobs.size(); ++clock) {
-      PipelineJob& job = bucket.jobs[clock];
-      if (alike) {
-        job.forward.push_back(job.forward.back());
-        job.backward.push_back(job.backward.back());
-        continue;
+    const auto links = [&](std::size_t of) { return cost.group_shape(costmodel::Operator::all_reduce, ranks[of]); };
+    alike.push_back(s > 0 && shapes[s] == shapes[s - 1] && (shapes[s].tp == 1 || links(s) == links(s - 1)));
+  }
+  for (std::size_t clock = 0; clock < bucket.jobs.size(); ++clock) {
+    PipelineJob& job = bucket.jobs[clock];
+    for (const std::vector<MicrobatchLoad>& loads : bucket.clocks[clock]) {
+      for (std::size_t s = 0; s < shapes.size(); ++s) {
+        if (alike[s]) {
+          job.forward.push_back(job.forward.back());
+          job.backward.push_back(job.backward.back());
+          continue;
+        }
+        const auto pass = [&](Pass which) {
+          return nanoseconds(input.latency.estimate(shapes[s], ranks[s], loads, which, rule).total.seconds);
+        };
+        job.forward.push_back(pass(Pass::forward));
+        job.backward.push_back(pass(Pass::backward));
       }
-      double forward = 0, backward = 0;
-      for (const std::vector<MicrobatchLoad>& loads : bucket.clocks[clock]) {
-        forward += input.latency.estimate(shapes[s], ranks[s], loads, Pass::forward, rule).total.seconds;
-        backward += input.latency.estimate(shapes[s], ranks[s], loads, Pass::backward, rule).total.seconds;
-      }
-      job.forward.push_back(nanoseconds(forward / job.chunks));
-      job.backward.push_back(nanoseconds(backward / job.chunks));
     }
   }
   bucket.timed = true;

@@ -17,7 +17,7 @@ struct MuxTuneOptions {
   bool searches_chunk_size = false;      ///< tries that and the powers of two from 64 to the largest max_length
   bool skips_padding = false;            ///< chunks of padding alone are not computed; the paper says nothing of it
   bool drains = true;                    ///< off: the template's buckets, step after step in one stream
-  LaunchRule launch = LaunchRule::shallowest;
+  LaunchRule launch = LaunchRule::earliest_start;
   bool orchestration = true;  ///< off: one hTask after another, 1F1B, nothing overlapped
   BucketSearch order = BucketSearch::descending;
   bool lays_out_all = false;  ///< every N with every P; else of many those that are best by Eq. 3

@@ -17,6 +17,13 @@ bool none_negative(std::span<const std::int64_t> values) {
 
 }  // namespace
 
+Nanoseconds PipelineJob::work(std::size_t stage) const {
+  Nanoseconds work = 0;
+  for (std::int32_t chunk = 0; chunk < chunks; ++chunk)
+    work += time(Kind::forward, chunk, stage) + time(Kind::backward, chunk, stage);
+  return work;
+}
+
 PipelineSimulator::PipelineSimulator(std::span<const PipelineJob> jobs, int stages, std::span<const Bytes> memory,
                                      std::span<const Nanoseconds> messages)
     : count_(static_cast<std::size_t>(stages)),
@@ -28,8 +35,6 @@ PipelineSimulator::PipelineSimulator(std::span<const PipelineJob> jobs, int stag
   BRAID_CHECK(memory_.size() == count_, "memory of {} stages for {}", memory_.size(), stages);
   BRAID_CHECK(messages_.size() == count_ - 1, "{} messages between {} stages", messages_.size(), stages);
   BRAID_CHECK(none_negative(memory_) && none_negative(messages_), "negative memory or messages");
-  forward_.reserve(jobs.size() * count_);
-  backward_.reserve(jobs.size() * count_);
   need_.reserve(jobs.size() * count_);
   chunks_.reserve(jobs.size());
   for (const PipelineJob& job : jobs) check_and_flatten(job);
@@ -41,9 +46,12 @@ PipelineSimulator::PipelineSimulator(std::span<const PipelineJob> jobs, int stag
 
 void PipelineSimulator::check_and_flatten(const PipelineJob& job) {
   BRAID_CHECK(job.chunks >= 1, "a group of {} microbatches", job.chunks);
-  BRAID_CHECK(job.forward.size() == count_ && job.backward.size() == count_ && job.stash.size() == count_,
-              "a job with {}, {} and {} entries for {} stages", job.forward.size(), job.backward.size(),
-              job.stash.size(), count_);
+  const auto times = [&](const std::vector<Nanoseconds>& given) {
+    return given.size() == count_ || given.size() == count_ * static_cast<std::size_t>(job.chunks);
+  };
+  BRAID_CHECK(times(job.forward) && times(job.backward) && job.stash.size() == count_,
+              "a job of {} microbatches with {}, {} and {} entries for {} stages", job.chunks, job.forward.size(),
+              job.backward.size(), job.stash.size(), count_);
   BRAID_CHECK(none_negative(job.forward) && none_negative(job.backward) && none_negative(job.stash),
               "a job of bucket {} with a negative time or stash", job.bucket);
   for (std::size_t s = 0; s < count_; ++s) {
@@ -56,9 +64,14 @@ void PipelineSimulator::check_and_flatten(const PipelineJob& job) {
     }
     need_.push_back(need);
   }
-  forward_.insert(forward_.end(), job.forward.begin(), job.forward.end());
-  backward_.insert(backward_.end(), job.backward.begin(), job.backward.end());
+  for (std::int32_t chunk = 0; chunk < job.chunks; ++chunk) {
+    for (std::size_t s = 0; s < count_; ++s) {
+      forward_.push_back(job.time(Kind::forward, chunk, s));
+      backward_.push_back(job.time(Kind::backward, chunk, s));
+    }
+  }
   chunks_.push_back(job.chunks);
+  first_.push_back(microbatches_);
   microbatches_ += static_cast<std::size_t>(job.chunks);
 }
 
@@ -76,7 +89,12 @@ void PipelineSimulator::number_buckets(std::span<const PipelineJob> jobs) {
   std::sort(buckets_.begin(), buckets_.end(), [](const auto& a, const auto& b) { return a.front() < b.front(); });
   for (const std::vector<std::int32_t>& members : buckets_) {
     Nanoseconds longest = 0;
-    for (const std::int32_t job : members) longest = std::max(longest, forward_[at(job, 0)]);
+    for (const std::int32_t job : members) {
+      const std::int32_t chunks = chunks_[static_cast<std::size_t>(job)];
+      Nanoseconds group = 0;
+      for (std::int32_t chunk = 0; chunk < chunks; ++chunk) group += forward_[at(job, chunk, 0)];
+      longest = std::max(longest, group / chunks);
+    }
     bucket_latency_.push_back(longest);
   }
 }
@@ -148,15 +166,14 @@ Nanoseconds PipelineSimulator::run(std::span<const std::int32_t> order, const Te
     const bool forward = stages_[s].next_is_forward;
     const Place& place = forward ? stages_[s].forward : stages_[s].backward;
     const std::int32_t job = order[static_cast<std::size_t>(place.position)];
-    if constexpr (kRecord) {
-      const std::int32_t chunk = forward ? place.chunk : chunks_[static_cast<std::size_t>(job)] - 1 - place.chunk;
+    const std::int32_t chunk = forward ? place.chunk : chunks_[static_cast<std::size_t>(job)] - 1 - place.chunk;
+    if constexpr (kRecord)
       recorded->stages[s].push_back({forward ? Kind::forward : Kind::backward, job, chunk, *earliest});
-    }
     if (forward) {
-      begin_forward(s, job);
+      begin_forward(s, job, chunk);
       if (s + 1 < count_) decide(s + 1, order, rules);
     } else {
-      begin_backward(s, job);
+      begin_backward(s, job, chunk);
       if (s > 0) decide(s - 1, order, rules);
     }
     decide(s, order, rules);
@@ -197,9 +214,9 @@ Nanoseconds PipelineSimulator::backward_ready(std::size_t s, std::size_t jobs) c
   return std::max(stage.free_at, gradient_arrival_[s * microbatches_ + static_cast<std::size_t>(next.passes)]);
 }
 
-void PipelineSimulator::begin_forward(std::size_t s, std::int32_t job) {
+void PipelineSimulator::begin_forward(std::size_t s, std::int32_t job, std::int32_t chunk) {
   Stage& stage = stages_[s];
-  stage.free_at = next_start_[s] + forward_[at(job, s)];
+  stage.free_at = next_start_[s] + forward_[at(job, chunk, s)];
   if (stage.forward.chunk == 0) stage.held += need_[at(job, s)];
   if (s + 1 < count_) {
     const std::size_t input = (s + 1) * microbatches_ + static_cast<std::size_t>(stage.forward.passes);
@@ -209,9 +226,9 @@ void PipelineSimulator::begin_forward(std::size_t s, std::int32_t job) {
   advance(stage.forward, job);
 }
 
-void PipelineSimulator::begin_backward(std::size_t s, std::int32_t job) {
+void PipelineSimulator::begin_backward(std::size_t s, std::int32_t job, std::int32_t chunk) {
   Stage& stage = stages_[s];
-  stage.free_at = next_start_[s] + backward_[at(job, s)];
+  stage.free_at = next_start_[s] + backward_[at(job, chunk, s)];
   if (s > 0) {
     const std::size_t input = (s - 1) * microbatches_ + static_cast<std::size_t>(stage.backward.passes);
     const Nanoseconds link_free = stage.backward.passes > 0 ? gradient_arrival_[input - 1] : 0;

@@ -14,10 +14,18 @@ namespace braid::planner {
 struct PipelineJob {
   std::int32_t bucket = 0;
   std::int32_t chunks = 1;  ///< microbatches of the group
-  // Per stage, of one microbatch of the group:
+  // Per stage, of any microbatch of the group; or of all stages microbatch by microbatch, where they are unlike.
   std::vector<Nanoseconds> forward;
   std::vector<Nanoseconds> backward;
-  std::vector<Bytes> stash;  ///< held on the stage from the microbatch's forward to its backward
+  std::vector<Bytes> stash;  ///< per stage, held from a microbatch's forward to its backward, the mean of the group
+
+  Nanoseconds time(Kind pass, std::int32_t chunk, std::size_t stage) const {
+    const std::vector<Nanoseconds>& times = pass == Kind::forward ? forward : backward;
+    const std::size_t stages = stash.size();
+    return times[times.size() == stages ? stage : static_cast<std::size_t>(chunk) * stages + stage];
+  }
+  /// What a stage takes for the whole group, both ways.
+  Nanoseconds work(std::size_t stage) const;
 };
 
 /// MuxTune's rules for a pipeline of several buckets (section 3.4.1, "Structured Pipeline Template").
@@ -68,7 +76,7 @@ class PipelineSimulator {
   std::int32_t bucket_count() const { return static_cast<std::int32_t>(buckets_.size()); }
 
   /// Rule 1. Buckets are numbered as they first appear among the jobs, and ties stay in that order. A bucket's latency
-  /// is that of its longest microbatch.
+  /// is that of its longest microbatch, of a group the mean.
   std::vector<std::int32_t> bucket_order(const TemplateRules& rules) const;
 
   /// Rule 2: the jobs, buckets taken in the order given; those of one bucket stay in the order given.
@@ -96,6 +104,9 @@ class PipelineSimulator {
   };
 
   std::size_t at(std::int32_t job, std::size_t stage) const { return static_cast<std::size_t>(job) * count_ + stage; }
+  std::size_t at(std::int32_t job, std::int32_t chunk, std::size_t stage) const {
+    return (first_[static_cast<std::size_t>(job)] + static_cast<std::size_t>(chunk)) * count_ + stage;
+  }
   void check_and_flatten(const PipelineJob& job);
   void number_buckets(std::span<const PipelineJob> jobs);
   void check_order(std::span<const std::int32_t> order);
@@ -105,15 +116,16 @@ class PipelineSimulator {
   Nanoseconds forward_ready(std::size_t s, std::span<const std::int32_t> order, bool eager) const;
   Nanoseconds backward_ready(std::size_t s, std::size_t jobs) const;
   void decide(std::size_t s, std::span<const std::int32_t> order, const TemplateRules& rules);
-  void begin_forward(std::size_t s, std::int32_t job);
-  void begin_backward(std::size_t s, std::int32_t job);
+  void begin_forward(std::size_t s, std::int32_t job, std::int32_t chunk);
+  void begin_backward(std::size_t s, std::int32_t job, std::int32_t chunk);
   void advance(Place& place, std::int32_t job) const;
 
-  // What was given, by job and stage. `need_` is of a whole group.
+  // What was given: times by microbatch and stage, `need_`, of a whole group, by job and stage.
   std::size_t count_ = 0;  ///< stages
   std::vector<Nanoseconds> forward_, backward_, messages_;
   std::vector<Bytes> need_, memory_;
   std::vector<std::int32_t> chunks_;
+  std::vector<std::size_t> first_;  ///< by job, its first microbatch
   std::size_t microbatches_ = 0;
   std::vector<std::vector<std::int32_t>> buckets_;
   std::vector<Nanoseconds> bucket_latency_;

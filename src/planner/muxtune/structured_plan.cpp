@@ -78,7 +78,8 @@ class Buckets {
       Nanoseconds busy = 0, filled = kMost, drained = kMost;
       for (const LaidOutBucket* bucket : buckets_) {
         for (const PipelineJob& job : bucket->jobs) {
-          busy += job.chunks * (job.forward[s] + job.backward[s]);
+          busy += job.work(s);
+          // A group's first microbatch is the first to go forward and the last to go backward.
           const auto below = static_cast<std::ptrdiff_t>(s);
           filled = std::min(filled, std::accumulate(job.forward.begin(), job.forward.begin() + below, Nanoseconds{0}));
           drained =

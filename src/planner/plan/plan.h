@@ -73,7 +73,7 @@ struct FixedPlan {
   bool shards_weights = false;  ///< each replica of one stage keeps a share of every layer and gathers the rest (FSDP)
   bool blocking_messages = false;  ///< a stage does not compute while it sends or receives
   costmodel::AdapterKernels adapter_kernels = costmodel::AdapterKernels::separate;
-  LaunchRule launch_rule = LaunchRule::shallowest;  ///< of the subgraphs of hTasks in one clock (MuxTune §3.4.2)
+  LaunchRule launch_rule = LaunchRule::earliest_start;  ///< of the subgraphs of hTasks in one clock (MuxTune §3.4.2)
   costmodel::Storage storage;                       ///< how what is planned for stores things
 
   std::int32_t ranks() const;

@@ -16,7 +16,7 @@ class MuxTune final : public Policy {
   std::vector<PolicyOption> options() const override {
     return {{"fusion", {"one_pass", "literal", "off"}},
             {"orchestration", {"on", "off"}},
-            {"launch", {"shallowest", "earliest"}},
+            {"launch", {"earliest", "shallowest"}},
             {"alignment", {"chunks", "packed", "zero"}},
             {"chunk", {"auto", "searched"}, kChunkUnit},
             {"pack", {"auto"}, kChunkUnit},
@@ -52,7 +52,7 @@ class MuxTune final : public Policy {
     options.skips_padding = value("padding") == "skipped";
     options.pad_to = padding_of(input.options);
     options.drains = value("drain") == "on";
-    if (value("launch") == "earliest") options.launch = LaunchRule::earliest_start;
+    if (value("launch") == "shallowest") options.launch = LaunchRule::shallowest;
     options.orchestration = value("orchestration") == "on";
     return options;
   }

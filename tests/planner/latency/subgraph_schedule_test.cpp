@@ -194,7 +194,7 @@ RC_GTEST_PROP(SubgraphSchedule, EarliestStartCoversCommunicationWheneverAnything
 
 RC_GTEST_PROP(SubgraphSchedule, TheShallowestIsLaunchedFirstAndOfThoseTheLongest, ()) {
   const std::vector<Subgraph> subgraphs = any_bucket(5, 8, false);
-  const std::vector<SubgraphIndex> order = launch_order(subgraphs);
+  const std::vector<SubgraphIndex> order = launch_order(subgraphs, LaunchRule::shallowest);
   // Everything of a depth is ready before anything deeper is at the head, so that the order is just sorted.
   RC_ASSERT(std::is_sorted(order.begin(), order.end(), [&](SubgraphIndex a, SubgraphIndex b) {
     const Subgraph &x = subgraphs[place(a)], &y = subgraphs[place(b)];

@@ -20,6 +20,16 @@ TEST(MuxTune, FewTasksAreLaidOutWithEveryNAndP) {
   }
 }
 
+TEST(MuxTune, TheTemplateTakesWhatReplayDoes) {
+  // Lengths of 64 to 512 tokens share clocks, whose chunks are unlike then.
+  double worst = 0;
+  for (const auto& [tp, pp] : {std::pair{2, 2}, {2, 4}}) {
+    for (std::uint64_t seed = 0; seed < 10; ++seed)
+      worst = std::max(worst, std::abs(LayoutInstance({5, tp, pp, 1}, seed).template_lacks()));
+  }
+  EXPECT_LT(worst, 0.02);
+}
+
 TEST(MuxTune, OfManyTasksTheBestByEq3LoseLittle) {
   EXPECT_LT(layout_losses({11, 2, 1, 2}).worst, 0.005);
 }

@@ -20,6 +20,7 @@ PipelineInstance any_instance() {
   StudyShape shape = any_shape();
   shape.unevenness = *rc::gen::element(0.0, 0.3, 2.0);
   shape.chunks = *rc::gen::element(1, 1, 4);
+  shape.chunk_spread = *rc::gen::element(1.0, 3.0);
   shape.memory = *rc::gen::element(0.0, 1.0, 1.7, 4.0);
   shape.message = *rc::gen::element(0.0, 0.5, 3.0);
   shape.backward_ratio = *rc::gen::element(0.7, 1.0, 2.0);
