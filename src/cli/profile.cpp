@@ -33,6 +33,13 @@ struct Line {
 /// Spreads above this say that the machine was busy with something else.
 constexpr double kNoisySpread = 0.2;
 
+std::string place_of(const costmodel::Departure& departure) {
+  const std::string kind = fmt::format("{} {}", name(departure.op), name(departure.pass));
+  if (departure.chunk > 0)
+    return fmt::format("{}, chunks of {} tokens after {}", kind, departure.chunk, departure.work);
+  return fmt::format("{}, {} tokens", kind, departure.work);
+}
+
 void print_summary(const costmodel::Profile& profile, const std::string& file) {
   fmt::print("{}: {} ranks of {} threads, {:.1f} GFLOP/s a rank at best (f32 matrix product)\n", profile.machine,
              profile.corunning_ranks, profile.threads, profile.peak_flops / 1e9);
@@ -56,8 +63,8 @@ void print_summary(const costmodel::Profile& profile, const std::string& file) {
   fmt::print("{} entries, written to {}\n", profile.entries.size(), file);
   const costmodel::Departure furthest = costmodel::CostModel(profile).largest_departure();
   if (furthest.share != 0)
-    fmt::print("curves that never fall depart from the points by {:+.1f} % at most ({} {}, {} tokens)\n",
-               100 * furthest.share, name(furthest.op), name(furthest.pass), furthest.work);
+    fmt::print("curves that never fall depart from the points by {:+.1f} % at most ({})\n", 100 * furthest.share,
+               place_of(furthest));
   if (!spreads.empty() && median(spreads) > kNoisySpread)
     fmt::print("half of the entries spread over {:.0f} %: the machine was busy; measure again when it is quiet\n",
                100 * median(spreads));
@@ -91,8 +98,8 @@ void print_facts(const std::string& file, const costmodel::Profile& profile) {
   if (facts.moves > 0) fmt::print("; of {} moves {} beat the memory", facts.moves, facts.beats_memory);
   const costmodel::Departure& furthest = facts.largest_departure;
   if (furthest.share != 0)
-    fmt::print("; the curves of plans depart by {:+.1f} % at most ({} {}, {} tokens, shape {})", 100 * furthest.share,
-               name(furthest.op), name(furthest.pass), furthest.work, fmt::join(furthest.shape, "x"));
+    fmt::print("; the curves of plans depart by {:+.1f} % at most ({}, shape {})", 100 * furthest.share,
+               place_of(furthest), fmt::join(furthest.shape, "x"));
   fmt::print("\n");
 }
 

@@ -48,6 +48,7 @@ Estimate times(const Estimate& once, double count) {
 
 std::size_t CostModel::KeyHash::operator()(const Key& key) const {
   std::size_t hash = static_cast<std::size_t>(key.op) * 4 + static_cast<std::size_t>(key.pass);
+  hash ^= static_cast<std::size_t>(key.chunk) << 8;
   for (const std::int64_t number : key.shape) {
     constexpr std::size_t kOdd = 0x9E3779B97F4A7C15;
     hash = (hash ^ static_cast<std::size_t>(number)) * kOdd;
@@ -62,19 +63,26 @@ CostModel::CostModel(Profile profile, Curves curves) : profile_(std::move(profil
     // derived from a datasheet the roofline answers, which also knows launches and utilization.
     if (entry.dtype != name(profile_.dtype)) continue;
     if (!profile_.device.empty() && entry.source.starts_with(kDerived)) continue;
-    const bool attends = entry.op == Operator::attention;
-    // Attention was measured on whole sequences of one length; its curve is the time of one of them.
-    const double sequences =
-        attends ? static_cast<double>(entry.tokens) / static_cast<double>(std::max<std::int64_t>(entry.context, 1)) : 1;
-    const double work = static_cast<double>(attends ? entry.context : entry.tokens);
-    curves_[{entry.op, entry.pass, entry.shape}].push_back({work, entry.seconds / std::max(sequences, 1.0)});
+    if (entry.op != Operator::attention) {
+      curves_[{entry.op, entry.pass, entry.shape}].push_back({static_cast<double>(entry.tokens), entry.seconds});
+      continue;
+    }
+    // Measured on sequences, or chunks, of one length; a curve is the time of one of them.
+    const double sequences = std::max(
+        1.0, static_cast<double>(entry.tokens) / static_cast<double>(std::max<std::int64_t>(entry.chunk(), 1)));
+    const bool whole = entry.prefix == 0;
+    const auto work = static_cast<double>(whole ? entry.context : entry.prefix);
+    curves_[{entry.op, entry.pass, entry.shape, whole ? 0 : entry.chunk()}].push_back(
+        {work, entry.seconds / sequences});
   }
   if (!profile_.device.empty()) roofline_.emplace(device_of(profile_.device), profile_.dtype);
   for (auto& [key, points] : curves_) {
     std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.work < b.work; });
     points = one_a_place(points);
     if (curves == Curves::isotonic) fit(key, points);
+    if (key.chunk > 0) chunks_[{key.op, key.pass, key.shape}].push_back(key.chunk);
   }
+  for (auto& [key, lengths] : chunks_) std::sort(lengths.begin(), lengths.end());
   if (const auto launch = curves_.find({Operator::launch, Pass::forward, {}}); launch != curves_.end())
     profile_.launch_seconds = launch->second.front().seconds;
 }
@@ -90,9 +98,10 @@ void CostModel::fit(const Key& key, Curve& points) {
     // Ties go to the least key, so that the order of the table does not show.
     const Departure& furthest = largest_departure_;
     const auto rank = [](const Departure& one) {
-      return std::tuple(-std::abs(one.share), one.op, one.pass, one.shape, one.work);
+      return std::tuple(-std::abs(one.share), one.op, one.pass, one.shape, one.chunk, one.work);
     };
-    if (const Departure here{key.op, key.pass, key.shape, work, share}; share != 0 && rank(here) < rank(furthest))
+    if (const Departure here{key.op, key.pass, key.shape, key.chunk, work, share};
+        share != 0 && rank(here) < rank(furthest))
       largest_departure_ = here;
   }
 }
@@ -233,15 +242,60 @@ double CostModel::beyond(const Curve& points, const OperatorCall& call, double w
   return last.seconds + (last.seconds - before->seconds) / (last.work - before->work) * (work - last.work);
 }
 
-/// A chunk with a prefix costs what its share of the causal triangle costs: t(context) − t(prefix).
 Estimate CostModel::attention(const Curve& points, const OperatorCall& call) const {
+  if (call.prefix > 0) {
+    if (const std::optional<Estimate> measured = between_chunks(points, call)) return *measured;
+  }
   Estimate whole = on_curve(points, call, static_cast<double>(call.context));
   if (call.prefix > 0) {
+    // The chunk's share of the causal triangle: t(context) − t(prefix).
     const Estimate prefix = on_curve(points, call, static_cast<double>(call.prefix));
     whole.seconds = std::max(0.0, whole.seconds - prefix.seconds);
     whole.extrapolated_seconds = whole.seconds;
   }
   return whole;
+}
+
+/// Of chunks with prefixes: from the measured lengths on both sides, or in proportion to the nearest one.
+std::optional<Estimate> CostModel::between_chunks(const Curve& whole, const OperatorCall& call) const {
+  const auto measured = chunks_.find({call.op, call.pass, call.shape});
+  if (measured == chunks_.end()) return std::nullopt;
+  const std::vector<std::int64_t>& lengths = measured->second;
+  const std::int64_t length = call.context - call.prefix;
+  const auto above = std::lower_bound(lengths.begin(), lengths.end(), length);
+  if (above != lengths.end() && *above == length) return chunk(whole, call, length);
+  if (above == lengths.begin() || above == lengths.end()) {
+    const std::int64_t nearest = above == lengths.end() ? lengths.back() : lengths.front();
+    const Estimate told = chunk(whole, call, nearest);
+    const double seconds = told.seconds * static_cast<double>(length) / static_cast<double>(nearest);
+    return Estimate{seconds, seconds};
+  }
+  const auto below = static_cast<double>(*std::prev(above)), next = static_cast<double>(*above);
+  const double share = (static_cast<double>(length) - below) / (next - below);
+  const Estimate shorter = chunk(whole, call, *std::prev(above)), longer = chunk(whole, call, *above);
+  const auto mean = [&](double low, double high) {
+    return static_cast<double>(length) * ((1 - share) * low / below + share * high / next);
+  };
+  return Estimate{mean(shorter.seconds, longer.seconds),
+                  mean(shorter.extrapolated_seconds, longer.extrapolated_seconds)};
+}
+
+/// A chunk of a measured length after the call's prefix; after none it is a whole sequence.
+Estimate CostModel::chunk(const Curve& whole, const OperatorCall& call, std::int64_t measured) const {
+  const Curve& points = curves_.at({call.op, call.pass, call.shape, measured});
+  const auto prefix = static_cast<double>(call.prefix);
+  const auto above = std::lower_bound(points.begin(), points.end(), prefix,
+                                      [](const Point& point, double key) { return point.work < key; });
+  if (above != points.end() && above->work == prefix) return {above->seconds, 0};
+  const Estimate first = on_curve(whole, call, static_cast<double>(measured));
+  const auto before = [&](auto point) { return point == points.begin() ? Point{0, first.seconds} : *std::prev(point); };
+  const bool beyond = above == points.end();
+  const Point high = beyond ? points.back() : *above, low = beyond ? before(std::prev(points.end())) : before(above);
+  const double slope = std::max(0.0, high.seconds - low.seconds) / (high.work - low.work);
+  const double seconds =
+      beyond ? high.seconds + slope * (prefix - high.work) : low.seconds + slope * (prefix - low.work);
+  const bool unknown = beyond || (low.work == 0 && first.extrapolated_seconds > 0);
+  return {seconds, unknown ? seconds : 0};
 }
 
 /// Linear between the nearest measured ranks of the same modules; below the least, level; above the greatest, in

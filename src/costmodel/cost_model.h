@@ -51,17 +51,19 @@ struct Departure {
   Operator op = Operator::linear;
   Pass pass = Pass::forward;
   OperatorShape shape{};
-  std::int64_t work = 0;  ///< tokens; attention: the context's length
-  double share = 0;       ///< fitted over measured, less 1
+  std::int64_t chunk = 0;  ///< attention after a prefix: tokens of a chunk; else 0
+  std::int64_t work = 0;   ///< tokens; attention: the context's length, of a chunk the prefix's
+  double share = 0;        ///< fitted over measured, less 1
 };
 
 /// What work costs on the machine of a profile: the one thing the planner asks. Safe for concurrent use.
 ///
 /// Between measured points time is linear in tokens (attention: time over the context's length is, so that it may be
-/// quadratic); adapters are linear in rank too. Before the first point it stays level (attention: in proportion);
-/// beyond the last it goes on as the roofline of the profile's device does, or without one along the last slope
-/// (attention: in proportion to the square). What has no entry is answered by the roofline, else it is an Error that
-/// lists what is there. All that was not measured counts as extrapolated.
+/// quadratic; of chunks time is linear in the prefix, and time over the chunk's length in that length); adapters are
+/// linear in rank too. Chunks of which none was measured cost their share of the causal triangle. Before the first
+/// point it stays level (attention: in proportion); beyond the last it goes on as the roofline of the profile's device
+/// does, or without one along the last slope (attention: in proportion to the square). What has no entry is answered by
+/// the roofline, else it is an Error that lists what is there. All that was not measured counts as extrapolated.
 class CostModel {
  public:
   explicit CostModel(Profile profile, Curves curves = Curves::isotonic);
@@ -83,7 +85,7 @@ class CostModel {
 
  private:
   struct Point {
-    double work = 0;  // tokens, or context for attention
+    double work = 0;  // tokens, or context for attention, or prefix for chunks
     double seconds = 0;
   };
   using Curve = std::vector<Point>;
@@ -91,6 +93,7 @@ class CostModel {
     Operator op = Operator::linear;
     Pass pass = Pass::forward;
     OperatorShape shape{};
+    std::int64_t chunk = 0;  // tokens after a prefix; 0: whole sequences, and whatever is not attention
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
@@ -120,10 +123,13 @@ class CostModel {
   Group side_by_side(std::span<const OperatorCall> calls) const;
   std::optional<Estimate> adapter_between_ranks(const OperatorCall& call) const;
   Estimate attention(const Curve& points, const OperatorCall& call) const;
+  std::optional<Estimate> between_chunks(const Curve& whole, const OperatorCall& call) const;
+  Estimate chunk(const Curve& whole, const OperatorCall& call, std::int64_t measured) const;
   [[noreturn]] void refuse(const OperatorCall& call) const;
 
   Profile profile_;
   std::unordered_map<Key, Curve, KeyHash> curves_;
+  std::unordered_map<Key, std::vector<std::int64_t>, KeyHash> chunks_;  // that were measured, by whole sequences' key
   std::optional<Roofline> roofline_;
   Departure largest_departure_;
 };

@@ -57,11 +57,11 @@ std::vector<Disagreement> compare_profiles(const Profile& first, const Profile& 
       continue;
     }
     const bool attends = entry.op == Operator::attention;
-    OperatorCall call{entry.op, entry.pass, entry.shape, entry.tokens, entry.context, 0, 1};
+    OperatorCall call{entry.op, entry.pass, entry.shape, entry.tokens, entry.context, entry.prefix, 1};
     if (attends) {
-      // Whole sequences of one length; calls are of one sequence.
-      call.tokens = entry.context;
-      call.count = static_cast<double>(entry.tokens) / static_cast<double>(std::max<std::int64_t>(entry.context, 1));
+      // Sequences, or chunks, of one length; calls are of one.
+      call.tokens = entry.chunk();
+      call.count = static_cast<double>(entry.tokens) / static_cast<double>(std::max<std::int64_t>(entry.chunk(), 1));
     }
     try {
       disagreements.push_back({entry, answers.estimate(call).seconds});

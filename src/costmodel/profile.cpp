@@ -15,9 +15,9 @@ Json entry_json(const ProfileEntry& entry) {
   for (const std::int64_t number : entry.shape) {
     if (number != 0) shape.push_back(number);
   }
-  return {{"op", name(entry.op)},   {"pass", name(entry.pass)}, {"dtype", entry.dtype},     {"tp", entry.tp},
-          {"shape", shape},         {"tokens", entry.tokens},   {"context", entry.context}, {"seconds", entry.seconds},
-          {"spread", entry.spread}, {"count", entry.count},     {"source", entry.source}};
+  return {{"op", name(entry.op)},     {"pass", name(entry.pass)}, {"dtype", entry.dtype},     {"tp", entry.tp},
+          {"shape", shape},           {"tokens", entry.tokens},   {"context", entry.context}, {"prefix", entry.prefix},
+          {"seconds", entry.seconds}, {"spread", entry.spread},   {"count", entry.count},     {"source", entry.source}};
 }
 
 /// Doubles hold every whole number up to here.
@@ -46,9 +46,11 @@ ProfileEntry entry_from(const Node& node) {
   for (std::size_t i = 0; i < shape.size(); ++i) entry.shape[i] = shape[i].as_integer("shape", 1);
   entry.tokens = node.integer_at("tokens", 1, kMostTokens);
   entry.context = node.integer_or("context", 0, 0, kMostTokens);
-  if (entry.op == Operator::attention && (entry.context < 1 || entry.context > entry.tokens))
-    throw node.error(fmt::format("attention over {} tokens in contexts of {}", entry.tokens, entry.context),
-                     "give 1 <= context <= tokens");
+  entry.prefix = node.integer_or("prefix", 0, 0, kMostTokens);
+  if (entry.op == Operator::attention && (entry.chunk() < 1 || entry.chunk() > entry.tokens))
+    throw node.error(fmt::format("attention of {} tokens in contexts of {} after prefixes of {}", entry.tokens,
+                                 entry.context, entry.prefix),
+                     "give 1 <= context - prefix <= tokens");
   entry.seconds = node.number_at("seconds", 0.0);
   entry.spread = node.number_or("spread", 0.0, 0.0);
   entry.count = node.integer_or("count", 0, 0);

@@ -25,11 +25,15 @@ struct ProfileEntry {
   std::int64_t tp = 1;
   OperatorShape shape{};
   std::int64_t tokens = 0;
-  std::int64_t context = 0;
+  std::int64_t context = 0;  ///< attention: of each sequence's last token
+  std::int64_t prefix = 0;   ///< attention: of the context, what earlier chunks of the sequences hold
   double seconds = 0;
   double spread = 0;
   std::int64_t count = 0;
   std::string source;  ///< "measured", or what it was derived from
+
+  /// Attention: tokens of each sequence that are computed; `tokens` are whole sequences of these.
+  std::int64_t chunk() const { return context - prefix; }
 };
 
 /// What a kind of machine was found to do. `threads` each, with `corunning_ranks` ranks at work at once.

@@ -7,24 +7,29 @@
 namespace braid::costmodel {
 namespace {
 
-using CurveKey = std::tuple<Operator, Pass, std::string, OperatorShape>;
+using CurveKey = std::tuple<Operator, Pass, std::string, OperatorShape, std::int64_t>;
+
+/// Chunks of one length are a curve over their prefix.
+CurveKey curve_of(const ProfileEntry& entry) {
+  return {entry.op, entry.pass, entry.dtype, entry.shape, entry.prefix > 0 ? entry.chunk() : 0};
+}
 
 std::int64_t work_of(const ProfileEntry& entry) {
-  return entry.op == Operator::attention ? entry.context : entry.tokens;
+  if (entry.op != Operator::attention) return entry.tokens;
+  return entry.prefix > 0 ? entry.prefix : entry.context;
 }
 
 /// Attention was measured on several sequences of one length.
 double seconds_of(const ProfileEntry& entry) {
-  if (entry.op != Operator::attention || entry.context == 0) return entry.seconds;
-  return entry.seconds * static_cast<double>(entry.context) /
-         static_cast<double>(std::max(entry.tokens, entry.context));
+  if (entry.op != Operator::attention || entry.chunk() == 0) return entry.seconds;
+  return entry.seconds * static_cast<double>(entry.chunk()) /
+         static_cast<double>(std::max(entry.tokens, entry.chunk()));
 }
 
 /// The entries of each curve by work; of several with the same work the first.
 std::map<CurveKey, std::map<std::int64_t, const ProfileEntry*>> curves_of(const Profile& profile) {
   std::map<CurveKey, std::map<std::int64_t, const ProfileEntry*>> curves;
-  for (const ProfileEntry& entry : profile.entries)
-    curves[{entry.op, entry.pass, entry.dtype, entry.shape}].emplace(work_of(entry), &entry);
+  for (const ProfileEntry& entry : profile.entries) curves[curve_of(entry)].emplace(work_of(entry), &entry);
   return curves;
 }
 
@@ -91,9 +96,9 @@ void count_cached(const Profile& profile, ProfileFacts& facts) {
 }
 
 OperatorCall call_of(const ProfileEntry& entry) {
-  OperatorCall call{entry.op, entry.pass, entry.shape, entry.tokens, entry.context};
+  OperatorCall call{entry.op, entry.pass, entry.shape, entry.tokens, entry.context, entry.prefix};
   // Calls of attention are of one sequence.
-  if (entry.op == Operator::attention) call.tokens = entry.context;
+  if (entry.op == Operator::attention) call.tokens = entry.chunk();
   return call;
 }
 
@@ -110,14 +115,22 @@ ProfileFacts facts_of(const Profile& profile) {
 
 std::vector<HeldOutPoint> hold_out(const Profile& profile) {
   std::vector<HeldOutPoint> held_out;
-  for (const auto& [key, points] : curves_of(profile)) {
+  const auto curves = curves_of(profile);
+  for (const auto& [key, points] : curves) {
     if (points.size() < 3) continue;
+    // Chunks after no prefix are whole sequences.
+    auto whole_key = key;
+    std::get<4>(whole_key) = 0;
+    const auto whole = whole_key == key ? curves.end() : curves.find(whole_key);
     for (auto point = std::next(points.begin()); point != std::prev(points.end()); ++point) {
       Profile rest = profile;
       rest.dtype = data_type_of(point->second->dtype);
       rest.entries.clear();
       for (const auto& [work, entry] : points) {
         if (work != point->first) rest.entries.push_back(*entry);
+      }
+      if (whole != curves.end()) {
+        for (const auto& [work, entry] : whole->second) rest.entries.push_back(*entry);
       }
       ProfileEntry alone = *point->second;
       alone.seconds = seconds_of(alone);

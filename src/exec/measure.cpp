@@ -39,7 +39,8 @@ double seconds_since(Clock::time_point start) {
 /// All points are measured in turn, this many times over: what the machine does for others comes and goes within
 /// seconds, and then blurs the median of many points a little in place of moving that of a few.
 constexpr int kRounds = 4;
-/// In one round. Medians over passes stay put from here on; longer passes are run fewer times.
+/// In one round. Medians over passes stay put from here on; longer passes are run fewer times, and warm up in the first
+/// round alone, as each begins with as cold caches as it leaves.
 constexpr int kFewestPasses = 2;
 constexpr int kMostPasses = 10;
 constexpr double kSecondsAPoint = 0.06;
@@ -56,24 +57,32 @@ Summary summarize(const std::vector<double>& samples) {
   return {middle, middle > 0 ? (quantile(samples, 0.75) - quantile(samples, 0.25)) / middle : 0};
 }
 
-/// A microbatch of one task: sequences of `context` tokens, all scored.
-Batch uniform_batch(const costmodel::BackboneShape& shape, std::int64_t tokens, std::int64_t context) {
-  planner::Microbatch microbatch;
+/// One task's sequences of `context` tokens, all scored: a microbatch, or one for each of the chunks that they are cut
+/// into.
+std::vector<Batch> uniform_batches(const costmodel::BackboneShape& shape, std::int64_t tokens, std::int64_t context,
+                                   std::int64_t chunk) {
   workload::Dataset dataset;
   RandomStream random(static_cast<std::uint64_t>(tokens));
   for (std::int64_t first = 0; first < tokens; first += context) {
-    const std::int64_t length = std::min(context, tokens - first);
-    workload::Sample sample;
-    for (std::int64_t i = 0; i < length; ++i)
+    workload::Sample& sample = dataset.samples.emplace_back();
+    for (std::int64_t i = 0; i < std::min(context, tokens - first); ++i)
       sample.append(static_cast<std::int32_t>(random.next_below(static_cast<std::uint64_t>(shape.vocabulary))), true);
-    planner::Segment segment;
-    segment.index = static_cast<std::int32_t>(dataset.samples.size());
-    segment.sample = segment.index;
-    segment.end = static_cast<std::int32_t>(length);
-    microbatch.segments.push_back(segment);
-    dataset.samples.push_back(std::move(sample));
   }
-  return make_batch(microbatch, {&dataset, 1});
+  std::vector<Batch> batches;
+  for (std::int64_t begin = 0; begin < context; begin += chunk) {
+    planner::Microbatch microbatch;
+    for (std::size_t index = 0; index < dataset.samples.size(); ++index) {
+      const auto length = static_cast<std::int64_t>(dataset.samples[index].tokens.size());
+      if (begin >= length) continue;
+      planner::Segment& segment = microbatch.segments.emplace_back();
+      segment.index = static_cast<std::int32_t>(index);
+      segment.sample = segment.index;
+      segment.begin = static_cast<std::int32_t>(begin);
+      segment.end = static_cast<std::int32_t>(std::min(begin + chunk, length));
+    }
+    batches.push_back(make_batch(microbatch, {&dataset, 1}));
+  }
+  return batches;
 }
 
 class Measuring {
@@ -111,7 +120,9 @@ class Measuring {
   struct Point {
     std::int64_t tokens = 0;
     std::int64_t context = 0;
-    bool attends = false;  ///< one of attention's curve, and of no other
+    bool attends = false;     ///< one of attention's curve, and of no other
+    std::int64_t chunk = 0;   ///< tokens that sequences are cut into; 0: they are not
+    std::int64_t passes = 0;  ///< in one round; 0: not known yet
   };
 
   /// Token counts from one that is no round number: kernels have a ragged end on most microbatches, and so on these.
@@ -137,11 +148,23 @@ class Measuring {
     return points;
   }
 
+  /// Sequences of the longest context in chunks of 16, 32, 64, ... tokens, so that one point gives all prefixes.
+  std::vector<Point> chunk_grid() const {
+    constexpr std::int64_t kShortest = 16, kTokens = 64;
+    std::vector<Point> points;
+    for (std::int64_t chunk = kShortest; chunk < request_.longest_context; chunk *= 2) {
+      const std::int64_t context = (request_.longest_context + chunk - 1) / chunk * chunk;
+      points.push_back({context * std::max<std::int64_t>(1, kTokens / chunk), context, true, chunk});
+    }
+    return points;
+  }
+
   /// What is measured with the k-th kind of adapter.
   std::vector<Point> points_of(std::size_t k) const {
     std::vector<Point> points = token_grid();
-    const std::vector<Point> contexts = context_grid();
-    if (k == 0) points.insert(points.end(), contexts.begin(), contexts.end());
+    if (k > 0) return points;
+    for (const std::vector<Point>& grid : {context_grid(), chunk_grid()})
+      points.insert(points.end(), grid.begin(), grid.end());
     return points;
   }
 
@@ -163,7 +186,7 @@ class Measuring {
       Probe probe;
       BufferPool pool;
       StageModel model(shape_, layers, random_weights(shape_), pool, probe);
-      const std::vector<Point> grid = token_grid();
+      std::vector<Point> grid = token_grid();
       const std::vector<costmodel::AdapterShape> kinds = distinct_adapters();
       for (std::size_t k = 0; k < kinds.size(); ++k) {
         std::vector<std::unique_ptr<Adapter>> adapters;
@@ -187,14 +210,16 @@ class Measuring {
     StageModel model(shape_, layers, random_weights(shape_), pool, probe);
     const std::vector<costmodel::AdapterShape> kinds = distinct_adapters();
     double work = 0, done = 0;
+    std::vector<std::vector<Point>> points;  // by kind
     for (std::size_t k = 0; k < kinds.size(); ++k) {
-      for (const Point& point : points_of(k)) work += kRounds * static_cast<double>(point.tokens + 256);
+      points.push_back(points_of(k));
+      for (const Point& point : points[k]) work += kRounds * static_cast<double>(point.tokens + 256);
     }
     for (int round = 0; round < kRounds; ++round) {
       for (std::size_t k = 0; k < kinds.size(); ++k) {
         std::vector<std::unique_ptr<Adapter>> adapters;
         adapters.push_back(std::make_unique<Adapter>(shape_, kinds[k], layers, 7));
-        for (const Point& point : points_of(k)) {
+        for (Point& point : points[k]) {
           measure_point(model, probe, adapters, k, point);
           done += static_cast<double>(point.tokens + 256);
           if (request_.on_progress && communicator_.rank() == 0) request_.on_progress(done / work);
@@ -205,28 +230,31 @@ class Measuring {
 
   /// `kind` of distinct_adapters() is what `adapters` holds.
   void measure_point(StageModel& model, Probe& probe, std::span<const std::unique_ptr<Adapter>> adapters,
-                     std::size_t kind, const Point& point) {
-    const Batch batch = uniform_batch(shape_, point.tokens, point.context);
+                     std::size_t kind, Point& point) {
+    const std::vector<Batch> batches =
+        uniform_batches(shape_, point.tokens, point.context, point.chunk > 0 ? point.chunk : point.context);
+    const auto count = static_cast<planner::MicrobatchId>(batches.size());
     const std::vector<std::uint64_t> seeds = {7};
     const std::vector<double> scale = {1.0 / static_cast<double>(point.tokens)};
     std::vector<TaskLoss> losses(1);
     communicator_.barrier();
     const Clock::time_point begin = Clock::now();
-    // How many passes is decided on rank 0, so that all ranks keep each other company to the end.
-    std::int64_t passes = kMostPasses;
-    for (std::int64_t pass = 0; pass <= passes; ++pass) {
+    const bool warms_up = point.passes != kFewestPasses;
+    for (std::int64_t pass = warms_up ? 0 : 1; pass <= std::max<std::int64_t>(point.passes, 1); ++pass) {
       probe.recording = pass > 0;
       probe.records.clear();
-      Batch copy = batch;
+      std::vector<Batch> copies = batches;
       const Clock::time_point start = Clock::now();
-      model.forward(0, std::move(copy), {}, adapters, seeds, scale, losses);
+      for (planner::MicrobatchId id = 0; id < count; ++id)
+        model.forward(id, std::move(copies[static_cast<std::size_t>(id)]), {}, adapters, seeds, scale, losses);
       const double forward = seconds_since(start);
       const std::size_t forwards = probe.records.size();
       const Clock::time_point turn = Clock::now();
-      model.backward(0, {}, adapters, seeds);
+      for (planner::MicrobatchId id = count; id-- > 0;) model.backward(id, {}, adapters, seeds);
       const double backward = seconds_since(turn);
       if (pass == 0) continue;
-      if (pass == 1) passes = agreed_passes(seconds_since(begin) / 2);
+      // Decided on rank 0, so that all ranks keep each other company to the end.
+      if (point.passes == 0) point.passes = agreed_passes(seconds_since(begin) / 2);
       const std::span<const Probe::Record> records = probe.records;
       keep({kind, point.tokens, Pass::forward}, records.first(forwards), forward, point);
       keep({kind, point.tokens, Pass::backward}, records.subspan(forwards), backward, point);
@@ -242,7 +270,8 @@ class Measuring {
     return passes;
   }
 
-  using Key = std::tuple<Operator, Pass, costmodel::OperatorShape, std::int64_t, std::int64_t>;
+  /// Tokens; of attention context and prefix.
+  using Key = std::tuple<Operator, Pass, costmodel::OperatorShape, std::int64_t, std::int64_t, std::int64_t>;
 
   /// Of one pass: its operators' times, and what it took in all.
   void keep(const PassSkew::Kind& kind, std::span<const Probe::Record> records, double total, const Point& point) {
@@ -250,13 +279,15 @@ class Measuring {
     for (const Probe::Record& record : records) {
       operators.push_back(record.seconds);
       const OperatorCall& call = record.call;
-      if ((call.op == Operator::attention) != point.attends) continue;
-      samples_[{call.op, call.pass, call.shape, call.tokens, call.op == Operator::attention ? point.context : 0}]
-          .push_back(record.seconds);
+      const bool attends = call.op == Operator::attention;
+      // Chunks that begin their samples are whole sequences, of which there are better measurements.
+      if (attends != point.attends || (point.chunk > 0 && call.prefix == 0)) continue;
+      const std::int64_t context = attends ? call.context : 0;
+      samples_[{call.op, call.pass, call.shape, call.tokens, context, call.prefix}].push_back(record.seconds);
     }
     if (point.attends) return;
     const double rest = total - std::accumulate(operators.begin(), operators.end(), 0.0);
-    samples_[{Operator::dispatch, kind.pass, {}, point.tokens, 0}].push_back(std::max(0.0, rest));
+    samples_[{Operator::dispatch, kind.pass, {}, point.tokens, 0, 0}].push_back(std::max(0.0, rest));
     skew_.add(kind, operators, total);
   }
 
@@ -286,11 +317,11 @@ class Measuring {
       costmodel::AdapterShape adapter_shape{rank, 1.0, false, 0.0, {true, true, true, true, true, true, true}};
       Adapter adapter(request_.backbone, adapter_shape, {0, 1}, 3);
       const auto numbers = static_cast<std::int64_t>(adapter.parameters().size());
-      time({Operator::adamw, Pass::forward, {}, numbers, 0}, [&] {
+      time({Operator::adamw, Pass::forward, {}, numbers, 0, 0}, [&] {
         squared_norms(adapter);
         take_step(optimizer, 0, 100, 1.0, adapter);
       });
-      time({Operator::squared_norm, Pass::forward, {}, numbers, 0}, [&] { squared_norms(adapter); });
+      time({Operator::squared_norm, Pass::forward, {}, numbers, 0, 0}, [&] { squared_norms(adapter); });
       if (numbers >= largest) break;
     }
   }
@@ -317,7 +348,7 @@ class Measuring {
     };
     std::vector<float> numbers(static_cast<std::size_t>(count), 1.0F);
     // Rank 0 and 1 play ball; half a round is one message.
-    const Key key{Operator::send_recv, Pass::forward, {}, bytes, 0};
+    const Key key{Operator::send_recv, Pass::forward, {}, bytes, 0, 0};
     if (communicator_.rank() < 2) {
       const int other = 1 - communicator_.rank();
       for (int i = 0; i <= kMostPasses; ++i) {
@@ -329,13 +360,13 @@ class Measuring {
         if (i > 0) samples_[key].push_back(seconds_since(start) / 2);
       }
     }
-    time({Operator::all_reduce, Pass::forward, {communicator_.size()}, bytes, 0},
+    time({Operator::all_reduce, Pass::forward, {communicator_.size()}, bytes, 0, 0},
          [&] { finish(*group.all_reduce(numbers)); });
   }
 
   void write_entries() {
     for (const auto& [key, samples] : samples_) {
-      const auto& [op, pass, shape, tokens, context] = key;
+      const auto& [op, pass, shape, tokens, context, prefix] = key;
       const Summary summary = summarize(samples);
       ProfileEntry entry;
       entry.op = op;
@@ -343,6 +374,7 @@ class Measuring {
       entry.shape = shape;
       entry.tokens = tokens;
       entry.context = context;
+      entry.prefix = prefix;
       entry.seconds = summary.median;
       entry.spread = summary.spread;
       entry.count = static_cast<std::int64_t>(samples.size());

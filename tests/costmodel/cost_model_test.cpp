@@ -199,6 +199,57 @@ TEST(CostModel, ChunksOfASequenceCostTogetherWhatItCosts) {
   EXPECT_EQ(second.extrapolated_seconds, second.seconds) << "a chunk with a prefix was never measured";
 }
 
+/// Whole sequences of 32 to 512 tokens, and chunks of 64 and 256 after prefixes of up to 448 and 256, two to a batch.
+/// Each token takes `a`, each pair of a token and one before it `b`.
+CostModel chunk_model(double a, double b) {
+  const auto seconds = [&](double length, double prefix) { return length * (a + b * (prefix + length / 2)); };
+  std::vector<ProfileEntry> entries;
+  for (std::int64_t length = 32; length <= 512; length *= 2)
+    entries.push_back(entry(Operator::attention, {4, 2, 16}, length, seconds(static_cast<double>(length), 0), length));
+  for (const std::int64_t chunk : {256, 64}) {
+    for (std::int64_t prefix = chunk; prefix + chunk <= 512; prefix += chunk) {
+      ProfileEntry point = entry(Operator::attention, {4, 2, 16}, 2 * chunk,
+                                 2 * seconds(static_cast<double>(chunk), static_cast<double>(prefix)), prefix + chunk);
+      point.prefix = prefix;
+      entries.push_back(point);
+    }
+  }
+  return model_of(std::move(entries));
+}
+
+TEST(CostModel, ChunksBetweenMeasuredOnesTakeWhatTheirTokensAndPairsTake) {
+  const double a = 3e-6, b = 2e-8;
+  const CostModel cost = chunk_model(a, b);
+  for (const std::int64_t length : {64, 80, 128, 192, 250, 256}) {
+    for (const std::int64_t prefix : {16, 64, 100, 256}) {
+      const Estimate chunk = cost.estimate(attend(prefix, prefix + length));
+      const auto n = static_cast<double>(length), p = static_cast<double>(prefix);
+      EXPECT_NEAR(chunk.seconds, n * (a + b * (p + n / 2)), 1e-12) << length << " after " << prefix;
+      EXPECT_EQ(chunk.extrapolated_seconds, 0) << length << " after " << prefix;
+    }
+  }
+  EXPECT_DOUBLE_EQ(cost.estimate(attend(64, 128, 5)).seconds, 5 * cost.estimate(attend(64, 128)).seconds);
+}
+
+TEST(CostModel, ChunksBeyondMeasuredOnesAreExtrapolated) {
+  const double a = 3e-6, b = 2e-8;
+  const CostModel cost = chunk_model(a, b);
+  // A longer prefix goes on along the slope; other lengths in proportion to the nearest one.
+  const Estimate later = cost.estimate(attend(640, 704));
+  EXPECT_NEAR(later.seconds, 64 * (a + b * (640 + 32)), 1e-12);
+  EXPECT_EQ(later.extrapolated_seconds, later.seconds);
+  const Estimate shorter = cost.estimate(attend(64, 80));
+  EXPECT_NEAR(shorter.seconds, cost.estimate(attend(64, 128)).seconds / 4, 1e-15);
+  EXPECT_EQ(shorter.extrapolated_seconds, shorter.seconds);
+  const Estimate longer = cost.estimate(attend(128, 640));
+  EXPECT_NEAR(longer.seconds, 2 * cost.estimate(attend(128, 384)).seconds, 1e-15);
+  EXPECT_EQ(longer.extrapolated_seconds, longer.seconds);
+  // What was measured on one side alone is half known.
+  const Estimate half = cost.estimate(attend(300, 428));
+  EXPECT_GT(half.extrapolated_seconds, 0);
+  EXPECT_LT(half.extrapolated_seconds, half.seconds);
+}
+
 TEST(CostModel, AnUnknownShapeIsRefusedWithTheOnesThatAreThere) {
   const CostModel cost = linear_model();
   expect_error(

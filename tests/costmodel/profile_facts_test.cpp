@@ -55,5 +55,29 @@ TEST(HoldOut, PredictsInnerPointsFromTheOthers) {
   EXPECT_DOUBLE_EQ(points[1].predicted, 5) << "the spoilt point is not asked";
 }
 
+TEST(HoldOut, ChunksAreCurvesOfTheirOwn) {
+  Profile profile;
+  const auto measured = [&](std::int64_t chunk, std::int64_t prefix, double seconds) {
+    ProfileEntry entry = product({4, 2, 16}, 2 * chunk, seconds);
+    entry.op = Operator::attention;
+    entry.context = prefix + chunk;
+    entry.prefix = prefix;
+    profile.entries.push_back(entry);
+  };
+  for (const std::int64_t chunk : {32, 64}) {
+    for (const std::int64_t prefix : {0, 64, 128, 192})
+      measured(chunk, prefix, static_cast<double>(2 * chunk * (10 + prefix)));
+  }
+  profile.entries[6].seconds *= 3;
+  EXPECT_EQ(facts_of(profile).neighbours, 1 + 2 + 2);
+  EXPECT_EQ(facts_of(profile).falls, 1);
+  const std::vector<HeldOutPoint> points = hold_out(profile);
+  ASSERT_EQ(points.size(), 2U);  // whole sequences are of two lengths alone
+  EXPECT_EQ(points[0].entry.prefix, 128);
+  EXPECT_DOUBLE_EQ(points[0].entry.seconds, 32 * 138) << "of one chunk";
+  EXPECT_DOUBLE_EQ(points[0].predicted, 32 * 138);
+  EXPECT_DOUBLE_EQ(points[1].predicted, 64 * 138) << "the spoilt point is not asked";
+}
+
 }  // namespace
 }  // namespace braid::costmodel

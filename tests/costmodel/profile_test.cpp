@@ -33,6 +33,7 @@ Profile full_profile() {
       for (std::size_t i = 0; i < shape_size(entry.op).most; ++i) entry.shape[i] = 100 + static_cast<std::int64_t>(i);
       entry.tokens = 64 * op + 1;
       entry.context = std::max(op, 1);
+      entry.prefix = entry.op == Operator::attention ? entry.context - 1 : 0;
       entry.seconds = awkward[static_cast<std::size_t>(op) % awkward.size()];
       entry.spread = entry.seconds / 7;
       entry.count = 20;
@@ -51,7 +52,7 @@ Profile parsed(const std::string& text) {
 std::string text_with(const std::string& from, const std::string& to) {
   Profile profile;
   profile.machine = "m";
-  profile.entries.push_back({Operator::linear, Pass::forward, "f32", 1, {64, 128}, 256, 0, 0.5, 0.1, 9, "measured"});
+  profile.entries.push_back({Operator::linear, Pass::forward, "f32", 1, {64, 128}, 256, 0, 0, 0.5, 0.1, 9, "measured"});
   std::string text = to_json(profile);
   const auto at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
@@ -87,9 +88,10 @@ TEST(Profile, EveryFieldComesBack) {
   ASSERT_EQ(back.entries.size(), profile.entries.size());
   for (std::size_t i = 0; i < back.entries.size(); ++i) {
     const ProfileEntry &a = back.entries[i], &b = profile.entries[i];
-    EXPECT_EQ(
-        std::tie(a.op, a.pass, a.dtype, a.tp, a.shape, a.tokens, a.context, a.seconds, a.spread, a.count, a.source),
-        std::tie(b.op, b.pass, b.dtype, b.tp, b.shape, b.tokens, b.context, b.seconds, b.spread, b.count, b.source));
+    EXPECT_EQ(std::tie(a.op, a.pass, a.dtype, a.tp, a.shape, a.tokens, a.context, a.prefix, a.seconds, a.spread,
+                       a.count, a.source),
+              std::tie(b.op, b.pass, b.dtype, b.tp, b.shape, b.tokens, b.context, b.prefix, b.seconds, b.spread,
+                       b.count, b.source));
   }
 }
 
@@ -132,6 +134,11 @@ TEST(Profile, WhatIsNotAProfileIsRefusedWithItsLine) {
   refused("\"seconds\":0.5,", "", "'seconds' is missing");
   refused("\"tokens\":256", "\"tokens\":-1", "'tokens' is '-1'");
   refused("\"threads\": 1", "\"threads\": 0", "'threads' is '0'");
+  refused(
+      "\"linear\",\"pass\":\"forward\",\"dtype\":\"f32\",\"tp\":1,\"shape\":[64,128],\"tokens\":256,\"context\":0,"
+      "\"prefix\":0",
+      R"("attention","pass":"forward","dtype":"f32","tp":1,"shape":[4,2,16],"tokens":64,"context":64,"prefix":64)",
+      "attention of 64 tokens in contexts of 64 after prefixes of 64; give 1 <= context - prefix <= tokens");
   refused("\"machine\": \"m\",", "", "'machine' is missing");
   expect_error([] { parsed("[]"); }, "p.json:1: a list stands where keys are expected");
   expect_error([] { read_profile("/nowhere/p.json"); }, "/nowhere/p.json: cannot be read");
