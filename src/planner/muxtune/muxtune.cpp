@@ -198,9 +198,10 @@ class MuxTuneSearch {
     };
     for (const auto& [bound, partition] : by_bound) {
       if (hopeless(bound)) break;
+      TaskGroupings groupings = groupings_of(*partition);
       for (const std::int32_t buckets : bucket_counts(*partition)) {
         Layout layout;
-        layout.buckets = group(*partition, buckets);
+        layout.buckets = groupings.into(buckets).buckets;
         ++tried_;
         const std::vector<LayoutSketch::BucketClocks> clocks = sketch_->clocks(*partition, layout.buckets);
         if (hopeless(sketch_->busiest_stage_seconds(clocks))) continue;
@@ -216,21 +217,19 @@ class MuxTuneSearch {
     return best;
   }
 
-  /// Every P; of many hTasks about kAllCounts of them. Without shards nothing overlaps inside a clock: hTasks are by
-  /// themselves then.
+  /// Every P; of many hTasks about kAllCounts of them.
   std::vector<std::int32_t> bucket_counts(const FusedTasks& partition) const {
     const auto count = static_cast<std::int32_t>(partition.htasks.size());
-    if (shapes_.front().tp == 1 && !options_.lays_out_all) return {count};
     std::vector<std::int32_t> counts;
     const std::int32_t step = options_.lays_out_all ? 1 : std::max(1, (count + kAllCounts - 1) / kAllCounts);
     for (std::int32_t buckets = count; buckets >= 1; buckets -= step) counts.push_back(buckets);
     return counts;
   }
 
-  std::vector<std::vector<std::int32_t>> group(const FusedTasks& partition, std::int32_t buckets) const {
+  TaskGroupings groupings_of(const FusedTasks& partition) const {
     std::vector<double> first_stage;
     for (const TaskRun& run : partition.htasks) first_stage.push_back(costs_->forward_seconds(0, run));
-    return group_htasks(first_stage, buckets).buckets;
+    return TaskGroupings(std::move(first_stage));
   }
 
   std::vector<std::vector<TaskIndex>> htasks_of(const FusedTasks& partition) const {

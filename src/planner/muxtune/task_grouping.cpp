@@ -1,11 +1,9 @@
 #include "planner/muxtune/task_grouping.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <compare>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <queue>
 #include <tuple>
@@ -49,53 +47,6 @@ Grouping grouping_of(Buckets buckets, std::span<const double> seconds) {
     grouping.buckets.push_back(std::move(bucket));
   }
   return grouping;
-}
-
-/// Of every set of hTasks (a bit mask) the squared deviation it has as one bucket.
-std::vector<double> deviations_of_sets(std::span<const double> seconds, double mean) {
-  std::vector<double> values(std::size_t{1} << seconds.size(), 0);
-  for (std::uint32_t set = 1; set < values.size(); ++set) {
-    values[set] = values[set & (set - 1)] + seconds[static_cast<std::size_t>(std::countr_zero(set))];
-  }
-  for (double& value : values) value = squared(value - mean);
-  return values;
-}
-
-/// Dynamic programming over sets: the best p buckets for a set are one that holds its lowest hTask and the best p − 1
-/// for the rest. Sets that no grouping into `buckets` can use are left out.
-Buckets best_buckets(std::span<const double> seconds, int buckets) {
-  const auto count = static_cast<int>(seconds.size());
-  const std::uint32_t all = (1u << count) - 1;
-  const std::vector<double> alone =
-      deviations_of_sets(seconds, mean_latency(seconds, static_cast<std::size_t>(buckets)));
-  std::vector<double> best = alone, fewer;  // of p and of p − 1 buckets
-  std::vector<std::vector<std::uint32_t>> chosen(static_cast<std::size_t>(buckets) + 1,
-                                                 std::vector<std::uint32_t>(alone.size()));
-  std::iota(chosen[1].begin(), chosen[1].end(), 0u);
-  for (int p = 2; p <= buckets; ++p) {
-    fewer.swap(best);
-    best.assign(alone.size(), std::numeric_limits<double>::infinity());
-    for (std::uint32_t set = p == buckets ? all : 1; set <= all; ++set) {
-      const int size = std::popcount(set);
-      // The other buckets need an hTask each, and one of them holds the lowest of all.
-      if (size < p || count - size < buckets - p || (p < buckets && (set & 1) != 0)) continue;
-      const std::uint32_t others = set & (set - 1);
-      for (std::uint32_t rest = others; rest != 0; rest = (rest - 1) & others) {
-        const double candidate = alone[set ^ rest] + fewer[rest];
-        if (candidate >= best[set]) continue;
-        best[set] = candidate;
-        chosen[static_cast<std::size_t>(p)][set] = set ^ rest;
-      }
-    }
-  }
-  Buckets result(static_cast<std::size_t>(buckets));
-  std::uint32_t left = all;
-  for (std::size_t p = result.size(); p >= 1; --p) {
-    const std::uint32_t bucket = chosen[p][left];
-    for (std::uint32_t set = bucket; set != 0; set &= set - 1) result[p - 1].push_back(std::countr_zero(set));
-    left ^= bucket;
-  }
-  return result;
 }
 
 /// Each hTask, the longest first, into the bucket with the least latency; of equals into the one with the fewest
@@ -273,17 +224,21 @@ Buckets exchanged(const Buckets& start, std::span<const double> seconds) {
   return result;
 }
 
-void check(std::span<const double> seconds, std::int32_t buckets) {
+void check_latencies(std::span<const double> seconds) {
+  for (const double here : seconds) BRAID_CHECK(std::isfinite(here) && here >= 0, "an hTask takes {} s", here);
+}
+
+void check_count(std::span<const double> seconds, std::int32_t buckets) {
   if (buckets < 1 || static_cast<std::size_t>(buckets) > seconds.size()) {
     throw error("{} hTasks do not go into {} buckets; give 1 to {}", seconds.size(), buckets, seconds.size());
   }
-  for (const double here : seconds) BRAID_CHECK(std::isfinite(here) && here >= 0, "an hTask takes {} s", here);
 }
 
 }  // namespace
 
 Grouping group_htasks_by_exchange(std::span<const double> first_stage_seconds, std::int32_t buckets) {
-  check(first_stage_seconds, buckets);
+  check_latencies(first_stage_seconds);
+  check_count(first_stage_seconds, buckets);
   const auto count = static_cast<std::size_t>(buckets);
   const auto improved = [&](const Buckets& start) {
     return grouping_of(exchanged(start, first_stage_seconds), first_stage_seconds);
@@ -295,24 +250,30 @@ Grouping group_htasks_by_exchange(std::span<const double> first_stage_seconds, s
   return best;
 }
 
-Grouping group_htasks(std::span<const double> first_stage_seconds, std::int32_t buckets) {
-  check(first_stage_seconds, buckets);
+TaskGroupings::TaskGroupings(std::vector<double> first_stage_seconds) : seconds_(std::move(first_stage_seconds)) {
+  check_latencies(seconds_);
+  if (!seconds_.empty() && seconds_.size() <= kExactlyGrouped) exact_.emplace(seconds_);
+}
+
+Grouping TaskGroupings::into(std::int32_t buckets) {
+  check_count(seconds_, buckets);
+  const auto count = static_cast<std::size_t>(buckets);
   // Each by itself, or all in one.
-  const bool no_choice = buckets == 1 || static_cast<std::size_t>(buckets) == first_stage_seconds.size();
+  const bool no_choice = count == 1 || count == seconds_.size();
+  if (!no_choice && !exact_) return group_htasks_by_exchange(seconds_, buckets);
+  Buckets best(count);
   if (no_choice) {
-    std::vector<std::vector<std::int32_t>> only(static_cast<std::size_t>(buckets));
-    for (std::size_t h = 0; h < first_stage_seconds.size(); ++h)
-      only[buckets == 1 ? 0 : h].push_back(static_cast<std::int32_t>(h));
-    Grouping grouping = grouping_of(std::move(only), first_stage_seconds);
-    grouping.exact = true;
-    return grouping;
+    for (std::size_t h = 0; h < seconds_.size(); ++h) best[count == 1 ? 0 : h].push_back(static_cast<std::int32_t>(h));
+  } else {
+    best = exact_->into(buckets);
   }
-  if (first_stage_seconds.size() > kExactlyGrouped) {
-    return group_htasks_by_exchange(first_stage_seconds, buckets);
-  }
-  Grouping grouping = grouping_of(best_buckets(first_stage_seconds, buckets), first_stage_seconds);
+  Grouping grouping = grouping_of(std::move(best), seconds_);
   grouping.exact = true;
   return grouping;
+}
+
+Grouping group_htasks(std::span<const double> first_stage_seconds, std::int32_t buckets) {
+  return TaskGroupings({first_stage_seconds.begin(), first_stage_seconds.end()}).into(buckets);
 }
 
 }  // namespace braid::planner

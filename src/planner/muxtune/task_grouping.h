@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
+
+#include "planner/muxtune/exact_grouping.h"
 
 namespace braid::planner {
 
@@ -16,11 +19,25 @@ struct Grouping {
 /// Up to this many hTasks the best grouping is found.
 inline constexpr std::int32_t kExactlyGrouped = 12;
 
-/// hTasks into exactly `buckets` buckets, none empty, so that the first-stage latencies of the buckets, sums of their
+/// hTasks into exactly so many buckets, none empty, that the first-stage latencies of the buckets, sums of their
 /// hTasks', vary least (MuxTune §3.4, Eq. 7).
 ///
-/// Exact for at most kExactlyGrouped hTasks (O(3^N) at worst, under a millisecond), else by group_htasks_by_exchange.
-/// Throws Error for fewer than one bucket and for more buckets than hTasks. Latencies are finite and not negative.
+/// Exact for at most kExactlyGrouped hTasks (O(3^N) for each number of buckets up to the largest asked for, under a
+/// millisecond), else by group_htasks_by_exchange.
+class TaskGroupings {
+ public:
+  /// Latencies are finite and not negative.
+  explicit TaskGroupings(std::vector<double> first_stage_seconds);
+
+  /// Throws Error for fewer than one bucket and for more buckets than hTasks.
+  Grouping into(std::int32_t buckets);
+
+ private:
+  std::vector<double> seconds_;
+  std::optional<ExactGroupings> exact_;
+};
+
+/// One of them.
 Grouping group_htasks(std::span<const double> first_stage_seconds, std::int32_t buckets);
 
 /// The same for any number of hTasks, not always with the least variance: starts from the longest first, each into the

@@ -162,6 +162,17 @@ RC_GTEST_PROP(TaskGrouping, NoMoveAndNoSwapHelpsAfterExchanges, ()) {
   }
 }
 
+RC_GTEST_PROP(TaskGrouping, NumbersOfBucketsMayBeAskedForInAnyOrder, ()) {
+  const std::vector<double> seconds = any_latencies(12);
+  std::vector<std::int32_t> counts(seconds.size());
+  std::iota(counts.begin(), counts.end(), 1);
+  RandomStream random(seconds.size());
+  shuffle(std::span(counts), random);
+  TaskGroupings groupings(seconds);
+  for (const std::int32_t buckets : counts)
+    RC_ASSERT(groupings.into(buckets).buckets == group_htasks(seconds, buckets).buckets);
+}
+
 RC_GTEST_PROP(TaskGrouping, DoesNotDependOnTheUnit, ()) {
   const std::vector<double> seconds = any_latencies(30);
   std::vector<double> scaled = seconds;
