@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Holds predicted against measured step times: every plan of results/accuracy/plans.txt, on one rank and on two, with profiles
-# measured first. Prints a table (machine: how far its GEMM peak has moved since the profile); run it on a quiet machine.
+# measured first. Prints a table: the prediction's error, how much longer a reference pass took between the windows than it
+# did for the profile (pace), and the error at the profile's pace. Run it on a quiet machine.
 # usage: scripts/accuracy.sh [FOLDER]   (default: a temporary one)
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -14,7 +15,7 @@ for ranks in 1 2; do
 done
 
 echo "# scripts/accuracy.sh, $(date -u +%Y-%m-%d), $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2- | xargs), $(nproc) cores; a step's time, mean over 5 windows of the median of 5 runs"
-printf '%-34s %-12s %5s %12s %12s %8s %8s\n' policy microbatches ranks predicted_ms measured_ms error machine
+printf '%-34s %-12s %5s %12s %12s %8s %8s %9s\n' policy microbatches ranks predicted_ms measured_ms error pace at_pace
 grep -v '^#' "$root/results/accuracy/plans.txt" | while read -r policy microbatches; do
   for ranks in 1 2; do
     "$braid" validate --workload "$folder/workload.yaml" --profile "$folder/profile$ranks.json" --policy "$policy" \
@@ -23,10 +24,11 @@ grep -v '^#' "$root/results/accuracy/plans.txt" | while read -r policy microbatc
 import json, sys
 comparison = json.load(open(sys.argv[1]))
 step = comparison["step_seconds"]
-flops = comparison["peak_flops"]
-machine = flops["measured"] / flops["predicted"] - 1
+reference = comparison["reference_pass_seconds"]
+pace = reference["measured"] / reference["predicted"] - 1
+at_pace = comparison["step_seconds_at_profiled_pace"]["error"]
 print(f"{sys.argv[2]:34} {sys.argv[3]:12} {sys.argv[4]:>5} {step['predicted']*1e3:12.1f} {step['measured']*1e3:12.1f} "
-      f"{step['error']*100:+7.1f}% {machine*100:+7.1f}%")
+      f"{step['error']*100:+7.1f}% {pace*100:+7.1f}% {at_pace*100:+8.1f}%")
 PY
   done
 done

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/statistics.h"
 #include "cli/results.h"
+#include "exec/reference_pass.h"
 #include "planner/latency/durations.h"
 #include "planner/window/predict.h"
 #include "planner/window/window.h"
@@ -23,9 +24,10 @@ bool is_compared(planner::Kind kind) {
   return !planner::is_recv(kind) && kind != planner::Kind::noop;
 }
 
-/// How long the parts of one window took.
+/// How long the parts of one window took, at a machine's pace: 1 is that of the profile, 2 takes twice as long.
 struct WindowTimes {
-  WindowTimes(const planner::Timeline& timeline, double window_seconds) : step(window_seconds) {
+  WindowTimes(const planner::Timeline& timeline, double window_seconds, double machine_pace)
+      : step(window_seconds), pace(machine_pace) {
     for (const planner::Event& event : timeline.events) {
       const double duration = seconds(event.end - event.start);
       if (is_compared(event.kind)) {
@@ -37,6 +39,7 @@ struct WindowTimes {
   }
 
   double step = 0;
+  double pace = 1;
   std::map<planner::Kind, double> kinds;
   std::map<planner::Kind, std::int64_t> kind_counts;
   std::map<planner::StageIndex, double> stages;
@@ -54,7 +57,7 @@ double median_of(const std::vector<WindowTimes>& runs, const Part& part) {
 struct Totals {
   std::int64_t windows = 0;
   std::int64_t runs = 0;
-  double predicted_step = 0, measured_step = 0;
+  double predicted_step = 0, measured_step = 0, step_at_pace = 0;
   std::map<planner::Kind, Compared> kinds;
   std::map<planner::StageIndex, Compared> stages;
 
@@ -63,6 +66,7 @@ struct Totals {
     runs = static_cast<std::int64_t>(measured.size());
     predicted_step += predicted.step;
     measured_step += median_of(measured, [](const WindowTimes& run) { return run.step; });
+    step_at_pace += median_of(measured, [](const WindowTimes& run) { return run.step / run.pace; });
     for (const auto& [kind, duration] : predicted.kinds) {
       Compared& compared = kinds[kind];
       compared.predicted += duration;
@@ -91,6 +95,7 @@ struct Totals {
     }
     const auto count = static_cast<double>(windows);
     comparison.step = {"window", predicted_step / count, measured_step / count, windows};
+    comparison.step_at_profiled_pace = {"at its pace", predicted_step / count, step_at_pace / count, windows};
     return comparison;
   }
 };
@@ -111,6 +116,18 @@ std::vector<std::size_t> after_warm_up(const std::vector<std::size_t>& places, s
   return after;
 }
 
+/// Of each recorded window, what reference passes took around the run that it is part of, over the profile's; 1 where
+/// that has none.
+std::vector<double> paces(const Execution& execution, double profiled) {
+  std::vector<double> paces;
+  std::size_t run = 0;  // from 1
+  for (const exec::RecordedWindow& window : execution.result.recorded) {
+    if (window.begins) ++run;
+    paces.push_back(profiled > 0 ? exec::reference_around(execution.reference_seconds, run) / profiled : 1);
+  }
+  return paces;
+}
+
 nlohmann::ordered_json json_of(const Compared& compared) {
   return {{"what", compared.what},
           {"predicted", compared.predicted},
@@ -126,7 +143,7 @@ nlohmann::ordered_json json_of(const std::vector<Compared>& list) {
 }
 
 void print_line(const Compared& compared, const std::string& predicted, const std::string& measured) {
-  fmt::print("{:16} {:>12} {:>12} {:>+8.1f} %\n", compared.what, predicted, measured, 100 * compared.error());
+  fmt::print("{:23} {:>12} {:>12} {:>+8.1f} %\n", compared.what, predicted, measured, 100 * compared.error());
 }
 
 }  // namespace
@@ -145,6 +162,8 @@ Comparison compare(const planner::Plan& plan, const Execution& execution) {
   planner::ClockLatency latency(cost, plan.workload.backbone);
   const planner::MemoryContext memory = planner::memory_context(plan.fixed, plan.workload);
   std::vector<Bytes> predicted_peaks(execution.peak_memory.size(), 0);
+  const double reference = plan.profile.reference_pass_seconds;
+  const std::vector<double> pace = paces(execution, reference);
   Totals totals;
   for (const auto& [windows, runs] : streams) {
     const std::vector<std::size_t> warm = after_warm_up(runs, execution.warm_up);
@@ -160,8 +179,8 @@ Comparison compare(const planner::Plan& plan, const Execution& execution) {
       last_end = planner::end_of_steps(replayed.events);
       std::vector<WindowTimes> measured;
       for (const std::size_t first : warm)
-        measured.emplace_back(recorded[first + i].timeline, recorded[first + i].seconds);
-      if (!measured.empty()) totals.add(WindowTimes(replayed, seconds(last_end - begin)), measured);
+        measured.emplace_back(recorded[first + i].timeline, recorded[first + i].seconds, pace[first + i]);
+      if (!measured.empty()) totals.add(WindowTimes(replayed, seconds(last_end - begin), 1), measured);
     }
   }
   BRAID_CHECK(totals.windows > 0, "only warm-up windows were run");
@@ -170,31 +189,42 @@ Comparison compare(const planner::Plan& plan, const Execution& execution) {
     comparison.memory.push_back({fmt::format("rank {}", rank), static_cast<double>(predicted_peaks[rank]),
                                  static_cast<double>(execution.peak_memory[rank]), 1});
   }
-  comparison.peak_flops = {"GEMM peak", plan.profile.peak_flops, execution.peak_flops, 1};
+  if (reference > 0) {
+    comparison.reference_pass = {"reference pass", reference, median(execution.reference_seconds),
+                                 static_cast<std::int64_t>(execution.reference_seconds.size())};
+  } else {
+    comparison.step_at_profiled_pace.reset();
+  }
   return comparison;
 }
 
 std::string to_json(const Comparison& comparison) {
-  return nlohmann::ordered_json{{"format", 1},
-                                {"windows", comparison.windows},
-                                {"runs", comparison.runs},
-                                {"kinds", json_of(comparison.kinds)},
-                                {"stages", json_of(comparison.stages)},
-                                {"step_seconds", json_of(comparison.step)},
-                                {"peak_memory_bytes", json_of(comparison.memory)},
-                                {"peak_flops", json_of(comparison.peak_flops)}}
-             .dump(1) +
-         "\n";
+  nlohmann::ordered_json json = {{"format", 1},
+                                 {"windows", comparison.windows},
+                                 {"runs", comparison.runs},
+                                 {"kinds", json_of(comparison.kinds)},
+                                 {"operators", json_of(comparison.operators)},
+                                 {"stages", json_of(comparison.stages)},
+                                 {"step_seconds", json_of(comparison.step)},
+                                 {"peak_memory_bytes", json_of(comparison.memory)}};
+  if (comparison.reference_pass) {
+    json["step_seconds_at_profiled_pace"] = json_of(*comparison.step_at_profiled_pace);
+    json["reference_pass_seconds"] = json_of(*comparison.reference_pass);
+  }
+  return json.dump(1) + "\n";
 }
 
 void print(const Comparison& comparison) {
-  fmt::print("{} windows run {} times, predicted beside measured\n{:16} {:>12} {:>12} {:>10}\n", comparison.windows,
+  fmt::print("{} windows run {} times, predicted beside measured\n{:23} {:>12} {:>12} {:>10}\n", comparison.windows,
              comparison.runs, "", "predicted", "measured", "error");
-  for (const std::vector<Compared>* list : {&comparison.kinds, &comparison.stages}) {
-    for (const Compared& compared : *list)
-      print_line(compared, duration(compared.predicted), duration(compared.measured));
+  const auto print_times = [](const Compared& compared) {
+    print_line(compared, duration(compared.predicted), duration(compared.measured));
+  };
+  for (const std::vector<Compared>* list : {&comparison.operators, &comparison.kinds, &comparison.stages}) {
+    for (const Compared& compared : *list) print_times(compared);
   }
-  print_line(comparison.step, duration(comparison.step.predicted), duration(comparison.step.measured));
+  print_times(comparison.step);
+  if (comparison.reference_pass) print_times(*comparison.step_at_profiled_pace);
   for (const Compared& compared : comparison.memory)
     print_line(compared, megabytes(static_cast<Bytes>(compared.predicted)),
                megabytes(static_cast<Bytes>(compared.measured)));
@@ -202,9 +232,10 @@ void print(const Comparison& comparison) {
                                  [](const Compared& kind) { return kind.what.starts_with("Send"); });
   if (waits)
     fmt::print("between ranks, measured times hold the wait for the other side; the window's time is what counts\n");
-  const Compared& flops = comparison.peak_flops;
-  fmt::print("{:16} {:>10.1f} GFLOP/s here, {:.1f} at the profile: the machine is now {:+.1f} %\n", flops.what,
-             flops.measured / 1e9, flops.predicted / 1e9, 100 * (flops.measured / flops.predicted - 1));
+  if (const auto& reference = comparison.reference_pass)
+    fmt::print("the machine's pace: a reference pass took {} for the profile and takes {} now, {:+.1f} %\n",
+               duration(reference->predicted), duration(reference->measured),
+               100 * (reference->measured / reference->predicted - 1));
 }
 
 }  // namespace braid::cli

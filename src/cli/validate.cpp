@@ -10,10 +10,11 @@
 #include "base/parallel.h"
 #include "cli/command.h"
 #include "cli/comparison.h"
+#include "cli/operator_comparison.h"
 #include "cli/results.h"
 #include "cli/run_ranks.h"
-#include "exec/measure.h"
 #include "exec/process_memory.h"
+#include "exec/reference_pass.h"
 #include "planner/window/predict.h"
 #include "planner/window/program_stream.h"
 
@@ -53,34 +54,45 @@ std::vector<std::int64_t> windows_to_run(const planner::FixedPlan& fixed, const 
   return windows;
 }
 
-/// Mean over the ranks, all at work at once as they were for the profile; on rank 0.
-double mean_peak_flops(exec::Communicator& communicator) {
-  communicator.barrier();
-  std::vector<double> sum = {exec::measure_peak_flops()};
-  communicator.sum(sum);
-  return sum[0] / communicator.size();
-}
+/// What the command's own flags say.
+struct ValidateFlags {
+  std::int64_t windows = 0, runs = 0;
+  bool operators = false;
+};
 
-int execute(const planner::Plan& plan, const CommonFlags& flags, std::int64_t windows, std::int64_t runs) {
+int execute(const planner::Plan& plan, const CommonFlags& flags, const ValidateFlags& own) {
   const std::unique_ptr<exec::Communicator> communicator = communicator_for(plan);
   set_thread_count(threads_of_rank(flags, plan.ranks()));
   const Data data = load_data(plan.workload, true);
-  // Before memory's baseline: libraries are then loaded and warm.
-  const double flops_before = mean_peak_flops(*communicator);
+  // Before memory's baseline: what it holds is none of the run's, and libraries are loaded and warm.
+  exec::ReferencePass reference(plan.workload.backbone);
   exec::reset_peak_memory();
   const Bytes baseline = exec::resident_memory();
   const exec::RunInput input{plan.fixed, plan.workload, data.samples, data.datasets};
   exec::Runner runner(input, *communicator);
   exec::TrainOptions options;
-  options.windows = windows_to_run(plan.fixed, {plan.workload, data.samples}, windows, runs);
+  options.windows = windows_to_run(plan.fixed, {plan.workload, data.samples}, own.windows, own.runs);
   options.recorded_windows = options.windows.size();
   Execution execution;
+  const auto pace = [&] { execution.reference_seconds.push_back(reference.seconds(*communicator)); };
+  options.before_begin = pace;
   execution.warm_up = kWarmUpWindows;
   execution.result = exec::train(plan, data.samples, runner, *communicator, options);
   execution.peak_memory = gather_peaks(baseline, *communicator);
-  execution.peak_flops = (flops_before + mean_peak_flops(*communicator)) / 2;
+  pace();
+  // By themselves: to listen to operators takes time and memory.
+  std::vector<Compared> operators;
+  if (own.operators) {
+    options.before_begin = nullptr;
+    options.windows.erase(options.windows.begin(), options.windows.begin() + kWarmUpWindows);
+    options.windows.resize(options.windows.size() / static_cast<std::size_t>(own.runs));
+    runner.probe().recording = true;
+    const exec::TrainResult heard = exec::train(plan, data.samples, runner, *communicator, options);
+    operators = compare_operators(plan, heard.recorded, runner.probe().records, *communicator);
+  }
   if (communicator->rank() != 0) return kSuccess;
-  const Comparison comparison = compare(plan, execution);
+  Comparison comparison = compare(plan, execution);
+  comparison.operators = operators;
   if (!flags.out.empty()) write_file(flags.out, to_json(comparison));
   if (flags.json) {
     fmt::print("{}", to_json(comparison));
@@ -94,24 +106,27 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, std::int64_t wi
 
 int run_validate(const std::vector<std::string>& words) {
   CommonFlags flags;
-  std::int64_t windows = 0, runs = 0;
+  ValidateFlags own;
   CommandLine line("braid validate (--plan FILE | --workload FILE) [options]", flags);
   line.add_plan();
   line.add_planning("megatron-pp");
   line.add_out("file for the comparison, as JSON");
   line.add_threads();
-  line.add().add_options()("windows", boost::program_options::value(&windows)->default_value(5),
+  line.add().add_options()("windows", boost::program_options::value(&own.windows)->default_value(5),
                            "windows to compare, spread over the whole run; two more warm up")(
-      "runs", boost::program_options::value(&runs)->default_value(5),
-      "times that each is run, in turns; medians are compared");
+      "runs", boost::program_options::value(&own.runs)->default_value(5),
+      "times that each is run, in turns; medians are compared")(
+      "operators", boost::program_options::bool_switch(&own.operators),
+      "also what each kind of operator takes, in one more run");
   if (!line.parse(words)) return kSuccess;
-  if (windows < 1) throw error("--windows {} is not usable; give 1 or more", windows);
-  if (runs < 1) throw error("--runs {} is not usable; give 1 or more", runs);
+  if (own.windows < 1) throw error("--windows {} is not usable; give 1 or more", own.windows);
+  if (own.runs < 1) throw error("--runs {} is not usable; give 1 or more", own.runs);
   if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite && exec::launched_ranks() == 0)
     throw error("{}: exists; give another file or --overwrite", flags.out);
   const planner::Plan plan = plan_from_flags(flags);
-  if (!must_launch(plan)) return execute(plan, flags, windows, runs);
-  flags.passed_on = {"--windows", std::to_string(windows), "--runs", std::to_string(runs)};
+  if (!must_launch(plan)) return execute(plan, flags, own);
+  flags.passed_on = {"--windows", std::to_string(own.windows), "--runs", std::to_string(own.runs)};
+  if (own.operators) flags.passed_on.emplace_back("--operators");
   return launch_with_plan("validate", plan, flags);
 }
 

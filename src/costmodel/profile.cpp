@@ -78,6 +78,7 @@ Profile profile_from(const Node& node) {
   profile.memory_bytes = node.integer_or("memory_bytes", 0, 0);
   profile.runtime_bytes = node.integer_or("runtime_bytes", 0, 0);
   profile.pass_skew = node.number_or("pass_skew", 1.0, 0.0);
+  profile.reference_pass_seconds = node.number_or("reference_pass_seconds", 0.0, 0.0);
   if (const Node* dtype = node.find("dtype")) {
     try {
       profile.dtype = data_type_of(dtype->as_string("dtype"));
@@ -128,6 +129,7 @@ std::string to_json(const Profile& profile) {
   field("memory_bytes", profile.memory_bytes);
   if (profile.runtime_bytes > 0) field("runtime_bytes", profile.runtime_bytes);
   if (profile.pass_skew != 1) field("pass_skew", profile.pass_skew);
+  if (profile.reference_pass_seconds > 0) field("reference_pass_seconds", profile.reference_pass_seconds);
   if (!profile.device.empty()) {
     field("device", profile.device);
     field("dtype", name(profile.dtype));

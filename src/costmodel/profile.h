@@ -50,6 +50,9 @@ struct Profile {
   /// What passes were found to take over the sum of their operators' medians, which leave out what holds each up now
   /// and then. A pass of measured operators is this much longer.
   double pass_skew = 1;
+  /// Of a pass of one piece of work between those measured (exec::ReferencePass): run again, it tells how far the
+  /// machine has changed its pace since. 0: not measured.
+  double reference_pass_seconds = 0;
   std::vector<ProfileEntry> entries;
   /// A GPU whose datasheet stands in for whatever has no entry; empty: only what was measured is known.
   std::string device;

@@ -8,16 +8,17 @@
 #include <map>
 #include <numbers>
 #include <numeric>
+#include <optional>
 #include <tuple>
 
 #include "base/parallel.h"
-#include "base/random.h"
 #include "base/statistics.h"
 #include "exec/optimizer.h"
 #include "exec/pass_skew.h"
+#include "exec/probed_backbone.h"
 #include "exec/process_memory.h"
 #include "exec/random_weights.h"
-#include "exec/stage_model.h"
+#include "exec/reference_pass.h"
 #include "kernels/versions.h"
 
 namespace braid::exec {
@@ -36,9 +37,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// All points are measured in turn, this many times over: what the machine does for others comes and goes within
-/// seconds, and then blurs the median of many points a little in place of moving that of a few.
-constexpr int kRounds = 4;
+/// All points are measured in turn, this many times over, with a reference pass after each: what the machine does for
+/// others comes and goes within seconds. Times are told at the pace that it had in the median.
+constexpr int kRounds = 3;
 /// In one round. Medians over passes stay put from here on; longer passes are run fewer times, and warm up in the first
 /// round alone, as each begins with as cold caches as it leaves.
 constexpr int kFewestPasses = 2;
@@ -57,41 +58,10 @@ Summary summarize(const std::vector<double>& samples) {
   return {middle, middle > 0 ? (quantile(samples, 0.75) - quantile(samples, 0.25)) / middle : 0};
 }
 
-/// One task's sequences of `context` tokens, all scored: a microbatch, or one for each of the chunks that they are cut
-/// into.
-std::vector<Batch> uniform_batches(const costmodel::BackboneShape& shape, std::int64_t tokens, std::int64_t context,
-                                   std::int64_t chunk) {
-  workload::Dataset dataset;
-  RandomStream random(static_cast<std::uint64_t>(tokens));
-  for (std::int64_t first = 0; first < tokens; first += context) {
-    workload::Sample& sample = dataset.samples.emplace_back();
-    for (std::int64_t i = 0; i < std::min(context, tokens - first); ++i)
-      sample.append(static_cast<std::int32_t>(random.next_below(static_cast<std::uint64_t>(shape.vocabulary))), true);
-  }
-  std::vector<Batch> batches;
-  for (std::int64_t begin = 0; begin < context; begin += chunk) {
-    planner::Microbatch microbatch;
-    for (std::size_t index = 0; index < dataset.samples.size(); ++index) {
-      const auto length = static_cast<std::int64_t>(dataset.samples[index].tokens.size());
-      if (begin >= length) continue;
-      planner::Segment& segment = microbatch.segments.emplace_back();
-      segment.index = static_cast<std::int32_t>(index);
-      segment.sample = segment.index;
-      segment.begin = static_cast<std::int32_t>(begin);
-      segment.end = static_cast<std::int32_t>(std::min(begin + chunk, length));
-    }
-    batches.push_back(make_batch(microbatch, {&dataset, 1}));
-  }
-  return batches;
-}
-
 class Measuring {
  public:
   Measuring(const MeasureRequest& request, Communicator& communicator)
-      : request_(request), communicator_(communicator), shape_(request.backbone) {
-    // Two layers: the bottom one, whose input needs no gradient, and one like all others.
-    shape_.layers = std::min<std::int64_t>(2, shape_.layers);
-  }
+      : request_(request), communicator_(communicator) {}
 
   Profile run() {
     profile_.machine = machine_name();
@@ -107,7 +77,8 @@ class Measuring {
     measure_passes();
     measure_optimizer();
     if (communicator_.size() > 1) measure_messages();
-    profile_.pass_skew = skew_.factor();
+    profile_.reference_pass_seconds = median(references_);
+    profile_.pass_skew = pass_skew();
     write_entries();
     const std::time_t now = std::time(nullptr);
     char text[32];
@@ -182,16 +153,12 @@ class Measuring {
   Bytes measure_runtime() {
     const Bytes before = resident_memory();
     {
-      const planner::LayerRange layers{0, static_cast<std::int32_t>(shape_.layers)};
-      Probe probe;
-      BufferPool pool;
-      StageModel model(shape_, layers, random_weights(shape_), pool, probe);
+      ProbedBackbone backbone(request_.backbone, layers());
       std::vector<Point> grid = token_grid();
       const std::vector<costmodel::AdapterShape> kinds = distinct_adapters();
       for (std::size_t k = 0; k < kinds.size(); ++k) {
-        std::vector<std::unique_ptr<Adapter>> adapters;
-        adapters.push_back(std::make_unique<Adapter>(shape_, kinds[k], layers, 7));
-        for (std::size_t i = 0; i < grid.size(); i += 2) measure_point(model, probe, adapters, k, grid[i]);
+        backbone.set_adapter(kinds[k]);
+        for (std::size_t i = 0; i < grid.size(); i += 2) measure_point(backbone, k, grid[i]);
       }
     }
     if (communicator_.size() > 1) {
@@ -199,15 +166,14 @@ class Measuring {
       for (const std::int64_t count : {std::int64_t{16}, kMebibyte}) measure_messages(*group, count);
     }
     samples_.clear();
-    skew_ = {};
+    passes_.clear();
+    return_free_memory();
     return std::max<Bytes>(resident_memory() - before, 0);
   }
 
   void measure_passes() {
-    const planner::LayerRange layers{0, static_cast<std::int32_t>(shape_.layers)};
-    Probe probe;
-    BufferPool pool;
-    StageModel model(shape_, layers, random_weights(shape_), pool, probe);
+    ProbedBackbone backbone(request_.backbone, layers());
+    take_reference();
     const std::vector<costmodel::AdapterShape> kinds = distinct_adapters();
     double work = 0, done = 0;
     std::vector<std::vector<Point>> points;  // by kind
@@ -217,10 +183,10 @@ class Measuring {
     }
     for (int round = 0; round < kRounds; ++round) {
       for (std::size_t k = 0; k < kinds.size(); ++k) {
-        std::vector<std::unique_ptr<Adapter>> adapters;
-        adapters.push_back(std::make_unique<Adapter>(shape_, kinds[k], layers, 7));
+        backbone.set_adapter(kinds[k]);
         for (Point& point : points[k]) {
-          measure_point(model, probe, adapters, k, point);
+          measure_point(backbone, k, point);
+          take_reference();
           done += static_cast<double>(point.tokens + 256);
           if (request_.on_progress && communicator_.rank() == 0) request_.on_progress(done / work);
         }
@@ -228,39 +194,49 @@ class Measuring {
     }
   }
 
-  /// `kind` of distinct_adapters() is what `adapters` holds.
-  void measure_point(StageModel& model, Probe& probe, std::span<const std::unique_ptr<Adapter>> adapters,
-                     std::size_t kind, Point& point) {
+  /// As a rank of a run has, so that weights and activations leave as much room in caches; but no more than fill them,
+  /// and two at least: the bottom one and one like all others.
+  std::int64_t layers() const {
+    constexpr Bytes kBeyondCaches = 256 * kMebibyte;
+    const costmodel::BackboneShape& backbone = request_.backbone;
+    const std::int64_t of_rank = (backbone.layers + communicator_.size() - 1) / communicator_.size();
+    const Bytes layer = backbone.layer_parameters() * static_cast<Bytes>(sizeof(float));
+    return std::max<std::int64_t>(2, std::min(of_rank, kBeyondCaches / layer));
+  }
+
+  void take_reference() {
+    if (!reference_) reference_.emplace(request_.backbone);
+    references_.push_back(reference_->seconds(communicator_));
+  }
+
+  /// `kind` of distinct_adapters() is what the backbone has.
+  void measure_point(ProbedBackbone& backbone, std::size_t kind, Point& point) {
     const std::vector<Batch> batches =
-        uniform_batches(shape_, point.tokens, point.context, point.chunk > 0 ? point.chunk : point.context);
-    const auto count = static_cast<planner::MicrobatchId>(batches.size());
-    const std::vector<std::uint64_t> seeds = {7};
-    const std::vector<double> scale = {1.0 / static_cast<double>(point.tokens)};
-    std::vector<TaskLoss> losses(1);
+        uniform_batches(request_.backbone, point.tokens, point.context, point.chunk > 0 ? point.chunk : point.context);
     communicator_.barrier();
     const Clock::time_point begin = Clock::now();
     const bool warms_up = point.passes != kFewestPasses;
     for (std::int64_t pass = warms_up ? 0 : 1; pass <= std::max<std::int64_t>(point.passes, 1); ++pass) {
-      probe.recording = pass > 0;
-      probe.records.clear();
-      std::vector<Batch> copies = batches;
-      const Clock::time_point start = Clock::now();
-      for (planner::MicrobatchId id = 0; id < count; ++id)
-        model.forward(id, std::move(copies[static_cast<std::size_t>(id)]), {}, adapters, seeds, scale, losses);
-      const double forward = seconds_since(start);
-      const std::size_t forwards = probe.records.size();
-      const Clock::time_point turn = Clock::now();
-      for (planner::MicrobatchId id = count; id-- > 0;) model.backward(id, {}, adapters, seeds);
-      const double backward = seconds_since(turn);
+      const ProbedBackbone::Passes passes = backbone.run(batches, pass > 0);
       if (pass == 0) continue;
       // Decided on rank 0, so that all ranks keep each other company to the end.
       if (point.passes == 0) point.passes = agreed_passes(seconds_since(begin) / 2);
-      const std::span<const Probe::Record> records = probe.records;
-      keep({kind, point.tokens, Pass::forward}, records.first(forwards), forward, point);
-      keep({kind, point.tokens, Pass::backward}, records.subspan(forwards), backward, point);
+      keep({kind, point.tokens, Pass::forward}, passes.forward, passes.forward_seconds, point);
+      keep({kind, point.tokens, Pass::backward}, passes.backward, passes.backward_seconds, point);
     }
-    probe.recording = false;
   }
+
+  /// A moment is the number of reference passes before it.
+  struct Sample {
+    double seconds = 0;
+    std::size_t moment = 0;
+  };
+  struct TimedPass {
+    PassSkew::Kind kind;
+    std::vector<double> operators;
+    double total = 0;
+    std::size_t moment = 0;
+  };
 
   std::int64_t agreed_passes(double seconds_a_pass) {
     const double affordable = kSecondsAPoint / std::max(seconds_a_pass, 1e-6);
@@ -283,13 +259,15 @@ class Measuring {
       // Chunks that begin their samples are whole sequences, of which there are better measurements.
       if (attends != point.attends || (point.chunk > 0 && call.prefix == 0)) continue;
       const std::int64_t context = attends ? call.context : 0;
-      samples_[{call.op, call.pass, call.shape, call.tokens, context, call.prefix}].push_back(record.seconds);
+      add_sample({call.op, call.pass, call.shape, call.tokens, context, call.prefix}, record.seconds);
     }
     if (point.attends) return;
     const double rest = total - std::accumulate(operators.begin(), operators.end(), 0.0);
-    samples_[{Operator::dispatch, kind.pass, {}, point.tokens, 0, 0}].push_back(std::max(0.0, rest));
-    skew_.add(kind, operators, total);
+    add_sample({Operator::dispatch, kind.pass, {}, point.tokens, 0, 0}, std::max(0.0, rest));
+    passes_.push_back({kind, std::move(operators), total, references_.size()});
   }
+
+  void add_sample(const Key& key, double seconds) { samples_[key].push_back({seconds, references_.size()}); }
 
   /// Times `work` as often as a point is worth.
   template <typename Work>
@@ -298,12 +276,15 @@ class Measuring {
     for (int i = 0; i <= kMostPasses; ++i) {
       const Clock::time_point start = Clock::now();
       work();
-      if (i > 0) samples_[key].push_back(seconds_since(start));
+      if (i > 0) add_sample(key, seconds_since(start));
     }
   }
 
   void measure_optimizer() {
-    for (int round = 0; round < kRounds; ++round) optimizer_round();
+    for (int round = 0; round < kRounds; ++round) {
+      optimizer_round();
+      take_reference();
+    }
   }
 
   void optimizer_round() {
@@ -337,6 +318,7 @@ class Measuring {
     for (int round = 0; round < kRounds; ++round) {
       for (double bytes = 64; bytes <= 32 * kMebibyte; bytes *= kGridStep)
         measure_messages(*group, std::llround(bytes / sizeof(float)));
+      take_reference();
     }
   }
 
@@ -357,17 +339,35 @@ class Measuring {
           const auto request = mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
           finish(*request);
         }
-        if (i > 0) samples_[key].push_back(seconds_since(start) / 2);
+        if (i > 0) add_sample(key, seconds_since(start) / 2);
       }
     }
     time({Operator::all_reduce, Pass::forward, {communicator_.size()}, bytes, 0, 0},
          [&] { finish(*group.all_reduce(numbers)); });
   }
 
+  /// How much longer all took then than it does in the median.
+  double pace_at(std::size_t moment) const {
+    return reference_around(references_, moment) / profile_.reference_pass_seconds;
+  }
+
+  double pass_skew() const {
+    PassSkew skew;
+    for (const TimedPass& pass : passes_) {
+      const double pace = pace_at(pass.moment);
+      std::vector<double> operators = pass.operators;
+      for (double& seconds : operators) seconds /= pace;
+      skew.add(pass.kind, operators, pass.total / pace);
+    }
+    return skew.factor();
+  }
+
   void write_entries() {
     for (const auto& [key, samples] : samples_) {
       const auto& [op, pass, shape, tokens, context, prefix] = key;
-      const Summary summary = summarize(samples);
+      std::vector<double> at_pace;
+      for (const Sample& sample : samples) at_pace.push_back(sample.seconds / pace_at(sample.moment));
+      const Summary summary = summarize(at_pace);
       ProfileEntry entry;
       entry.op = op;
       entry.pass = pass;
@@ -385,10 +385,11 @@ class Measuring {
 
   const MeasureRequest& request_;
   Communicator& communicator_;
-  costmodel::BackboneShape shape_;
   Profile profile_;
-  std::map<Key, std::vector<double>> samples_;
-  PassSkew skew_;
+  std::optional<ReferencePass> reference_;
+  std::vector<double> references_;
+  std::map<Key, std::vector<Sample>> samples_;
+  std::vector<TimedPass> passes_;
 };
 
 }  // namespace

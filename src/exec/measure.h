@@ -18,10 +18,10 @@ struct MeasureRequest {
 
 /// Measures every operator on this machine, with all ranks of `communicator` at work at once, as they will be in a run.
 ///
-/// Operators are timed where they run: inside forward and backward passes of a two-layer backbone with random weights,
-/// over a geometric grid of token counts and context lengths, and of chunks with prefixes, so that caches are as warm
-/// and as cold as in training.
-/// Each entry is a median over several passes after a warm-up. Every rank calls this; rank 0 has the result.
+/// Operators are timed where they run: inside forward and backward passes of as many layers as a rank of a run has, of
+/// random weights, over a geometric grid of token counts and context lengths, and of chunks with prefixes, so that
+/// caches are as warm and as cold as in training. Each entry is a median over several passes after a warm-up. Every
+/// rank calls this; rank 0 has the result.
 costmodel::Profile measure_profile(const MeasureRequest& request, Communicator& communicator);
 
 /// The best rate of a large f32 matrix product on this process's threads, FLOP/s: the median of several.

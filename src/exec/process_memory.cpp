@@ -41,6 +41,10 @@ void return_large_blocks() {
   ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(128 * kKibibyte));
 }
 
+void return_free_memory() {
+  ::malloc_trim(0);
+}
+
 Bytes physical_memory() {
   return static_cast<Bytes>(::sysconf(_SC_PHYS_PAGES)) * static_cast<Bytes>(::sysconf(_SC_PAGESIZE));
 }

@@ -147,7 +147,10 @@ class Training {
     while (std::optional<planner::Slice> slice = stream.next()) {
       check(*slice);
       const bool drains = planner::is_empty(slice->program.after);
-      if (slice->begins) communicator_.barrier();
+      if (slice->begins) {
+        if (options_.before_begin) options_.before_begin();
+        communicator_.barrier();
+      }
       RunReport report = runner_.run(slice->program);
       if (untold) tell(*untold, stream);
       untold = exchange(std::move(*slice), std::move(report));

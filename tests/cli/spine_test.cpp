@@ -255,13 +255,24 @@ TEST_F(Spine, CtrlCFinishesTheStepWritesTheAdaptersAndExits130) {
 TEST_F(Spine, ValidateComparesEveryKindStageStepAndMemory) {
   for (const char* ranks : {"1", "2"}) {
     const Outcome outcome =
-        run_braid("validate " + planning() + " --quiet --overwrite --windows 2 --policy sl-peft --ranks " + ranks +
-                  " --out " + path("comparison.json"));
+        run_braid("validate " + planning() + " --quiet --overwrite --windows 2 --operators --policy sl-peft --ranks " +
+                  ranks + " --out " + path("comparison.json"));
     ASSERT_EQ(outcome.status, 0) << outcome.text;
     const Node comparison = read_json(folder / "comparison.json");
     EXPECT_EQ(comparison.integer_at("windows"), 2);
     EXPECT_EQ(std::to_string(comparison.at("stages").items.size()), ranks);
     EXPECT_EQ(std::to_string(comparison.at("peak_memory_bytes").items.size()), ranks);
+    const Node &step = comparison.at("step_seconds"), &at_pace = comparison.at("step_seconds_at_profiled_pace"),
+               &reference = comparison.at("reference_pass_seconds");
+    EXPECT_EQ(at_pace.number_at("predicted"), step.number_at("predicted"));
+    EXPECT_EQ(reference.number_at("predicted"), 1e-3);
+    EXPECT_EQ(reference.integer_at("count"), 2 + 2 * 5 + 1);  // windows that warm up, those compared, and the end
+    const double pace = reference.number_at("measured") / 1e-3;
+    EXPECT_NEAR(std::log(step.number_at("measured") / at_pace.number_at("measured")), std::log(pace), std::log(4));
+    std::string operators;
+    for (const Node& op : comparison.at("operators").items) operators += op.string_at("what") + ", ";
+    for (const char* op : {"linear forward, ", "linear backward, ", "attention forward, ", "head_loss forward, "})
+      EXPECT_NE(operators.find(op), std::string::npos) << operators;
     std::string kinds;
     for (const Node& kind : comparison.at("kinds").items) {
       kinds += kind.string_at("what") + " ";

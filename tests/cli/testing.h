@@ -40,6 +40,7 @@ inline costmodel::Profile made_up_profile(const costmodel::BackboneShape& backbo
   profile.machine = "made up";
   profile.versions = {"none"};
   profile.peak_flops = 1e11;
+  profile.reference_pass_seconds = 1e-3;
   profile.memory_bytes = Bytes{8} << 30;
   const auto add = [&](Operator op, Pass pass, costmodel::OperatorShape shape, double seconds_a_unit,
                        std::int64_t context) {

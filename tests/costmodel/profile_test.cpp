@@ -20,6 +20,7 @@ Profile full_profile() {
   profile.memory_bytes = 7'000'000'001;
   profile.runtime_bytes = 8'000'003;
   profile.pass_skew = 1.0175;
+  profile.reference_pass_seconds = 0.0123;
   profile.measured_at = "2024-05-06T07:08:09Z";
   const std::vector<double> awkward = {0.1, 1e-300, 1.0 / 3, 5e-324, std::numeric_limits<double>::max(),
                                        0.0, 1e22,   3.0};
@@ -84,6 +85,7 @@ TEST(Profile, EveryFieldComesBack) {
   EXPECT_EQ(back.memory_bytes, profile.memory_bytes);
   EXPECT_EQ(back.runtime_bytes, profile.runtime_bytes);
   EXPECT_EQ(back.pass_skew, profile.pass_skew);
+  EXPECT_EQ(back.reference_pass_seconds, profile.reference_pass_seconds);
   EXPECT_EQ(back.measured_at, profile.measured_at);
   ASSERT_EQ(back.entries.size(), profile.entries.size());
   for (std::size_t i = 0; i < back.entries.size(); ++i) {

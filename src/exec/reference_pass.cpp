@@ -1,0 +1,40 @@
+#include "exec/reference_pass.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/statistics.h"
+
+namespace braid::exec {
+
+ReferencePass::ReferencePass(const costmodel::BackboneShape& backbone)
+    : batches_(uniform_batches(backbone, 256, 64, 64)), backbone_(backbone, 2) {
+  costmodel::AdapterShape adapter;
+  adapter.rank = 16, adapter.alpha = 16;
+  adapter.targets.fill(true);
+  backbone_.set_adapter(adapter);
+  run();
+}
+
+double ReferencePass::seconds(Communicator& communicator) {
+  communicator.barrier();
+  run();
+  std::vector<double> sum = {run()};
+  communicator.sum(sum);
+  return sum[0] / communicator.size();
+}
+
+double reference_around(std::span<const double> references, std::size_t moment) {
+  const std::size_t first = moment - std::min<std::size_t>(moment, 2);
+  const std::size_t last = std::min(moment + 2, references.size());
+  BRAID_CHECK(first < last, "no reference pass around {} of {}", moment, references.size());
+  const std::span<const double> around = references.subspan(first, last - first);
+  return median({around.begin(), around.end()});
+}
+
+double ReferencePass::run() {
+  const ProbedBackbone::Passes passes = backbone_.run(batches_, false);
+  return passes.forward_seconds + passes.backward_seconds;
+}
+
+}  // namespace braid::exec
