@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include <fmt/core.h>
@@ -54,26 +52,6 @@ void print_table(const std::vector<ReferenceLayer>& layers, const costmodel::Cos
   for (const auto& [what, errors] : groups) print(what, errors);
 }
 
-/// What a launch costs the GPU that makes the sum of relative errors least: that of one of the rows' own differences.
-double fitted_exposure(const std::vector<ReferenceLayer>& layers) {
-  constexpr double kProbe = 1e-6;
-  const costmodel::CostModel ahead = model(0), waiting = model(kProbe);
-  std::vector<double> predicted, slopes;
-  for (const ReferenceLayer& layer : layers) {
-    predicted.push_back(costmodel::lobra_layer_seconds(ahead, layer));
-    slopes.push_back((costmodel::lobra_layer_seconds(waiting, layer) - predicted.back()) / kProbe);
-  }
-  double best = 0, least = std::numeric_limits<double>::infinity();
-  for (std::size_t candidate = 0; candidate < layers.size(); ++candidate) {
-    const double exposed = std::max(0.0, layers[candidate].seconds - predicted[candidate]) / slopes[candidate];
-    double sum = 0;
-    for (std::size_t i = 0; i < layers.size(); ++i)
-      sum += std::abs((predicted[i] + exposed * slopes[i]) / layers[i].seconds - 1);
-    if (sum < least) best = exposed, least = sum;
-  }
-  return best;
-}
-
 }  // namespace
 
 void crossvalidate_layers(const std::filesystem::path& csv) {
@@ -87,7 +65,7 @@ void crossvalidate_layers(const std::filesystem::path& csv) {
   std::vector<ReferenceLayer> fitted, others;
   for (const ReferenceLayer& layer : layers) (layer.tp == kFittedShards ? fitted : others).push_back(layer);
   if (fitted.empty() || others.empty()) return;
-  const double exposed = fitted_exposure(fitted);
+  const double exposed = costmodel::fitted_launch_seconds(fitted);
   fmt::print("the others, with {:.1f} us a launch, fitted on the rows of {} shards\n", 1e6 * exposed, kFittedShards);
   print_table(others, model(exposed));
 }

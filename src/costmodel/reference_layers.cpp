@@ -1,6 +1,8 @@
 #include "costmodel/reference_layers.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "costmodel/reference_table.h"
@@ -74,6 +76,25 @@ double lobra_layer_seconds(const CostModel& cost, const ReferenceLayer& layer) {
       seconds += cost.estimate(call).seconds;
   }
   return seconds;
+}
+
+double fitted_launch_seconds(std::span<const ReferenceLayer> layers) {
+  constexpr double kProbe = 1e-6;
+  const CostModel ahead(lobra_profile(0)), waiting(lobra_profile(kProbe));
+  std::vector<double> predicted, slopes;
+  for (const ReferenceLayer& layer : layers) {
+    predicted.push_back(lobra_layer_seconds(ahead, layer));
+    slopes.push_back((lobra_layer_seconds(waiting, layer) - predicted.back()) / kProbe);
+  }
+  double best = 0, least = std::numeric_limits<double>::infinity();
+  for (std::size_t candidate = 0; candidate < layers.size(); ++candidate) {
+    const double launch = std::max(0.0, layers[candidate].seconds - predicted[candidate]) / slopes[candidate];
+    double sum = 0;
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      sum += std::abs((predicted[i] + launch * slopes[i]) / layers[i].seconds - 1);
+    if (sum < least) best = launch, least = sum;
+  }
+  return best;
 }
 
 Bytes lobra_peak_bytes(std::int64_t tp, std::int64_t pp, std::int64_t tokens) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -44,6 +45,12 @@ MicrobatchLoad lobra_load(std::int64_t sequences, std::int64_t length);
 Profile lobra_profile(double exposed_launch_seconds);
 /// Forward and backward of such a layer, its collectives among them.
 double lobra_layer_seconds(const CostModel& cost, const ReferenceLayer& layer);
+
+/// What a launch costs the GPU that makes the sum of the rows' relative errors least: that of one of the rows' own
+/// differences.
+double fitted_launch_seconds(std::span<const ReferenceLayer> layers);
+/// The same of the rows of eight shards, where most kernels are short: what an eager framework's GPU waits for.
+inline constexpr double kEagerLaunchSeconds = 20.3e-6;
 
 /// Bytes on the fullest rank of a replica ⟨tp, pp⟩ that keeps 2 · pp microbatches of `tokens` tokens alive (GPipe).
 Bytes lobra_peak_bytes(std::int64_t tp, std::int64_t pp, std::int64_t tokens);

@@ -35,6 +35,27 @@ TEST(ReferenceLayers, LobrasLayersFollowFromOperatorsWithTheLaunchesOfMlorasFigu
   EXPECT_LE(mean, 0.10);
 }
 
+TEST(ReferenceLayers, LaunchesOfAnEagerFrameworkAreThoseOfEightShards) {
+  const std::filesystem::path csv =
+      std::filesystem::path(BRAID_SOURCE_DIR) / "../shared/reference/lobra_llama7b_a100_layer.csv";
+  if (!std::filesystem::exists(csv)) GTEST_SKIP() << csv << " is not here";
+  std::vector<ReferenceLayer> eight;
+  for (const ReferenceLayer& layer : read_reference_layers(csv)) {
+    if (layer.tp == 8) eight.push_back(layer);
+  }
+  EXPECT_NEAR(fitted_launch_seconds(eight), kEagerLaunchSeconds, 0.05e-6);
+}
+
+TEST(ReferenceLayers, APlantedLaunchIsFound) {
+  const CostModel planted(lobra_profile(17e-6));
+  std::vector<ReferenceLayer> layers;
+  for (const std::int64_t tp : {1, 4}) {
+    for (const std::int64_t length : {128, 512, 1024}) layers.push_back({tp, 2, length, 0});
+  }
+  for (ReferenceLayer& layer : layers) layer.seconds = lobra_layer_seconds(planted, layer);
+  EXPECT_NEAR(fitted_launch_seconds(layers), 17e-6, 1e-9);
+}
+
 TEST(ReferenceLayers, MoreTokensNeverTakeLessAndMoreMemoryNeverHoldsLess) {
   for (const std::int64_t tp : {1, 2, 8}) {
     for (const std::int64_t pp : {1, 4, 16}) {
