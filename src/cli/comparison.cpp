@@ -95,8 +95,12 @@ struct Totals {
     }
     const auto count = static_cast<double>(windows);
     comparison.step = {"window", predicted_step / count, measured_step / count, windows};
-    comparison.step_at_profiled_pace = {"at its pace", predicted_step / count, step_at_pace / count, windows};
     return comparison;
+  }
+
+  Compared step_at_profiled_pace() const {
+    const auto count = static_cast<double>(windows);
+    return {"at its pace", predicted_step / count, step_at_pace / count, windows};
   }
 };
 
@@ -192,8 +196,7 @@ Comparison compare(const planner::Plan& plan, const Execution& execution) {
   if (reference > 0) {
     comparison.reference_pass = {"reference pass", reference, median(execution.reference_seconds),
                                  static_cast<std::int64_t>(execution.reference_seconds.size())};
-  } else {
-    comparison.step_at_profiled_pace.reset();
+    comparison.step_at_profiled_pace = totals.step_at_profiled_pace();
   }
   return comparison;
 }

@@ -38,13 +38,16 @@ double seconds_since(Clock::time_point start) {
 }
 
 /// All points are measured in turn, this many times over, with a reference pass after each: what the machine does for
-/// others comes and goes within seconds. Times are told at the pace that it had in the median.
-constexpr int kRounds = 3;
+/// others comes and goes within seconds. Times are told at the pace that it had in the median, and are those of moments
+/// that were near it.
+constexpr int kRounds = 5;
 /// In one round. Medians over passes stay put from here on; longer passes are run fewer times, and warm up in the first
 /// round alone, as each begins with as cold caches as it leaves.
-constexpr int kFewestPasses = 2;
-constexpr int kMostPasses = 10;
-constexpr double kSecondsAPoint = 0.06;
+constexpr int kFewestPasses = 1;
+constexpr int kMostPasses = 6;
+constexpr double kSecondsAPoint = 0.04;
+/// At a usual pace, for samples at others to be left out.
+constexpr std::size_t kFewestSamples = 3;
 /// Neighbours on a grid are this far apart.
 constexpr double kGridStep = std::numbers::sqrt2;
 
@@ -355,6 +358,7 @@ class Measuring {
     PassSkew skew;
     for (const TimedPass& pass : passes_) {
       const double pace = pace_at(pass.moment);
+      if (!usual_pace(pace)) continue;
       std::vector<double> operators = pass.operators;
       for (double& seconds : operators) seconds /= pace;
       skew.add(pass.kind, operators, pass.total / pace);
@@ -365,8 +369,12 @@ class Measuring {
   void write_entries() {
     for (const auto& [key, samples] : samples_) {
       const auto& [op, pass, shape, tokens, context, prefix] = key;
-      std::vector<double> at_pace;
-      for (const Sample& sample : samples) at_pace.push_back(sample.seconds / pace_at(sample.moment));
+      std::vector<double> seconds, paces;
+      for (const Sample& sample : samples) {
+        seconds.push_back(sample.seconds);
+        paces.push_back(pace_at(sample.moment));
+      }
+      const std::vector<double> at_pace = at_usual_pace(seconds, paces, kFewestSamples);
       const Summary summary = summarize(at_pace);
       ProfileEntry entry;
       entry.op = op;
@@ -377,7 +385,7 @@ class Measuring {
       entry.prefix = prefix;
       entry.seconds = summary.median;
       entry.spread = summary.spread;
-      entry.count = static_cast<std::int64_t>(samples.size());
+      entry.count = std::ssize(at_pace);
       entry.source = "measured";
       profile_.entries.push_back(entry);
     }

@@ -32,6 +32,16 @@ double reference_around(std::span<const double> references, std::size_t moment) 
   return median({around.begin(), around.end()});
 }
 
+std::vector<double> at_usual_pace(std::span<const double> seconds, std::span<const double> paces, std::size_t fewest) {
+  BRAID_CHECK(seconds.size() == paces.size(), "{} times and {} paces", seconds.size(), paces.size());
+  std::vector<double> all, usual;
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    all.push_back(seconds[i] / paces[i]);
+    if (usual_pace(paces[i])) usual.push_back(all.back());
+  }
+  return usual.size() < fewest ? all : usual;
+}
+
 double ReferencePass::run() {
   const ProbedBackbone::Passes passes = backbone_.run(batches_, false);
   return passes.forward_seconds + passes.backward_seconds;

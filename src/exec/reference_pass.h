@@ -28,4 +28,14 @@ class ReferencePass {
 /// as there are any. A pass is short: what holds a single one up says little of the time beside it.
 double reference_around(std::span<const double> references, std::size_t moment);
 
+/// Whether a machine that takes `pace` times as long as usual is about as fast as usual. Where it is not, no one factor
+/// tells how long another piece of work would take: a neighbour slows down memory more than arithmetic.
+inline bool usual_pace(double pace) {
+  return 0.875 <= pace && pace <= 1.125;
+}
+
+/// `seconds[i]`, measured at paces[i], as they would be at a pace of 1: those measured at a usual pace, or all where
+/// those are fewer than `fewest`.
+std::vector<double> at_usual_pace(std::span<const double> seconds, std::span<const double> paces, std::size_t fewest);
+
 }  // namespace braid::exec

@@ -1,28 +1,17 @@
 #include "exec/probed_backbone.h"
 
 #include <map>
-#include <numeric>
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "costmodel/shapes.h"
 #include "exec/reference_pass.h"
 
 namespace braid::exec {
 namespace {
 
-costmodel::BackboneShape small_backbone() {
-  costmodel::BackboneShape backbone;
-  backbone.layers = 5;
-  backbone.hidden = 32;
-  backbone.intermediate = 64;
-  backbone.heads = 4;
-  backbone.kv_heads = 2;
-  backbone.head_dim = 8;
-  backbone.vocabulary = 100;
-  backbone.max_position = 64;
-  return backbone;
-}
+using costmodel::small_backbone;
 
 costmodel::AdapterShape adapter_on_all() {
   costmodel::AdapterShape adapter{4, 8.0, false, 0.0, {}};
@@ -93,6 +82,13 @@ TEST(ReferencePass, OneThatIsHeldUpDoesNotShow) {
   EXPECT_EQ(reference_around(references, 4), 2);  // of 9, 1, 2, 2
   EXPECT_EQ(reference_around(references, 6), 2);
   EXPECT_THROW(reference_around({}, 0), InternalError);
+}
+
+TEST(ReferencePass, TimesAtAnUnusualPaceAreLeftOutWhereOthersRemain) {
+  const std::vector<double> seconds = {2.0, 2.2, 6.0, 1.8}, paces = {1.0, 1.1, 1.5, 0.9};
+  EXPECT_EQ(at_usual_pace(seconds, paces, 3), (std::vector<double>{2.0 / 1.0, 2.2 / 1.1, 1.8 / 0.9}));
+  EXPECT_EQ(at_usual_pace(seconds, paces, 4), (std::vector<double>{2.0 / 1.0, 2.2 / 1.1, 6.0 / 1.5, 1.8 / 0.9}));
+  EXPECT_THROW(at_usual_pace(seconds, {}, 3), InternalError);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ void adamw(const AdamWStep& step, std::span<const float> gradient, std::span<flo
   const auto rate = static_cast<float>(step.learning_rate / correction1);
   const auto root_correction = static_cast<float>(std::sqrt(correction2));
   const auto epsilon = static_cast<float>(step.epsilon);
-  for_pieces(static_cast<std::int64_t>(count), [&](std::int64_t first, std::int64_t last) {
+  for_pieces(static_cast<std::int64_t>(count), kCopies, [&](std::int64_t first, std::int64_t last) {
     const float* gradients = gradient.data();
     float* parameters = parameter.data();
     float* means = first_moment.data();

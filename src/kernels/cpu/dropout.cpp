@@ -97,7 +97,7 @@ void dropout(const DropoutRows& rows, ConstMatrix x, bool accumulate, Matrix y) 
   BRAID_CHECK(0.0F <= rows.probability && rows.probability < 1.0F, "probability {}", rows.probability);
   const auto dropped_below = static_cast<std::uint32_t>(std::ceil(static_cast<double>(rows.probability) * 0x1p32));
   const float scale = 1.0F / (1.0F - rows.probability);
-  for_rows(x.rows, x.columns, [&](std::int64_t t) {
+  for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
     const auto position = static_cast<std::uint32_t>(rows.positions[static_cast<std::size_t>(t)]);
     const auto sample = static_cast<std::uint64_t>(rows.samples[static_cast<std::size_t>(t)]);
     const float* from = x.row(t);

@@ -21,7 +21,7 @@ double squared_norm(std::span<const float> x) {
   constexpr std::int64_t kSums = 16;
   const auto count = static_cast<std::int64_t>(x.size());
   std::vector<double> totals(static_cast<std::size_t>((count + kPiece - 1) / kPiece));
-  for_pieces(count, [&](std::int64_t first, std::int64_t last) {
+  for_pieces(count, 1, [&](std::int64_t first, std::int64_t last) {
     const float* numbers = x.data();
     double sums[kSums] = {};
     std::int64_t i = first;

@@ -7,7 +7,7 @@ namespace braid::kernels::cpu {
 void embedding_forward(ConstMatrix table, std::span<const std::int32_t> tokens, Matrix y) {
   BRAID_CHECK(std::ssize(tokens) == y.rows && table.columns == y.columns, "{} tokens, rows of {}, to [{}, {}]",
               tokens.size(), table.columns, y.rows, y.columns);
-  for_rows(y.rows, y.columns, [&](std::int64_t t) {
+  for_rows(y.rows, kCopies * y.columns, [&](std::int64_t t) {
     const std::int32_t token = tokens[static_cast<std::size_t>(t)];
     BRAID_CHECK(0 <= token && token < table.rows, "token {} of {}", token, table.rows);
     std::copy_n(table.row(token), y.columns, y.row(t));

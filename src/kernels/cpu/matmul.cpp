@@ -148,8 +148,8 @@ void matmul(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Tr
   }
   const std::int64_t block_rows = product.block_rows();
   const std::int64_t jobs = divided_up(c.rows, block_rows) * product.panels();
-  // Adding up a register of products takes about as long as copying a number.
-  const std::int64_t copies = c.rows * round_up_to_lanes(c.columns) * std::max(kLanes, depth) / kLanes;
+  // Adding up a register of products counts as a number.
+  const std::int64_t copies = kCopies * c.rows * round_up_to_lanes(c.columns) * std::max(kLanes, depth) / kLanes;
   for_rows(jobs, copies / std::max<std::int64_t>(jobs, 1), [&](std::int64_t job) {
     const std::int64_t panel = job % product.panels();
     const std::int64_t first_row = job / product.panels() * block_rows;
