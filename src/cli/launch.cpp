@@ -87,8 +87,8 @@ void end_when_told() {
 
 void restart_with_sleeping_threads(char** arguments) {
   if (std::getenv("GOMP_SPINCOUNT") || std::getenv("OMP_WAIT_POLICY")) return;
-  // Some tens of microseconds: as long as the next parallel region is away while there is work. With fewer it is chance
-  // whether a small kernel has to wake its threads; with more, ranks that share cores with others hold them up.
+  // About a tenth of a millisecond: longer than the next parallel region is away while there is work. With fewer it is
+  // chance whether a small kernel has to wake its threads; with more, ranks that share cores with others hold them up.
   if (::setenv("GOMP_SPINCOUNT", "5000", 0) != 0) return;
   std::error_code unreadable;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unreadable);

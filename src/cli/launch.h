@@ -18,10 +18,10 @@ struct RanksEnded {
 /// A launched rank that is told to end (see launch_ranks) and has nothing to finish does so at once, with status 130.
 void end_when_told();
 
-/// Starts this process anew, once, so that worker threads that run out of work spin for some tens of microseconds and
-/// then sleep: threads that spin for as long as OpenMP would have them stop each other as soon as cores are shared with
-/// anything else. GNU OpenMP reads how long to spin when it is loaded, before `main`. Does nothing when the environment
-/// says how to wait already.
+/// Starts this process anew, once, so that worker threads that run out of work spin for about a tenth of a millisecond
+/// and then sleep: threads that spin for as long as OpenMP would have them stop each other as soon as cores are shared
+/// with anything else. GNU OpenMP reads how long to spin when it is loaded, before `main`. Does nothing when the
+/// environment says how to wait already.
 void restart_with_sleeping_threads(char** arguments);
 
 }  // namespace braid::cli
