@@ -9,9 +9,12 @@
 namespace braid::costmodel {
 namespace {
 
+std::filesystem::path reference(const char* table) {
+  return std::filesystem::path(BRAID_SOURCE_DIR) / "../shared/reference" / table;
+}
+
 TEST(ReferenceLayers, CapacitiesOfLobrasReplicasFollowFromTheItems) {
-  const std::filesystem::path csv =
-      std::filesystem::path(BRAID_SOURCE_DIR) / "../shared/reference/lobra_llama7b_max_tokens.csv";
+  const std::filesystem::path csv = reference("lobra_llama7b_max_tokens.csv");
   if (!std::filesystem::exists(csv)) GTEST_SKIP() << csv << " is not here";
   int alike = 0, rows = 0;
   for (const ReferenceCapacity& row : read_reference_capacities(csv)) {
@@ -23,8 +26,7 @@ TEST(ReferenceLayers, CapacitiesOfLobrasReplicasFollowFromTheItems) {
 }
 
 TEST(ReferenceLayers, LobrasLayersFollowFromOperatorsWithTheLaunchesOfMlorasFigure) {
-  const std::filesystem::path csv =
-      std::filesystem::path(BRAID_SOURCE_DIR) / "../shared/reference/lobra_llama7b_a100_layer.csv";
+  const std::filesystem::path csv = reference("lobra_llama7b_a100_layer.csv");
   if (!std::filesystem::exists(csv)) GTEST_SKIP() << csv << " is not here";
   const CostModel cost(lobra_profile(exposed_launch_seconds()));
   const std::vector<ReferenceLayer> layers = read_reference_layers(csv);
@@ -36,8 +38,7 @@ TEST(ReferenceLayers, LobrasLayersFollowFromOperatorsWithTheLaunchesOfMlorasFigu
 }
 
 TEST(ReferenceLayers, LaunchesOfAnEagerFrameworkAreThoseOfEightShards) {
-  const std::filesystem::path csv =
-      std::filesystem::path(BRAID_SOURCE_DIR) / "../shared/reference/lobra_llama7b_a100_layer.csv";
+  const std::filesystem::path csv = reference("lobra_llama7b_a100_layer.csv");
   if (!std::filesystem::exists(csv)) GTEST_SKIP() << csv << " is not here";
   std::vector<ReferenceLayer> eight;
   for (const ReferenceLayer& layer : read_reference_layers(csv)) {
