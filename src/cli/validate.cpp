@@ -64,10 +64,14 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const ValidateF
   const std::unique_ptr<exec::Communicator> communicator = communicator_for(plan);
   set_thread_count(threads_of_rank(flags, plan.ranks()));
   const Data data = load_data(plan.workload, true);
-  // Before memory's baseline: what it holds is none of the run's, and libraries are loaded and warm.
+  const Bytes without_run = exec::resident_memory();
+  exec::ReferencePass(plan.workload.backbone);
+  exec::return_free_memory();
+  const Bytes kept = exec::resident_memory() - without_run;  // by libraries, as they would for the run alone
+  // What it holds from here on is none of the run's.
   exec::ReferencePass reference(plan.workload.backbone);
   exec::reset_peak_memory();
-  const Bytes baseline = exec::resident_memory();
+  const Bytes baseline = exec::resident_memory() - kept;
   const exec::RunInput input{plan.fixed, plan.workload, data.samples, data.datasets};
   exec::Runner runner(input, *communicator);
   exec::TrainOptions options;

@@ -24,7 +24,8 @@ struct Storage {
   bool whole_logits = false;
   /// Tensors above 10 MiB take multiples of this, as PyTorch's allocator rounds them; smaller ones share its segments.
   Bytes block = 1;
-  Bytes context = 0;  ///< runtime and libraries
+  Bytes context = 0;       ///< runtime and libraries
+  Bytes head_context = 0;  ///< of these what only a stage with the head has: its compiled products
 
   bool operator==(const Storage&) const = default;
 };
@@ -32,6 +33,11 @@ struct Storage {
 /// PyTorch on a GPU, FlashAttention, no recomputation: 16-bit weights and activations; 0.4 GB beside them (MuxTune §2.2
 /// gives the items and the sum of LLaMA-7B, batch 8 × 128: 13.4, 4.3 and 18.1 GB).
 Storage gpu_storage(DataType type);
+
+/// Runtime and libraries of a rank that has such a stage.
+inline Bytes context_bytes(const StageShape& stage, const Storage& storage) {
+  return storage.context + (stage.has_head ? storage.head_context : 0);
+}
 
 /// What a rank holds, item by item. MuxTune Eq. 5 sums these for the whole model, once a task, without tensor
 /// parallelism, adapters or optimizer state, and bounds live microbatches by the stages; here each is per stage, so

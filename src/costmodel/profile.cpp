@@ -62,7 +62,7 @@ ProfileEntry entry_from(const Node& node) {
 
 Storage Profile::storage() const {
   Storage storage = device.empty() ? Storage{} : gpu_storage(dtype);
-  if (device.empty()) storage.context = runtime_bytes;
+  if (device.empty()) storage.context = runtime_bytes, storage.head_context = head_runtime_bytes;
   return storage;
 }
 
@@ -77,6 +77,7 @@ Profile profile_from(const Node& node) {
   profile.peak_flops = node.number_or("peak_flops", 0.0, 0.0);
   profile.memory_bytes = node.integer_or("memory_bytes", 0, 0);
   profile.runtime_bytes = node.integer_or("runtime_bytes", 0, 0);
+  profile.head_runtime_bytes = node.integer_or("head_runtime_bytes", 0, 0);
   profile.pass_skew = node.number_or("pass_skew", 1.0, 0.0);
   profile.reference_pass_seconds = node.number_or("reference_pass_seconds", 0.0, 0.0);
   if (const Node* dtype = node.find("dtype")) {
@@ -128,6 +129,7 @@ std::string to_json(const Profile& profile) {
   field("peak_flops", profile.peak_flops);
   field("memory_bytes", profile.memory_bytes);
   if (profile.runtime_bytes > 0) field("runtime_bytes", profile.runtime_bytes);
+  if (profile.head_runtime_bytes > 0) field("head_runtime_bytes", profile.head_runtime_bytes);
   if (profile.pass_skew != 1) field("pass_skew", profile.pass_skew);
   if (profile.reference_pass_seconds > 0) field("reference_pass_seconds", profile.reference_pass_seconds);
   if (!profile.device.empty()) {

@@ -47,6 +47,8 @@ struct Profile {
   /// What a rank was found to hold once all was measured and freed: compiled products, scratch, code, messages'
   /// buffers. No item of the memory model says it.
   Bytes runtime_bytes = 0;
+  /// What the rank with the head holds beside that: the head's compiled products.
+  Bytes head_runtime_bytes = 0;
   /// What passes were found to take over the sum of their operators' medians, which leave out what holds each up now
   /// and then. A pass of measured operators is this much longer.
   double pass_skew = 1;

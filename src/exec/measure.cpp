@@ -75,8 +75,8 @@ class Measuring {
     profile_.corunning_ranks = communicator_.size();
     profile_.memory_bytes = static_cast<Bytes>(0.9 * static_cast<double>(physical_memory())) / communicator_.size();
     communicator_.barrier();
+    measure_runtime();
     profile_.peak_flops = measure_peak_flops();
-    profile_.runtime_bytes = measure_runtime();
     measure_passes();
     measure_optimizer();
     if (communicator_.size() > 1) measure_messages();
@@ -152,16 +152,21 @@ class Measuring {
     return adapters;
   }
 
-  /// What threads and libraries keep, after about as many shapes as a run meets: those of the whole grid are more.
-  Bytes measure_runtime() {
+  /// What threads and libraries keep. Before all else, so that nothing is there yet that a run's ranks lack.
+  void measure_runtime() {
     const Bytes before = resident_memory();
     {
       ProbedBackbone backbone(request_.backbone, layers());
-      std::vector<Point> grid = token_grid();
+      backbone.compile_layers();
+      const Bytes without_head = resident_memory();
+      backbone.compile_head();
+      profile_.head_runtime_bytes = std::max<Bytes>(resident_memory() - without_head, 0);
+      // Scratch is as large as the largest pass needs.
+      Point largest = token_grid().back();
       const std::vector<costmodel::AdapterShape> kinds = distinct_adapters();
       for (std::size_t k = 0; k < kinds.size(); ++k) {
         backbone.set_adapter(kinds[k]);
-        for (std::size_t i = 0; i < grid.size(); i += 2) measure_point(backbone, k, grid[i]);
+        measure_point(backbone, k, largest);
       }
     }
     if (communicator_.size() > 1) {
@@ -171,7 +176,7 @@ class Measuring {
     samples_.clear();
     passes_.clear();
     return_free_memory();
-    return std::max<Bytes>(resident_memory() - before, 0);
+    profile_.runtime_bytes = std::max<Bytes>(resident_memory() - before - profile_.head_runtime_bytes, 0);
   }
 
   void measure_passes() {

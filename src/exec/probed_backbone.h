@@ -20,6 +20,10 @@ class ProbedBackbone {
   /// As many layers as there are, at most `layers`.
   ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers);
 
+  /// What a run compiles before it begins.
+  void compile_layers() const { model_.compile_layers(); }
+  void compile_head() const { model_.compile_head(); }
+
   /// A new one in place of the last.
   void set_adapter(const costmodel::AdapterShape& adapter);
 

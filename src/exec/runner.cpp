@@ -385,6 +385,8 @@ Runner::Runner(const RunInput& input, Communicator& communicator) : input_(input
     models_.push_back(std::make_unique<StageModel>(input.workload.backbone, layers_,
                                                    load_stage_weights(tensors, input.workload.backbone, layers_), pool_,
                                                    probe_));
+    models_.back()->compile_layers();
+    models_.back()->compile_head();
   }
   for (const workload::Task& task : input.workload.tasks) {
     adapters_.push_back(std::make_unique<Adapter>(input.workload.backbone, task.adapter, layers_, task.seed));

@@ -28,6 +28,17 @@ StageModel::StageModel(const costmodel::BackboneShape& backbone, planner::LayerR
                        BufferPool& pool, Probe& probe)
     : backbone_(backbone), layers_(layers), weights_(std::move(weights)), pool_(pool), probe_(probe) {}
 
+void StageModel::compile_layers() const {
+  for (const LayerWeights& layer : weights_.layers) {
+    for (const kernels::cpu::PackedLinear* linear : {&layer.qkv, &layer.o, &layer.gate_up, &layer.down})
+      linear->compile();
+  }
+}
+
+void StageModel::compile_head() const {
+  for (const kernels::cpu::PackedLinear& head : weights_.head) head.compile();
+}
+
 Buffer StageModel::embed(const Batch& batch) const {
   Buffer hidden = pool_.take(batch.rows() * backbone_.hidden);
   const ConstMatrix table(weights_.embedding.data(), backbone_.vocabulary, backbone_.hidden);

@@ -21,6 +21,11 @@ class StageModel {
   StageModel(const costmodel::BackboneShape& backbone, planner::LayerRange layers, StageWeights weights,
              BufferPool& pool, Probe& probe);
 
+  /// Compiles the products of the layers, and of the head where it is here, for microbatches of any length, so that
+  /// none waits for it and the memory that it takes does not depend on lengths.
+  void compile_layers() const;
+  void compile_head() const;
+
   /// Hidden state [T, H] in (none on the first stage) and out (none on the last, which computes the losses and the
   /// gradient they send back). `loss_scale`[task] is 1 / supervised tokens of the task's global batch; losses[task]
   /// grows. Chunks of a sample must come in order, and in reverse to `backward`.

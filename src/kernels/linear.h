@@ -34,6 +34,11 @@ class PackedLinear {
   /// Bytes that the packed copies hold.
   std::int64_t bytes() const;
 
+  /// Compiles on this thread, for its number of threads, what products of eight rows or more are made of, for all
+  /// layers of these sizes: else the first product that needs a part compiles it. Takes a few milliseconds and keeps
+  /// half a megabyte a direction.
+  void compile() const;
+
   /// y = x Wᵀ + bias; y lies apart from x.
   void forward(ConstMatrix x, Matrix y) const;
   /// dx = dy W; dx lies apart from dy.
@@ -43,6 +48,9 @@ class PackedLinear {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// How many parts of products this thread has compiled and keeps.
+std::size_t compiled_products();
 
 }  // namespace cpu
 }  // namespace braid::kernels

@@ -19,6 +19,7 @@ Profile full_profile() {
   profile.peak_flops = 123456789012.345;
   profile.memory_bytes = 7'000'000'001;
   profile.runtime_bytes = 8'000'003;
+  profile.head_runtime_bytes = 900'001;
   profile.pass_skew = 1.0175;
   profile.reference_pass_seconds = 0.0123;
   profile.measured_at = "2024-05-06T07:08:09Z";
@@ -69,7 +70,9 @@ TEST(Profile, RoundTripsToTheByte) {
 
 TEST(Profile, WhatWasMeasuredOnCpusIsHeldBesideEveryItem) {
   Profile profile = full_profile();
-  EXPECT_EQ(profile.storage().context, profile.runtime_bytes);
+  const Storage storage = profile.storage();
+  EXPECT_EQ(context_bytes({2, true, false}, storage), profile.runtime_bytes);
+  EXPECT_EQ(context_bytes({2, false, true}, storage), profile.runtime_bytes + profile.head_runtime_bytes);
   EXPECT_EQ(analytic_profile("h100", DataType::bf16).storage(), gpu_storage(DataType::bf16));
 }
 
@@ -84,6 +87,7 @@ TEST(Profile, EveryFieldComesBack) {
   EXPECT_EQ(back.peak_flops, profile.peak_flops);
   EXPECT_EQ(back.memory_bytes, profile.memory_bytes);
   EXPECT_EQ(back.runtime_bytes, profile.runtime_bytes);
+  EXPECT_EQ(back.head_runtime_bytes, profile.head_runtime_bytes);
   EXPECT_EQ(back.pass_skew, profile.pass_skew);
   EXPECT_EQ(back.reference_pass_seconds, profile.reference_pass_seconds);
   EXPECT_EQ(back.measured_at, profile.measured_at);

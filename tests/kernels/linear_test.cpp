@@ -73,6 +73,24 @@ TEST(PackedLinear, RowsDoNotDependOnHowManyThereAreNorOnTheirPlaceNorOnThreads) 
   }
 }
 
+TEST(PackedLinear, ProductsOfEightRowsOrMoreAreMadeOfWhatWasCompiled) {
+  RandomStream random(5);
+  constexpr std::int64_t kIn = 24, kOut = 40, kMostRows = 2200;
+  const OwnedMatrix weight = normal_matrix(random, kOut, kIn);
+  const cpu::PackedLinear linear(weight, normal_vector(random, kOut));
+  linear.compile();
+  const std::size_t compiled = cpu::compiled_products();
+  EXPECT_GT(compiled, 0U);
+  OwnedMatrix x = normal_matrix(random, kMostRows, kIn, 0), y(kMostRows, kOut, 0);
+  for (std::int64_t rows = 8; rows <= kMostRows; ++rows) {
+    linear.forward(x.view().row_range(0, rows), y.view().row_range(0, rows));
+    linear.backward(y.view().row_range(0, rows), x.view().row_range(0, rows));
+    ASSERT_EQ(cpu::compiled_products(), compiled) << rows << " rows";
+  }
+  linear.compile();
+  EXPECT_EQ(cpu::compiled_products(), compiled);
+}
+
 TEST(PackedLinear, StridesDoNotChangeBits) {
   RandomStream random(3);
   const OwnedMatrix weight = normal_matrix(random, 90, 70), x = normal_matrix(random, 20, 70, 0);

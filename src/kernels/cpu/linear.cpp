@@ -65,10 +65,18 @@ struct Primitive {
   memory::desc scratchpad;
 };
 
-/// Compiling takes 0.2 to 0.6 ms, as long as a small product itself, and all layers of a shape can share the result.
+using PrimitiveCache = std::unordered_map<PrimitiveKey, Primitive, PrimitiveHash>;
+
+PrimitiveCache& primitive_cache() {
+  thread_local PrimitiveCache cache;
+  return cache;
+}
+
+/// Compiling takes a tenth of a millisecond and more, as long as a small product itself, and all layers of a shape can
+/// share the result.
 const Primitive& primitive_for(const PrimitiveKey& key) {
   constexpr std::size_t kMost = 1024;
-  thread_local std::unordered_map<PrimitiveKey, Primitive, PrimitiveHash> cache;
+  PrimitiveCache& cache = primitive_cache();
   if (const auto found = cache.find(key); found != cache.end()) return found->second;
   if (cache.size() >= kMost) cache.clear();
   const auto description = describe(key.rows, key.weight, key.bias);
@@ -97,9 +105,9 @@ void copy(ConstMatrix from, Matrix to) {
 }
 
 /// Rows that one call takes: microbatches are of any length, and each new number of rows would be compiled anew and
-/// then keep 30 to 50 kB. So many calls of kMostRows as there are, one of a multiple of kRowBlock, and the last rows in
-/// a multiple of kRowGrain that reaches back into rows already done. As rows do not depend on each other, nor does the
-/// result.
+/// then keep about 40 kB. So blocks of kMostRows and its halves down to kRowBlock, the largest first, and the last rows
+/// in a multiple of kRowGrain that reaches back into rows already done. As rows do not depend on each other, nor does
+/// the result.
 constexpr std::int64_t kMostRows = 1024;
 constexpr std::int64_t kRowBlock = 64;
 constexpr std::int64_t kRowGrain = 8;
@@ -108,10 +116,8 @@ constexpr std::int64_t kRowGrain = 8;
 template <typename Work>
 void for_row_runs(std::int64_t rows, const Work& work) {
   std::int64_t done = 0;
-  for (; rows - done >= kMostRows; done += kMostRows) work(done, done + kMostRows);
-  if (const std::int64_t blocks = (rows - done) / kRowBlock * kRowBlock; blocks > 0) {
-    work(done, done + blocks);
-    done += blocks;
+  for (std::int64_t block = kMostRows; block >= kRowBlock; block /= 2) {
+    for (; rows - done >= block; done += block) work(done, done + block);
   }
   if (done == rows) return;
   const std::int64_t left = (rows - done + kRowGrain - 1) / kRowGrain * kRowGrain;
@@ -120,11 +126,22 @@ void for_row_runs(std::int64_t rows, const Work& work) {
   work(std::max<std::int64_t>(rows - kRowGrain, 0), rows);
 }
 
+/// Calls work(count) for each number of rows that for_row_runs gives in one run, fewer rows than kRowGrain aside.
+template <typename Work>
+void for_run_lengths(const Work& work) {
+  for (std::int64_t rows = kMostRows; rows >= kRowBlock; rows /= 2) work(rows);
+  for (std::int64_t rows = kRowGrain; rows < kRowBlock; rows += kRowGrain) work(rows);
+}
+
+PrimitiveKey key_of(std::int64_t rows, const memory& weight, const memory& bias) {
+  return {rows, weight.get_desc(), static_cast<bool>(bias), thread_count()};
+}
+
 /// y = x · weight + bias for dense rows.
 void multiply_dense(ConstMatrix x, const memory& weight, const memory& bias, Matrix y) {
   thread_local Scratch scratchpad;
   const bool has_bias = static_cast<bool>(bias);
-  const Primitive& primitive = primitive_for({x.rows, weight.get_desc(), has_bias, thread_count()});
+  const Primitive& primitive = primitive_for(key_of(x.rows, weight, bias));
   const auto scratch_numbers = static_cast<std::int64_t>(primitive.scratchpad.get_size() / sizeof(float)) + 1;
   std::unordered_map<int, memory> arguments{
       {DNNL_ARG_SRC, memory(dense(x.rows, x.columns), engine(), const_cast<float*>(x.data))},
@@ -197,6 +214,13 @@ std::int64_t PackedLinear::bytes() const {
   return static_cast<std::int64_t>(total);
 }
 
+void PackedLinear::compile() const {
+  for_run_lengths([&](std::int64_t rows) {
+    primitive_for(key_of(rows, state_->forward_weight, state_->bias));
+    if (state_->backward_weight) primitive_for(key_of(rows, state_->backward_weight, memory()));
+  });
+}
+
 void PackedLinear::forward(ConstMatrix x, Matrix y) const {
   BRAID_CHECK(x.columns == state_->in && y.columns == state_->out && x.rows == y.rows,
               "[{}, {}] to [{}, {}] by [{}, {}]", x.rows, x.columns, y.rows, y.columns, state_->out, state_->in);
@@ -208,6 +232,10 @@ void PackedLinear::backward(ConstMatrix dy, Matrix dx) const {
               "[{}, {}] to [{}, {}] by [{}, {}]", dy.rows, dy.columns, dx.rows, dx.columns, state_->out, state_->in);
   BRAID_CHECK(state_->backward_weight, "made without a backward pass");
   multiply(dy, state_->backward_weight, memory(), dx);
+}
+
+std::size_t compiled_products() {
+  return primitive_cache().size();
 }
 
 }  // namespace braid::kernels::cpu

@@ -163,7 +163,8 @@ Bytes resident_weights(const MemoryContext& context, const costmodel::StageShape
 StageMemory held_throughout(const costmodel::StageShape& shape, const MemoryContext& context, bool replicated) {
   StageMemory memory;
   memory.communicators = ((shape.tp > 1) + replicated) * costmodel::kCommunicatorBytes;
-  memory.backbone = context.backbone_copies * resident_weights(context, shape) + context.storage.context;
+  memory.backbone =
+      context.backbone_copies * resident_weights(context, shape) + costmodel::context_bytes(shape, context.storage);
   for (const costmodel::AdapterShape& adapter : context.adapters)
     memory.adapters += costmodel::adapter_bytes(context.backbone, adapter, shape.layers);
   return memory;
