@@ -287,6 +287,30 @@ TEST_F(Spine, ValidateComparesEveryKindStageStepAndMemory) {
   }
 }
 
+TEST_F(Spine, AnExampleIsPlannedAndWrittenAgainOnlyWhenAsked) {
+  const std::string init = "init " + path("example") + " --quiet";
+  const auto files = [&] {
+    std::map<std::filesystem::path, std::string> texts;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path("example"))) {
+      if (entry.is_regular_file()) texts[entry.path()] = read_text(entry.path());
+    }
+    return texts;
+  };
+  ASSERT_EQ(run_braid(init).status, 0);
+  const auto written = files();
+  EXPECT_TRUE(written.contains(path("example") + "/workload.yaml"));
+  testing::write_text(folder / "cluster.yaml", "gpu: a40\nnodes: 1\ngpus_per_node: 2\nintra_node: nvlink\n");
+  const Outcome planned = run_braid("plan --policy megatron-pp --quiet --cluster " + path("cluster.yaml") +
+                                    " --workload " + path("example") + "/workload.yaml --out " + path("plan.json"));
+  EXPECT_EQ(planned.status, 0) << planned.text;
+
+  testing::write_text(path("example") + "/workload.yaml", "mine");
+  EXPECT_NE(run_braid(init).status, 0);
+  EXPECT_EQ(read_text(path("example") + "/workload.yaml"), "mine");
+  ASSERT_EQ(run_braid(init + " --overwrite").status, 0);
+  EXPECT_EQ(files(), written);
+}
+
 TEST_F(Spine, VersionAndHelpEndWell) {
   EXPECT_EQ(run_braid("--version").status, 0);
   for (const char* command : {"init", "profile", "plan", "simulate", "train", "validate"}) {
