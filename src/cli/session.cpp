@@ -13,18 +13,6 @@
 
 namespace braid::cli {
 
-namespace {
-
-/// What on_too_long did to a task's samples, said once, as loss of data should be.
-void tell_shortened(const workload::Task& task, const workload::Dataset& dataset) {
-  if (exec::launched_ranks() > 0 || (dataset.truncated == 0 && dataset.dropped == 0)) return;
-  fmt::print(stderr, "{}: of {} samples {} were cut to max_length {} and {} dropped\n", task.name,
-             static_cast<std::int64_t>(dataset.samples.size()) + dataset.dropped, dataset.truncated, task.max_length,
-             dataset.dropped);
-}
-
-}  // namespace
-
 Data load_data(const workload::Workload& workload, bool need_data) {
   std::vector<workload::Dataset> datasets;
   std::vector<std::vector<workload::SampleSize>> sizes;
@@ -39,7 +27,6 @@ Data load_data(const workload::Workload& workload, bool need_data) {
       continue;
     }
     datasets.push_back(workload::load_dataset(task.dataset, task, *tokenizer, workload.backbone));
-    tell_shortened(task, datasets.back());
     sizes.push_back(workload::sample_sizes(datasets.back()));
   }
   return {std::move(datasets), workload::SampleIndex(workload.tasks, std::move(sizes))};
@@ -79,6 +66,19 @@ struct PlanningSession {
   }
 };
 
+/// What on_too_long did to samples, said once, as loss of data should be: where the plan is made.
+void tell_shortened(const workload::Workload& workload, const Data& data) {
+  if (exec::launched_ranks() > 0) return;
+  for (std::size_t i = 0; i < workload.tasks.size(); ++i) {
+    const workload::Task& task = workload.tasks[i];
+    const workload::Dataset& dataset = data.datasets[i];
+    if (dataset.truncated == 0 && dataset.dropped == 0) continue;
+    fmt::print(stderr, "{}: of {} samples {} were cut to max_length {} and {} dropped\n", task.name,
+               static_cast<std::int64_t>(dataset.samples.size()) + dataset.dropped, dataset.truncated, task.max_length,
+               dataset.dropped);
+  }
+}
+
 /// `check` sees workload and cluster before anything is measured.
 template <typename Check>
 PlanningSession open_session(const CommonFlags& flags, const Check& check) {
@@ -86,6 +86,7 @@ PlanningSession open_session(const CommonFlags& flags, const Check& check) {
   workload::Workload workload = workload::read_workload(flags.workload);
   workload::Cluster cluster = read_cluster_flags(flags);
   Data data = load_data(workload, false);
+  tell_shortened(workload, data);
   check(workload, cluster);
   costmodel::CostModel cost(profile_for(flags, workload, cluster));
   return {std::move(workload), std::move(cluster), std::move(data), std::move(cost)};
