@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Holds predicted against measured peak memory, over policies, microbatches and ranks, with the quick start's backbone of
-# 12 MB and one of 214 MB (4 layers, hidden 1024, FFN 2816, 16/4 heads, vocabulary 4096). Times do not matter.
+# 12 MB and one of 214 MB (4 layers, hidden 1024, FFN 2816, 16/4 heads, vocabulary 4096). Takes 25 minutes; times do not
+# matter.
 # usage: scripts/memory.sh [FOLDER]   (default: a temporary one)
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
