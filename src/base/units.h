@@ -8,6 +8,11 @@ namespace braid {
 using Nanoseconds = std::int64_t;
 using Bytes = std::int64_t;
 
+/// In seconds.
+inline constexpr double kMinute = 60;
+inline constexpr double kHour = 60 * kMinute;
+inline constexpr double kDay = 24 * kHour;
+
 inline constexpr Bytes kKibibyte = 1024;
 inline constexpr Bytes kMebibyte = 1024 * kKibibyte;
 inline constexpr Bytes kGibibyte = 1024 * kMebibyte;

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "cli/trace_input.h"
 #include "planner/policies/registry.h"
 #include "sim/cluster/scheduler.h"
@@ -189,7 +190,6 @@ void resolve_terms(const Given& given, sim::DrawnTerms& terms) {
 
 /// After the cluster is known.
 void resolve_failures(const Given& given, const std::string& outages, sim::StudySettings& settings) {
-  constexpr double kMinute = 60, kHour = 3600;
   check_number("repair-hours", given.repair_hours, false);
   check_number("checkpoint-minutes", given.checkpoint_minutes, false);
   settings.failures.repair_seconds = kHour * given.repair_hours;

@@ -12,14 +12,14 @@ bool on_terminal() {
 }
 
 Progress::Progress(std::string what, bool quiet)
-    : what_(std::move(what)), enabled_(!quiet && on_terminal()), start_(std::chrono::steady_clock::now()) {}
+    : what_(std::move(what)), enabled_(!quiet && on_terminal()), start_(WallClock::now()) {}
 
 Progress::~Progress() {
   if (shown_) fmt::print(stderr, "\r\x1b[K");
 }
 
 void Progress::update(double share) {
-  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double elapsed = seconds_since(start_);
   if (!enabled_ || elapsed < 1) return;
   constexpr int kWidth = 30;
   const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kWidth);

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <string>
+
+#include "base/wall_clock.h"
 
 namespace braid::cli {
 
@@ -17,7 +18,7 @@ class Progress {
   std::string what_;
   bool shown_ = false;
   bool enabled_;
-  std::chrono::steady_clock::time_point start_;
+  WallClock::time_point start_;
 };
 
 /// Whether stderr is a terminal.

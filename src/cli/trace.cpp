@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/units.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/results.h"
@@ -25,7 +26,6 @@ namespace {
 namespace po = boost::program_options;
 using traces::Trace;
 
-constexpr double kHour = 3600;
 constexpr std::size_t kClustersListed = 10;
 
 /// What every action that reads a trace takes.
@@ -63,7 +63,7 @@ void print(const Trace& trace, const traces::TraceStatistics& statistics, std::i
   fmt::print("{} ({})\n", trace.source, trace.format);
   print_irregularities(trace);
   fmt::print("jobs                {}\n", grouped(static_cast<double>(statistics.jobs)));
-  fmt::print("span                {:.2f} days{}\n", statistics.span_seconds / traces::kSecondsOfDay,
+  fmt::print("span                {:.2f} days{}\n", statistics.span_seconds / kDay,
              trace.zero.empty() ? "" : " from " + trace.zero);
   fmt::print("arrivals            {:.3f} jobs a minute, variation between {:.2f} (Poisson: 1)\n",
              statistics.jobs_per_minute, statistics.interarrival_variation);

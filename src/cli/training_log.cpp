@@ -24,11 +24,7 @@ nlohmann::ordered_json number(double value) {
 
 TrainingLog::TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples,
                          const std::filesystem::path& metrics, bool quiet)
-    : plan_(plan),
-      samples_(samples),
-      quiet_(quiet),
-      lines_(plan.workload.tasks.size()),
-      last_print_(std::chrono::steady_clock::now()) {
+    : plan_(plan), samples_(samples), quiet_(quiet), lines_(plan.workload.tasks.size()), last_print_(WallClock::now()) {
   check_writable(metrics);
   std::filesystem::create_directories(metrics.parent_path());
   metrics_.open(metrics, std::ios::trunc);
@@ -54,9 +50,9 @@ void TrainingLog::on_window(const exec::WindowReport& report) {
                plan_.workload.tasks[static_cast<std::size_t>(task)].name,
                lines_[static_cast<std::size_t>(task)].last.step);
   }
-  const double since = std::chrono::duration<double>(std::chrono::steady_clock::now() - last_print_).count();
+  const double since = seconds_since(last_print_);
   if (since < kSecondsBetweenLines && report.window + 1 < report.windows) return;
-  last_print_ = std::chrono::steady_clock::now();
+  last_print_ = WallClock::now();
   print_progress(report);
 }
 

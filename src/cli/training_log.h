@@ -1,9 +1,9 @@
 #pragma once
 
-#include <chrono>
 #include <fstream>
 #include <vector>
 
+#include "base/wall_clock.h"
 #include "exec/trainer.h"
 
 namespace braid::cli {
@@ -43,7 +43,7 @@ class TrainingLog {
   std::int64_t computed_tokens_ = 0;
   double flops_ = 0;
   double seconds_ = 0;
-  std::chrono::steady_clock::time_point last_print_;
+  WallClock::time_point last_print_;
 };
 
 }  // namespace braid::cli

@@ -8,20 +8,20 @@
 namespace braid::costmodel {
 namespace {
 
-constexpr std::array<std::string_view, kModuleCount> kNames = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
-                                                               "gate_proj", "up_proj", "down_proj"};
+constexpr std::array<std::string_view, kModuleCount> kModuleNames = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                                                     "gate_proj", "up_proj", "down_proj"};
 
 }  // namespace
 
 std::string_view module_name(Module module) {
-  return kNames[static_cast<std::size_t>(module)];
+  return kModuleNames[static_cast<std::size_t>(module)];
 }
 
 Module module_of(std::string_view name) {
   for (const Module module : kModules) {
     if (module_name(module) == name) return module;
   }
-  throw error("unknown module '{}'; valid modules: {}", name, fmt::join(kNames, ", "));
+  throw error("unknown module '{}'; valid modules: {}", name, fmt::join(kModuleNames, ", "));
 }
 
 ModuleShape module_shape(const BackboneShape& backbone, Module module) {

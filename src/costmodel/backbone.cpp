@@ -49,22 +49,22 @@ void refuse_what_changes_the_network(const Node& config) {
   }
 }
 
-constexpr std::int64_t kMost = std::int64_t{1} << 31;
+constexpr std::int64_t kLargestNumber = std::int64_t{1} << 31;
 
 /// Llama and Qwen2.
 BackboneShape read_gated(const Node& config, BackboneShape shape) {
   refuse_what_changes_the_network(config);
   shape.layers = config.integer_at("num_hidden_layers", 1, 100000);
-  shape.hidden = config.integer_at("hidden_size", 1, kMost);
-  shape.intermediate = config.integer_at("intermediate_size", 1, kMost);
-  shape.heads = config.integer_at("num_attention_heads", 1, kMost);
+  shape.hidden = config.integer_at("hidden_size", 1, kLargestNumber);
+  shape.intermediate = config.integer_at("intermediate_size", 1, kLargestNumber);
+  shape.heads = config.integer_at("num_attention_heads", 1, kLargestNumber);
   shape.kv_heads = config.integer_or("num_key_value_heads", shape.heads, 1, shape.heads);
-  shape.head_dim = config.integer_or("head_dim", shape.hidden / shape.heads, 1, kMost);
+  shape.head_dim = config.integer_or("head_dim", shape.hidden / shape.heads, 1, kLargestNumber);
   if (!config.find("head_dim") && shape.hidden % shape.heads != 0) {
     throw config.at("num_attention_heads").error("the heads do not divide hidden_size", "mend config.json");
   }
-  shape.vocabulary = config.integer_at("vocab_size", 1, kMost);
-  shape.max_position = config.integer_or("max_position_embeddings", 2048, 1, kMost);
+  shape.vocabulary = config.integer_at("vocab_size", 1, kLargestNumber);
+  shape.max_position = config.integer_or("max_position_embeddings", 2048, 1, kLargestNumber);
   // transformers' own defaults, for a config.json that leaves them out.
   shape.tied_head = config.bool_or("tie_word_embeddings", false);
   shape.qkv_bias = shape.architecture == Architecture::qwen2;
@@ -91,8 +91,8 @@ void refuse_unless(const Node& config, const char* key, bool as_meant, const cha
 BackboneShape read_plain(const Node& config, BackboneShape shape) {
   const bool gpt2 = shape.architecture == Architecture::gpt2;
   shape.layers = config.integer_at(gpt2 ? "n_layer" : "num_hidden_layers", 1, 100000);
-  shape.hidden = config.integer_at(gpt2 ? "n_embd" : "hidden_size", 1, kMost);
-  shape.heads = config.integer_at(gpt2 ? "n_head" : "num_attention_heads", 1, kMost);
+  shape.hidden = config.integer_at(gpt2 ? "n_embd" : "hidden_size", 1, kLargestNumber);
+  shape.heads = config.integer_at(gpt2 ? "n_head" : "num_attention_heads", 1, kLargestNumber);
   shape.kv_heads = shape.heads;
   if (shape.hidden % shape.heads != 0)
     throw config.at(gpt2 ? "n_head" : "num_attention_heads")
@@ -101,10 +101,10 @@ BackboneShape read_plain(const Node& config, BackboneShape shape) {
   shape.intermediate = 4 * shape.hidden;
   const char* width = gpt2 ? "n_inner" : "ffn_dim";
   if (const Node* node = config.find(width); node && !node->is_null())
-    shape.intermediate = node->as_integer(width, 1, kMost);
-  shape.vocabulary = config.integer_at("vocab_size", 1, kMost);
+    shape.intermediate = node->as_integer(width, 1, kLargestNumber);
+  shape.vocabulary = config.integer_at("vocab_size", 1, kLargestNumber);
   shape.max_position =
-      config.integer_or(gpt2 ? "n_positions" : "max_position_embeddings", gpt2 ? 1024 : 2048, 1, kMost);
+      config.integer_or(gpt2 ? "n_positions" : "max_position_embeddings", gpt2 ? 1024 : 2048, 1, kLargestNumber);
   shape.tied_head = config.bool_or("tie_word_embeddings", true);
   shape.qkv_bias = true;
   if (!gpt2) {

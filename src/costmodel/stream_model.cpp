@@ -8,7 +8,7 @@
 namespace braid::costmodel {
 namespace {
 
-constexpr std::array<std::string_view, kStreamKindCount> kNames = {"add", "norm", "activation", "rope", "gather"};
+constexpr std::array<std::string_view, kStreamKindCount> kKindNames = {"add", "norm", "activation", "rope", "gather"};
 
 using PerKind = std::array<StreamCoefficients, kStreamKindCount>;
 
@@ -35,7 +35,7 @@ std::array<double, 3> features(const Device& device, double bytes) {
 }  // namespace
 
 std::string_view name(StreamKind kind) {
-  return kNames[static_cast<std::size_t>(kind)];
+  return kKindNames[static_cast<std::size_t>(kind)];
 }
 
 double stream_seconds(const Device& device, const StreamCoefficients& coefficients, double bytes) {

@@ -81,12 +81,12 @@ Drawn draw_review(RandomStream& random) {
 }
 
 /// What a kind of thing can do, and things of that kind.
-struct Kind {
+struct QuizKind {
   std::string_view question;
   std::array<std::string_view, 6> things;
 };
 
-constexpr std::array<Kind, 5> kKinds = {{
+constexpr std::array<QuizKind, 5> kKinds = {{
     {"Which one can fly?", {"a sparrow", "a bee", "an owl", "a moth", "a goose", "a bat"}},
     {"Which one lives under water?", {"a trout", "a crab", "a whale", "an eel", "a squid", "a coral"}},
     {"Which one melts in the sun?", {"butter", "ice", "chocolate", "a snowman", "wax", "sherbet"}},

@@ -1,7 +1,6 @@
 #include "exec/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <fstream>
@@ -13,6 +12,7 @@
 
 #include "base/parallel.h"
 #include "base/statistics.h"
+#include "base/wall_clock.h"
 #include "exec/optimizer.h"
 #include "exec/pass_skew.h"
 #include "exec/probed_backbone.h"
@@ -30,12 +30,6 @@ using costmodel::Profile;
 using costmodel::ProfileEntry;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// All points are measured in turn, this many times over, with a reference pass after each: what the machine does for
 /// others comes and goes within seconds. Times are told at the pace that it had in the median, and are those of moments
@@ -222,7 +216,7 @@ class Measuring {
     const std::vector<Batch> batches =
         uniform_batches(request_.backbone, point.tokens, point.context, point.chunk > 0 ? point.chunk : point.context);
     communicator_.barrier();
-    const Clock::time_point begin = Clock::now();
+    const WallClock::time_point begin = WallClock::now();
     const bool warms_up = point.passes != kFewestPasses;
     for (std::int64_t pass = warms_up ? 0 : 1; pass <= std::max<std::int64_t>(point.passes, 1); ++pass) {
       const ProbedBackbone::Passes passes = backbone.run(batches, pass > 0);
@@ -282,7 +276,7 @@ class Measuring {
   void time(const Key& key, const Work& work) {
     communicator_.barrier();
     for (int i = 0; i <= kMostPasses; ++i) {
-      const Clock::time_point start = Clock::now();
+      const WallClock::time_point start = WallClock::now();
       work();
       if (i > 0) add_sample(key, seconds_since(start));
     }
@@ -342,7 +336,7 @@ class Measuring {
     if (communicator_.rank() < 2) {
       const int other = 1 - communicator_.rank();
       for (int i = 0; i <= kMostPasses; ++i) {
-        const Clock::time_point start = Clock::now();
+        const WallClock::time_point start = WallClock::now();
         for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
           const auto request = mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
           finish(*request);
@@ -419,7 +413,7 @@ double measure_peak_flops() {
   std::vector<float> y(static_cast<std::size_t>(kRows * kSide));
   std::vector<double> samples;
   for (int i = 0; i < 12; ++i) {
-    const Clock::time_point start = Clock::now();
+    const WallClock::time_point start = WallClock::now();
     linear.forward({x.data(), kRows, kSide}, {y.data(), kRows, kSide});
     if (i > 1) samples.push_back(seconds_since(start));
   }

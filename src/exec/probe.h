@@ -1,9 +1,9 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <vector>
 
+#include "base/wall_clock.h"
 #include "costmodel/operators.h"
 
 namespace braid::exec {
@@ -12,7 +12,6 @@ namespace braid::exec {
 /// ranks move only while MPI is called.
 class Probe {
  public:
-  using Clock = std::chrono::steady_clock;
   struct Record {
     costmodel::OperatorCall call;
     double seconds = 0;
@@ -30,9 +29,9 @@ class Probe {
     if (!recording) {
       work();
     } else {
-      const Clock::time_point start = Clock::now();
+      const WallClock::time_point start = WallClock::now();
       work();
-      records.push_back({call, std::chrono::duration<double>(Clock::now() - start).count()});
+      records.push_back({call, seconds_since(start)});
     }
     if (between) between();
   }

@@ -1,20 +1,14 @@
 #include "exec/probed_backbone.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/wall_clock.h"
 #include "exec/random_weights.h"
 
 namespace braid::exec {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 costmodel::BackboneShape bottom_layers(costmodel::BackboneShape backbone, std::int64_t layers) {
   backbone.layers = std::min(layers, backbone.layers);
@@ -71,12 +65,12 @@ ProbedBackbone::Passes ProbedBackbone::run(std::vector<Batch> batches, bool reco
   probe_.recording = records;
   probe_.records.clear();
   Passes passes;
-  const Clock::time_point start = Clock::now();
+  const WallClock::time_point start = WallClock::now();
   for (planner::MicrobatchId id = 0; id < count; ++id)
     model_.forward(id, std::move(batches[static_cast<std::size_t>(id)]), {}, adapters_, seeds, scale, losses);
   passes.forward_seconds = seconds_since(start);
   const std::size_t forwards = probe_.records.size();
-  const Clock::time_point turn = Clock::now();
+  const WallClock::time_point turn = WallClock::now();
   for (planner::MicrobatchId id = count; id-- > 0;) model_.backward(id, {}, adapters_, seeds);
   passes.backward_seconds = seconds_since(turn);
   const std::span<const Probe::Record> all = probe_.records;

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
+
 namespace braid::traces {
 namespace {
 
@@ -47,11 +49,11 @@ std::optional<double> parse_date(std::string_view text) {
   }
   if (!is_offset(text)) return std::nullopt;
   const double days = static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count());
-  return days * kSecondsOfDay + *hour * 3600.0 + *minute * 60.0 + *second + fraction;
+  return days * kDay + *hour * kHour + *minute * kMinute + *second + fraction;
 }
 
 std::string day_of(double seconds) {
-  const auto days = std::chrono::days(static_cast<std::int64_t>(std::floor(seconds / kSecondsOfDay)));
+  const auto days = std::chrono::days(static_cast<std::int64_t>(std::floor(seconds / kDay)));
   const std::chrono::year_month_day date{std::chrono::sys_days(days)};
   return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
                      static_cast<unsigned>(date.day()));

@@ -6,8 +6,6 @@
 
 namespace braid::traces {
 
-inline constexpr double kSecondsOfDay = 86400;
-
 /// "2017-10-09 07:01:55", with an optional 'T' between, fraction of a second, and "Z" or offset ("+08:00"): seconds
 /// since 1970 by the clock on the wall, an offset left out of account, so that hours of the day stay what they were.
 /// Nothing for any other text.

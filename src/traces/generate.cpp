@@ -6,11 +6,11 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/units.h"
 
 namespace braid::traces {
 namespace {
 
-constexpr double kMinute = 60;
 constexpr int kHalvings = 200;
 
 /// Where an increasing function is `value`.

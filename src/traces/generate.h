@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.h"
 #include "traces/trace.h"
 
 namespace braid::traces {
@@ -21,7 +22,7 @@ struct Generator {
   DurationShape duration = DurationShape::lognormal;
   double duration_mean_seconds = 372.6 * 60;
   double duration_deviation_seconds = 612.9 * 60;
-  double longest_seconds = 60 * 86400.0;                           ///< where a bounded Pareto ends
+  double longest_seconds = 60 * kDay;                              ///< where a bounded Pareto ends
   std::vector<std::pair<std::int32_t, double>> gpus = {{1, 1.0}};  ///< GPUs of a job, and how often (relative)
   std::int32_t virtual_clusters = 0;                               ///< jobs are spread evenly over them
   std::uint64_t seed = 1;

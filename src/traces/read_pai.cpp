@@ -14,7 +14,6 @@ enum Column : std::size_t { kJob, kTask, kInstances, kStatus, kStart, kEnd, kCpu
 static_assert(kPaiColumns.size() == kColumns);
 
 constexpr double kHundredths = 100;
-constexpr double kMostGpus = 1e6;
 
 }  // namespace
 

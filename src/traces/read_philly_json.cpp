@@ -11,8 +11,6 @@
 namespace braid::traces {
 namespace {
 
-constexpr std::int64_t kMostGpus = 1'000'000;
-
 /// One job at a time is built up from the events of the text; what braid does not need is passed over unseen.
 class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
  public:

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "traces/dates.h"
 
 namespace braid::traces {
@@ -79,7 +80,7 @@ Trace TraceBuilder::finish() {
   std::stable_sort(jobs.begin(), jobs.end(),
                    [](const Job& a, const Job& b) { return a.submit_seconds < b.submit_seconds; });
   if (clock_ == Clock::dates) {
-    const double zero = std::floor(jobs.front().submit_seconds / kSecondsOfDay) * kSecondsOfDay;
+    const double zero = std::floor(jobs.front().submit_seconds / kDay) * kDay;
     trace_.zero = day_of(zero);
     for (Job& job : jobs) {
       job.submit_seconds -= zero;

@@ -8,6 +8,9 @@
 
 namespace braid::traces {
 
+/// Of one job; more are taken for a mistake.
+inline constexpr std::int64_t kMostGpus = 1'000'000;
+
 /// Gathers the jobs of a file, row by row: what moment() is given belongs to the row that the next add() or skip()
 /// ends.
 class TraceBuilder {

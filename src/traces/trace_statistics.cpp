@@ -6,12 +6,12 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "traces/dates.h"
 
 namespace braid::traces {
 namespace {
 
-constexpr double kMinute = 60, kHour = 3600;
 constexpr int kHoursOfDay = 24;
 
 double gpu_seconds_of(const Job& job) {
@@ -64,7 +64,7 @@ std::array<double, kHoursOfDay> seconds_of_hours(double first, double last) {
 std::array<double, kHoursOfDay> rates_of_hours(const Trace& trace) {
   std::array<double, kHoursOfDay> jobs{};
   for (const Job& job : trace.jobs) {
-    const double of_day = std::fmod(std::fmod(job.submit_seconds, kSecondsOfDay) + kSecondsOfDay, kSecondsOfDay);
+    const double of_day = std::fmod(std::fmod(job.submit_seconds, kDay) + kDay, kDay);
     jobs[std::min<std::size_t>(static_cast<std::size_t>(of_day / kHour), kHoursOfDay - 1)] += 1;
   }
   const auto seconds = seconds_of_hours(trace.jobs.front().submit_seconds, trace.jobs.back().submit_seconds);

@@ -2,11 +2,11 @@
 // says: 4 layers, hidden 1024, FFN 2816, 16 query and 4 key/value heads, vocabulary 4096; samples of 128 tokens packed
 // to microbatches of 512; rank 16 on q, k, v, o; a step of AdamW after every 4 microbatches.
 #include <algorithm>
-#include <chrono>
 
 #include <benchmark/benchmark.h>
 
 #include "base/random.h"
+#include "base/wall_clock.h"
 #include "exec/example.h"
 #include "exec/measure.h"
 #include "exec/optimizer.h"
@@ -84,9 +84,9 @@ void train_one_task(benchmark::State& state) {
   std::vector<double> peaks = {measure_peak_flops()};
   std::vector<double> rates;
   for (auto _ : state) {
-    const auto start = Probe::Clock::now();
+    const auto start = WallClock::now();
     train_step();
-    rates.push_back(flops / std::chrono::duration<double>(Probe::Clock::now() - start).count());
+    rates.push_back(flops / seconds_since(start));
     state.PauseTiming();
     peaks.push_back(measure_peak_flops());
     state.ResumeTiming();

@@ -10,8 +10,8 @@ namespace braid::exec {
 namespace {
 
 /// The example's four tasks, with their data.
-struct Study {
-  explicit Study(const std::filesystem::path& folder)
+struct PoolStudy {
+  explicit PoolStudy(const std::filesystem::path& folder)
       : workload((write_example(folder, 1), with_small_batches(workload::read_workload(folder / "workload.yaml")))),
         datasets(datasets_of(workload)),
         samples(workload.tasks, sizes_of(datasets)) {}
@@ -53,7 +53,7 @@ planner::FixedPlan plan(std::vector<std::vector<planner::TaskIndex>> htasks, pla
 
 TEST(Runner, ItsPoolLendsAtMostWhatTheWalkOverTheProgramSays) {
   const TestFolder folder;
-  const Study study(folder.path());
+  const PoolStudy study(folder.path());
   using enum planner::PipelineTemplate;
   planner::FixedPlan streamed = plan({{0}, {1}, {2}, {3}}, lora_gpipe, 2, false);
   streamed.steps_per_window = 3;

@@ -21,8 +21,8 @@ using planner::TaskIndex;
 
 /// Four tasks on the golden Llama backbone: task t takes 6 - t steps on samples of 12 t + 6 tokens or a few more, that
 /// count upwards. Task 2 clips, task 3 drops.
-struct Study {
-  explicit Study(double learning_rate_of_task_1 = 1e-2) {
+struct TrainerStudy {
+  explicit TrainerStudy(double learning_rate_of_task_1 = 1e-2) {
     workload.backbone_folder = golden("llama");
     workload.backbone = costmodel::read_backbone(workload.backbone_folder);
     std::vector<std::vector<workload::SampleSize>> sizes;
@@ -77,7 +77,7 @@ struct Trained {
   std::set<TaskIndex> diverged;
 };
 
-Trained train_on(const Study& study, const planner::FixedPlan& fixed) {
+Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fixed) {
   const std::unique_ptr<Communicator> communicator = make_local_communicator();
   Runner runner({fixed, study.workload, *study.samples, study.datasets}, *communicator);
   planner::Plan plan;
@@ -98,7 +98,7 @@ Trained train_on(const Study& study, const planner::FixedPlan& fixed) {
   return trained;
 }
 
-std::vector<std::vector<workload::SampleSize>> sizes_of(const Study& study) {
+std::vector<std::vector<workload::SampleSize>> sizes_of(const TrainerStudy& study) {
   std::vector<std::vector<workload::SampleSize>> sizes;
   for (const workload::Dataset& dataset : study.datasets) sizes.push_back(workload::sample_sizes(dataset));
   return sizes;
@@ -123,7 +123,7 @@ void expect_same(const Trained& a, const Trained& b, std::size_t task) {
 }
 
 TEST(Trainer, StepsOfOneWindowAreThoseOfWindowsOfOneStep) {
-  const Study study;
+  const TrainerStudy study;
   const Trained one_by_one = train_on(study, apart(PipelineTemplate::one_forward_one_backward, 1));
   for (std::size_t task = 0; task < 4; ++task) EXPECT_EQ(one_by_one.steps[task].size(), 6 - task);
   for (const PipelineTemplate pipeline : {PipelineTemplate::lora_1f1b, PipelineTemplate::lora_gpipe}) {
@@ -133,7 +133,7 @@ TEST(Trainer, StepsOfOneWindowAreThoseOfWindowsOfOneStep) {
 }
 
 TEST(Trainer, TasksThatComeAndGoLearnWhatTheyLearnAlone) {
-  const Study study;
+  const TrainerStudy study;
   const Trained one_by_one = train_on(study, apart(PipelineTemplate::one_forward_one_backward, 1));
   for (const PipelineTemplate pipeline : {PipelineTemplate::lora_1f1b, PipelineTemplate::lora_gpipe}) {
     planner::FixedPlan fixed = apart(pipeline, 2);
@@ -145,7 +145,7 @@ TEST(Trainer, TasksThatComeAndGoLearnWhatTheyLearnAlone) {
 }
 
 TEST(Trainer, ATaskThatDivergesInMidWindowTakesNoFurtherStepAndTheOthersAllOfTheirs) {
-  const Study good, bad(kDivergingRate);
+  const TrainerStudy good, bad(kDivergingRate);
   const Trained undisturbed = train_on(good, apart(PipelineTemplate::lora_gpipe, 4));
   const Trained together = train_on(bad, apart(PipelineTemplate::lora_gpipe, 4));
   const Trained one_by_one = train_on(bad, apart(PipelineTemplate::one_forward_one_backward, 1));
@@ -158,7 +158,7 @@ TEST(Trainer, ATaskThatDivergesInMidWindowTakesNoFurtherStepAndTheOthersAllOfThe
 }
 
 TEST(Trainer, AskedToStopItEndsWithWhatIsUnderWayAndTheTimelineIsWhole) {
-  Study study;
+  TrainerStudy study;
   for (workload::Task& task : study.workload.tasks) task.steps = 40;
   study.samples.emplace(study.workload.tasks, sizes_of(study));
   const planner::FixedPlan fixed = apart(PipelineTemplate::lora_1f1b, 2);
@@ -185,7 +185,7 @@ TEST(Trainer, AskedToStopItEndsWithWhatIsUnderWayAndTheTimelineIsWhole) {
 }
 
 TEST(Trainer, HTasksOfOneBucketLearnInOneInstructionWhatEachLearnsAlone) {
-  const Study study;
+  const TrainerStudy study;
   const Trained alone = train_on(study, apart(PipelineTemplate::one_forward_one_backward, 1));
   planner::FixedPlan fixed = apart(PipelineTemplate::structured, 1);
   fixed.buckets = {{0, 3}, {1, 2}};
@@ -198,7 +198,7 @@ TEST(Trainer, HTasksOfOneBucketLearnInOneInstructionWhatEachLearnsAlone) {
 }
 
 TEST(Trainer, ChunksTrainAsRowsDo) {
-  const Study study;
+  const TrainerStudy study;
   const planner::FixedPlan rows = apart(PipelineTemplate::one_forward_one_backward, 1);
   const Trained one = train_on(study, rows);
   planner::FixedPlan chunks = rows;
@@ -218,7 +218,7 @@ TEST(Trainer, ChunksTrainAsRowsDo) {
 }
 
 TEST(Trainer, ChunksOfSeveralHTasksShareAPipeline) {
-  const Study study;
+  const TrainerStudy study;
   const Trained alone = train_on(study, apart(PipelineTemplate::one_forward_one_backward, 1));
   planner::FixedPlan fixed = apart(PipelineTemplate::gpipe, 1);
   fixed.htasks = {{0, 1}, {2, 3}};

@@ -82,7 +82,7 @@ void pack_b(const Product& product, float* to) {
   });
 }
 
-void copy(ConstMatrix from, Matrix to) {
+void copy_tile(ConstMatrix from, Matrix to) {
   for (std::int64_t i = 0; i < from.rows; ++i) std::copy_n(from.row(i), from.columns, to.row(i));
 }
 
@@ -117,9 +117,9 @@ void multiply_block(const Product& product, std::int64_t first_row, std::int64_t
   const Matrix c = product.c.row_range(first_row, first_row + rows).column_range(first, first + columns);
   if (width == columns) return multiply(product, first_row, rows, width, panel, c);
   const Matrix tile(scratch.at_least(rows * width), rows, columns, width);
-  if (product.accumulate) copy(c, tile);
+  if (product.accumulate) copy_tile(c, tile);
   multiply(product, first_row, rows, width, panel, tile);
-  copy(tile, c);
+  copy_tile(tile, c);
 }
 
 }  // namespace

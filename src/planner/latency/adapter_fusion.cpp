@@ -14,10 +14,6 @@ using costmodel::MicrobatchLoad;
 using costmodel::Operator;
 using costmodel::OperatorCall;
 
-std::size_t place(SubgraphIndex index) {
-  return static_cast<std::size_t>(index);
-}
-
 Nanoseconds fused_time(const Subgraph& subgraph, std::span<const OperatorGraph> graphs, const LaunchPricing& pricing) {
   std::vector<OperatorCall> calls;
   Nanoseconds others = 0;

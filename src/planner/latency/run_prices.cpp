@@ -73,17 +73,17 @@ RunPrices::SharedCalls RunPrices::priced(const Task& task) const {
   return {calls.begin(), calls.end()};
 }
 
-RunPrices::TokenPrices& RunPrices::token_prices(TokenPrices::Part part, const StageShape& stage,
+RunPrices::TokenPrices& RunPrices::token_prices(TokenPrices::Piece piece, const StageShape& stage,
                                                 const costmodel::AdapterShape& adapter,
                                                 costmodel::AdapterKernels kernels, Pass pass) {
   for (TokenPrices& known : token_prices_) {
-    if (known.part_ == part && known.pass_ == pass && known.kernels_ == kernels && known.stage_ == stage &&
+    if (known.piece_ == piece && known.pass_ == pass && known.kernels_ == kernels && known.stage_ == stage &&
         known.adapter_ == adapter)
       return known;
   }
   TokenPrices& made = token_prices_.emplace_back();
   made.prices_ = this;
-  made.part_ = part;
+  made.piece_ = piece;
   made.stage_ = stage;
   made.adapter_ = adapter;
   made.kernels_ = kernels;
@@ -92,18 +92,18 @@ RunPrices::TokenPrices& RunPrices::token_prices(TokenPrices::Part part, const St
 }
 
 RunPrices::TokenPasses RunPrices::token_passes(const StageShape& stage, const MicrobatchLoad& load, Pass pass) {
-  using Part = TokenPrices::Part;
+  using Piece = TokenPrices::Piece;
   const costmodel::AdapterShape& adapter = load.tasks.front().adapter;
   StageShape body = stage, layer = stage, head = stage;
   body.layers = std::min<std::int64_t>(stage.layers, 1);
   layer.layers = 1, head.layers = 0;
   body.has_head = layer.has_embedding = layer.has_head = head.has_embedding = false;
   TokenPasses passes;
-  passes.body = &token_prices(Part::body, body, adapter, load.kernels, pass);
+  passes.body = &token_prices(Piece::body, body, adapter, load.kernels, pass);
   passes.further_layers = static_cast<double>(stage.layers - body.layers);
-  if (stage.layers > 1) passes.further_layer = &token_prices(Part::further_layer, layer, adapter, load.kernels, pass);
+  if (stage.layers > 1) passes.further_layer = &token_prices(Piece::further_layer, layer, adapter, load.kernels, pass);
   // The loss and its gradient are one call of the Forward.
-  if (stage.has_head && pass == Pass::forward) passes.head = &token_prices(Part::head, head, {}, {}, pass);
+  if (stage.has_head && pass == Pass::forward) passes.head = &token_prices(Piece::head, head, {}, {}, pass);
   return passes;
 }
 
@@ -119,14 +119,14 @@ const TokenPass& RunPrices::TokenPrices::of(std::int64_t tokens) {
   if (rounded.place >= known_.size()) known_.resize(rounded.place + 1);
   std::optional<TokenPass>& known = known_[rounded.place];
   const std::int64_t count = rounded.count;
-  if (!known && part_ == Part::head) known = priced({count, count, {}, {}, kernels_});
+  if (!known && piece_ == Piece::head) known = priced({count, count, {}, {}, kernels_});
   if (!known) known = priced({count, 0, {}, {{adapter_, count}}, kernels_});
   return *known;
 }
 
 bool RunPrices::TokenPrices::holds(const OperatorCall& call) const {
-  if (part_ == Part::head) return call.op == Operator::head_loss;
-  if (part_ == Part::further_layer && call.op == Operator::dispatch) return false;
+  if (piece_ == Piece::head) return call.op == Operator::head_loss;
+  if (piece_ == Piece::further_layer && call.op == Operator::dispatch) return false;
   return !belongs_to_a_task(call.op);
 }
 

@@ -54,13 +54,13 @@ class RunPrices {
 
    private:
     friend class RunPrices;
-    enum class Part { body, further_layer, head };
+    enum class Piece { body, further_layer, head };
 
     bool holds(const costmodel::OperatorCall& call) const;
     TokenPass priced(const costmodel::MicrobatchLoad& load) const;
 
     const RunPrices* prices_ = nullptr;
-    Part part_ = Part::body;
+    Piece piece_ = Piece::body;
     costmodel::StageShape stage_;
     costmodel::AdapterShape adapter_;
     costmodel::AdapterKernels kernels_ = costmodel::AdapterKernels::separate;
@@ -90,7 +90,7 @@ class RunPrices {
   };
   SharedCalls priced(const Task& task) const;
   /// Stays where it is.
-  TokenPrices& token_prices(TokenPrices::Part part, const costmodel::StageShape& stage,
+  TokenPrices& token_prices(TokenPrices::Piece piece, const costmodel::StageShape& stage,
                             const costmodel::AdapterShape& adapter, costmodel::AdapterKernels kernels,
                             costmodel::Pass pass);
 

@@ -10,6 +10,11 @@ namespace braid::planner {
 
 using SubgraphIndex = std::int32_t;
 
+/// In a list of all.
+inline std::size_t place(SubgraphIndex index) {
+  return static_cast<std::size_t>(index);
+}
+
 /// Operators of one hTask.
 struct SubgraphPart {
   std::int32_t htask = 0;

@@ -11,10 +11,6 @@
 namespace braid::planner {
 namespace {
 
-std::size_t place(SubgraphIndex index) {
-  return static_cast<std::size_t>(index);
-}
-
 /// The two streams of a stage, as far as they are taken.
 class Streams {
  public:

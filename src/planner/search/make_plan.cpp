@@ -1,8 +1,7 @@
 #include "planner/search/make_plan.h"
 
-#include <chrono>
-
 #include "base/error.h"
+#include "base/wall_clock.h"
 #include "planner/bound/policy_bound.h"
 #include "planner/search/plan_search.h"
 #include "planner/search/remedy.h"
@@ -30,7 +29,7 @@ void check_placement(const workload::Workload& workload, const workload::Cluster
 }
 
 Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = WallClock::now();
   if (input.workload.reproducible)
     throw error("{}: 'reproducible: true' is not supported by this build; set it to false",
                 input.workload.file.string());
@@ -53,7 +52,7 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   plan.reasons = std::move(best->arrangement.reasons);
   plan.predicted = best->prediction;
   plan.data_hashes = data_hashes(input.workload);
-  plan.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  plan.planning_seconds = seconds_since(began);
   return plan;
 }
 

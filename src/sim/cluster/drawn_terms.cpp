@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "base/units.h"
 
 namespace braid::sim {
 namespace {
@@ -14,7 +15,6 @@ constexpr std::uint64_t kTermsDraw = 0x7465726d;
 }  // namespace
 
 void draw_terms(std::vector<ClusterJob>& jobs, const DrawnTerms& terms, std::uint64_t seed) {
-  constexpr double kHour = 3600;
   if (!terms.any()) return;
   for (std::size_t row = 0; row < jobs.size(); ++row) {
     ClusterJob& job = jobs[row];

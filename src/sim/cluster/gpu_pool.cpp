@@ -10,8 +10,6 @@
 namespace braid::sim {
 namespace {
 
-constexpr std::int64_t kMostInNode = 64;
-
 std::uint64_t lowest(std::uint64_t gpus, std::int64_t count) {
   std::uint64_t taken = 0;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -43,15 +41,15 @@ std::string_view name(Placement placement) {
 }
 
 void GpuPool::check_node(std::int64_t gpus) {
-  if (gpus < 1 || gpus > kMostInNode)
-    throw error("nodes of {} GPUs are not usable; give nodes of 1 to {} GPUs", gpus, kMostInNode);
+  if (gpus < 1 || gpus > kMostGpusInNode)
+    throw error("nodes of {} GPUs are not usable; give nodes of 1 to {} GPUs", gpus, kMostGpusInNode);
 }
 
 GpuPool::GpuPool(std::int64_t nodes, std::int64_t gpus_per_node, bool flat, Placement placement)
     : gpus_per_node_(gpus_per_node), flat_(flat), placement_(placement) {
   check_node(gpus_per_node);
   if (nodes < 1) throw error("a cluster of {} nodes is not usable; give 1 or more", nodes);
-  const std::uint64_t all = gpus_per_node == kMostInNode ? ~0ULL : (1ULL << gpus_per_node) - 1;
+  const std::uint64_t all = gpus_per_node == kMostGpusInNode ? ~0ULL : (1ULL << gpus_per_node) - 1;
   free_.assign(static_cast<std::size_t>(nodes), all);
   broken_of_.assign(free_.size(), 0);
   nodes_in_service_.assign(static_cast<std::size_t>(gpus_per_node) + 1, 0);

@@ -18,6 +18,9 @@ enum class Placement : std::uint8_t {
 Placement parse_placement(const std::string& word);
 std::string_view name(Placement placement);
 
+/// As many as NodeGpus has bits.
+inline constexpr int kMostGpusInNode = 64;
+
 /// GPUs of one node, a bit each.
 struct NodeGpus {
   std::int32_t node = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/units.h"
 #include "sim/cluster/outages.h"
 
 namespace braid::sim {
@@ -20,7 +21,7 @@ struct InstanceRules {
   double horizon_seconds = std::numeric_limits<double>::infinity();  ///< after the first submission; all is over then
   Outages outages = {};                                              ///< by node and GPU of the pool
   double checkpoint_seconds = 1800;                                  ///< of an instance's time between its checkpoints
-  double usage_bin_seconds = 3600;                                   ///< of ClusterRun::usage
+  double usage_bin_seconds = kHour;                                  ///< of ClusterRun::usage
   bool keeps_timeline = false;                                       ///< ClusterRun::stretches and ::breaks
   double audited_share = 0;                                          ///< of sets that instances change to
   std::uint64_t audit_seed = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "sim/cluster/moments.h"
 
 namespace braid::sim {
 
@@ -16,7 +17,7 @@ double Instance::first_end_steps() const {
 
 Instances::Instances(GpuPool pool, TaskSets& sets, Joining joining, const InstanceRules& rules)
     : pool_(std::move(pool)), sets_(sets), rules_(rules), choice_(sets, joining), audit_(rules.audit_seed) {
-  if (rules.outages.next() != JobOutcome::kNever)
+  if (rules.outages.next() != kNever)
     owners_.assign(static_cast<std::size_t>(pool_.nodes() * pool_.gpus_per_node()), kNobody);
 }
 
@@ -195,7 +196,7 @@ double Instances::end_seconds(InstanceIndex place, JobIndex job) const {
     if (member.job == job)
       return instance.at_seconds + (member.end_steps - instance.steps) * sets_.step_seconds(instance.set);
   }
-  return JobOutcome::kNever;
+  return kNever;
 }
 
 double Instances::next_end() const {

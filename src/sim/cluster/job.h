@@ -4,6 +4,8 @@
 #include <limits>
 #include <vector>
 
+#include "sim/cluster/moments.h"
+
 namespace braid::sim {
 
 /// Place in the trace.
@@ -19,7 +21,7 @@ struct ClusterJob {
   std::int32_t virtual_cluster = -1;  ///< -1: none
   double quota = 1;                   ///< of the virtual cluster, over that of another
   std::int32_t priority = 0;          ///< larger first
-  double deadline_seconds = std::numeric_limits<double>::infinity();
+  double deadline_seconds = kNever;
   KindIndex kind = 0;
   double reference_seconds = 0;  ///< that it was recorded to run for: what fairness is measured by
   double budget = std::numeric_limits<double>::infinity();  ///< what it may cost, in GPU-hours
@@ -27,8 +29,6 @@ struct ClusterJob {
 
 /// What became of it.
 struct JobOutcome {
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
-
   double start_seconds = kNever;  ///< first start
   double finish_seconds = kNever;
   double run_seconds = 0;      ///< in service, alone or not

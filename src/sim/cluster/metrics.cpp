@@ -7,10 +7,12 @@
 
 #include <boost/math/distributions/students_t.hpp>
 
+#include "base/units.h"
+
 namespace braid::sim {
 namespace {
 
-constexpr double kHour = 3600, kJoulesOfKilowattHour = 3.6e6;
+constexpr double kJoulesOfKilowattHour = 3.6e6;
 
 /// Of numbers that are sorted; the nearest at or below.
 double share_below(const std::vector<double>& sorted, double share) {

@@ -7,17 +7,16 @@
 
 #include "base/csv.h"
 #include "base/error.h"
+#include "sim/cluster/gpu_pool.h"
 
 namespace braid::sim {
 namespace {
 
-constexpr double kNever = FailureRates::kNever;
-constexpr int kMostInNode = 64;
 /// Keys draws of failures apart from all others.
 constexpr std::uint64_t kOutageDraw = 0x6f757467;
 
 std::uint64_t lowest_bits(std::int64_t count) {
-  return count >= kMostInNode ? ~0ULL : (1ULL << count) - 1;
+  return count >= kMostGpusInNode ? ~0ULL : (1ULL << count) - 1;
 }
 
 double exponential(RandomStream& random, double mean) {
@@ -120,7 +119,7 @@ double Outages::next() const {
 double& Outages::until(std::int32_t node, int gpu) {
   const auto place = static_cast<std::size_t>(node);
   if (until_.size() <= place) until_.resize(place + 1);
-  if (until_[place].empty()) until_[place].assign(kMostInNode, -kNever);
+  if (until_[place].empty()) until_[place].assign(kMostGpusInNode, -kNever);
   return until_[place][static_cast<std::size_t>(gpu)];
 }
 

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <queue>
 #include <vector>
 
 #include "base/random.h"
+#include "base/units.h"
 #include "sim/cluster/gpu_pool.h"
+#include "sim/cluster/moments.h"
 
 namespace braid::sim {
 
@@ -19,11 +20,9 @@ struct Outage {
 
 /// How often GPUs and nodes fail, each by itself: times between are exponential, and so are repairs.
 struct FailureRates {
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
-
   double gpu_mtbf_seconds = kNever;   ///< mean time from a GPU's repair to its next failure
   double node_mtbf_seconds = kNever;  ///< the same of a node, with all of its GPUs
-  double repair_seconds = 4 * 3600;   ///< mean
+  double repair_seconds = 4 * kHour;  ///< mean
 
   bool any() const { return gpu_mtbf_seconds != kNever || node_mtbf_seconds != kNever; }
 };

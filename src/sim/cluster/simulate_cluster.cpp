@@ -7,13 +7,14 @@
 
 #include "base/error.h"
 #include "sim/cluster/instances.h"
+#include "sim/cluster/moments.h"
 #include "sim/cluster/run_meter.h"
 
 namespace braid::sim {
 namespace {
 
 /// Relative error that adding up stretches of service may leave.
-constexpr double kRounding = 1e-9, kManyRoundings = 1e-6;
+constexpr double kManyRoundings = 1e-6;
 
 /// Moments at which GPUs may break or come back, without a job that ends meanwhile.
 constexpr std::int64_t kMostBreaks = 1'000'000;
@@ -148,7 +149,7 @@ class ClusterSimulation final : public Cluster {
 
   bool is_unfinished() const {
     if (next_submission_ < jobs_.size() || !running_.empty()) return true;
-    return waiting_ > 0 && (!wakes_.empty() || instances_.next_end() != JobOutcome::kNever || outages_.any_out());
+    return waiting_ > 0 && (!wakes_.empty() || instances_.next_end() != kNever || outages_.any_out());
   }
 
   double next_moment() const {

@@ -8,6 +8,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "sim/cluster/moments.h"
 
 namespace braid::sim {
 namespace {
@@ -134,7 +135,7 @@ std::string jobs_rows(const RunSettings& settings, const RunResult& result) {
     const ClusterJob& job = result.jobs[j];
     const JobOutcome& outcome = result.run.outcomes[j];
     fmt::format_to(put, "{},{:.3f},", csv_field(result.trace->jobs[j].id), job.submit_seconds);
-    if (outcome.start_seconds == JobOutcome::kNever) {
+    if (outcome.start_seconds == kNever) {
       fmt::format_to(put, ",,{},0,,,,,", job.gpus);
     } else {
       const double queued = outcome.finish_seconds - job.submit_seconds - outcome.run_seconds;

@@ -7,13 +7,12 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "planner/policies/registry.h"
 #include "sim/cluster/scheduler.h"
 
 namespace braid::sim {
 namespace {
-
-constexpr double kMinute = 60, kHour = 3600;
 
 double positive(const std::string& name, const std::string& text) {
   double number = 0;

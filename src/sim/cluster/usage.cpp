@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/units.h"
 
 namespace braid::sim {
 namespace {
 
 /// A century of hours.
 constexpr std::size_t kMostBins = 876'600;
-constexpr double kDay = 24 * 3600;
 
 }  // namespace
 

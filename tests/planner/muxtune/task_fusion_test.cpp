@@ -48,10 +48,10 @@ RandomStream any_stream() {
   return RandomStream(between<std::uint64_t>(0, 1u << 30));
 }
 
-enum class Costs { arbitrary, monotone };
+enum class CostRule { arbitrary, monotone };
 
 /// Seconds are small whole numbers and there are 1, 2 or 4 stages: sums and quotients are exact and ties are common.
-Instance any_instance(Costs costs) {
+Instance any_instance(CostRule costs) {
   Instance instance;
   instance.tasks = between(1, 13);
   instance.stages = *rc::gen::element(1, 2, 4);
@@ -64,7 +64,7 @@ Instance any_instance(Costs costs) {
       std::vector<double>& here = instance.seconds[{first, last}];
       for (std::size_t stage = 0; stage < static_cast<std::size_t>(instance.stages); ++stage) {
         double floor = 0;
-        if (costs == Costs::monotone && length > 1) {
+        if (costs == CostRule::monotone && length > 1) {
           floor =
               std::max(instance.seconds.at({first, last - 1})[stage], instance.seconds.at({first + 1, last})[stage]);
         }
@@ -119,7 +119,7 @@ std::map<std::size_t, FusedTasks> by_exhaustive_search(const Instance& instance,
   return best;
 }
 
-void check_against_exhaustive_search(Costs costs) {
+void check_against_exhaustive_search(CostRule costs) {
   const Instance instance = any_instance(costs);
   for (const FusionIncrement increment : {FusionIncrement::one_pass, FusionIncrement::literal}) {
     const std::vector<FusedTasks> fused = fuse_tasks(instance.problem(), increment);
@@ -136,15 +136,15 @@ void check_against_exhaustive_search(Costs costs) {
 }
 
 RC_GTEST_PROP(TaskFusion, EqualsExhaustiveSearchTiesIncludedWhateverRunsCost, ()) {
-  check_against_exhaustive_search(Costs::arbitrary);
+  check_against_exhaustive_search(CostRule::arbitrary);
 }
 
 RC_GTEST_PROP(TaskFusion, EqualsExhaustiveSearchTiesIncludedWhereLongerRunsCostNoLess, ()) {
-  check_against_exhaustive_search(Costs::monotone);
+  check_against_exhaustive_search(CostRule::monotone);
 }
 
 RC_GTEST_PROP(TaskFusion, RealCostsScoreAsTheirRunsDo, ()) {
-  Instance instance = any_instance(Costs::arbitrary);
+  Instance instance = any_instance(CostRule::arbitrary);
   RandomStream random = any_stream();
   for (auto& [run, stages] : instance.seconds) {
     for (double& here : stages) here = std::exp(6 * random.next_normal());

@@ -23,13 +23,13 @@ workload::Cluster cluster_of(std::int64_t nodes, std::int64_t gpus_per_node) {
   return cluster;
 }
 
-constexpr Parallelism kAll = {true, true, true};
+constexpr Parallelism kEveryWay = {true, true, true};
 
 TEST(Deployments, UseEveryRankEveryLayerAndKeepShardsWithinANode) {
   for (const std::int64_t nodes : {1, 2, 8}) {
     for (const std::int64_t gpus : {1, 2, 4, 8}) {
       std::set<std::string> seen;
-      for (const auto& deployment : deployments(llama_7b(), cluster_of(nodes, gpus), {}, kAll)) {
+      for (const auto& deployment : deployments(llama_7b(), cluster_of(nodes, gpus), {}, kEveryWay)) {
         EXPECT_TRUE(seen.insert(describe(deployment)).second) << describe(deployment);
         std::int64_t ranks = 0;
         for (const ReplicaShape& replica : deployment) {
@@ -70,7 +70,7 @@ TEST(Deployments, OfStagesAloneMayLeaveGpusIdleButNoCpuRank) {
 }
 
 TEST(Deployments, KeepToWhatIsFixed) {
-  const auto found = deployments(llama_7b(), cluster_of(2, 4), {.tp = 2, .pp = 2, .microbatches = {}}, kAll);
+  const auto found = deployments(llama_7b(), cluster_of(2, 4), {.tp = 2, .pp = 2, .microbatches = {}}, kEveryWay);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(describe(found[0]), "tp 2, pp 2, 2 replicas");
 }
@@ -79,12 +79,14 @@ TEST(Deployments, RefuseWhatThereIsNot) {
   const auto planned = [](Overrides overrides, Parallelism parallelism) {
     return [=] { deployments(llama_7b(), cluster_of(1, 4), overrides, parallelism); };
   };
-  expect_error(planned({.tp = 8, .pp = {}, .microbatches = {}}, kAll), "--tp 8 needs 8 ranks and the cluster has 4");
-  expect_error(planned({.tp = 64, .pp = {}, .microbatches = {}}, kAll), "more than the 32 heads");
+  expect_error(planned({.tp = 8, .pp = {}, .microbatches = {}}, kEveryWay),
+               "--tp 8 needs 8 ranks and the cluster has 4");
+  expect_error(planned({.tp = 64, .pp = {}, .microbatches = {}}, kEveryWay), "more than the 32 heads");
   expect_error(planned({.tp = 2, .pp = {}, .microbatches = {}}, {.pipeline = true}), "no tensor parallelism");
   expect_error(planned({.tp = {}, .pp = 2, .microbatches = {}}, {.data = true}), "no stages");
-  expect_error(planned({.tp = 2, .pp = 4, .microbatches = {}}, kAll), "4 stages need 8 ranks and the cluster has 4");
-  expect_error(planned({.tp = {}, .pp = 33, .microbatches = {}}, kAll), "more than the 32 layers");
+  expect_error(planned({.tp = 2, .pp = 4, .microbatches = {}}, kEveryWay),
+               "4 stages need 8 ranks and the cluster has 4");
+  expect_error(planned({.tp = {}, .pp = 33, .microbatches = {}}, kEveryWay), "more than the 32 layers");
 }
 
 }  // namespace

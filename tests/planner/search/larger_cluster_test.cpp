@@ -11,7 +11,7 @@ const costmodel::Device& h100() {
   return costmodel::device_of("h100");
 }
 
-Cluster cluster_of(std::int64_t nodes, std::int64_t gpus_per_node) {
+Cluster small_cluster(std::int64_t nodes, std::int64_t gpus_per_node) {
   Cluster cluster;
   cluster.gpu = "h100";
   cluster.nodes = nodes;
@@ -21,7 +21,7 @@ Cluster cluster_of(std::int64_t nodes, std::int64_t gpus_per_node) {
 
 TEST(LargerCluster, IsTheFirstThatFitsOfTheNodeAndThenOfMoreNodes) {
   for (const auto& [nodes, gpus] : {std::pair{1, 1}, {1, 3}, {1, 8}, {2, 4}, {6, 8}}) {
-    const Cluster from = cluster_of(nodes, gpus);
+    const Cluster from = small_cluster(nodes, gpus);
     const std::int64_t most = (nodes == 1 ? kGpusOfNode : gpus) * std::max(kMostNodes, 2 * from.nodes);
     std::int64_t before = from.gpus();
     for (std::int64_t needed = from.gpus() + 1; needed <= most; ++needed) {
@@ -38,8 +38,8 @@ TEST(LargerCluster, IsTheFirstThatFitsOfTheNodeAndThenOfMoreNodes) {
 
 TEST(LargerCluster, IsNoneWhereTheLargestIsTooSmall) {
   const auto never = [](const Cluster&) { return false; };
-  EXPECT_FALSE(smallest_that_fits(cluster_of(1, 1), h100(), never));
-  EXPECT_FALSE(smallest_that_fits(cluster_of(20, 8), h100(), never));
+  EXPECT_FALSE(smallest_that_fits(small_cluster(1, 1), h100(), never));
+  EXPECT_FALSE(smallest_that_fits(small_cluster(20, 8), h100(), never));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 using namespace testing;
 
 constexpr std::uint64_t kDraws = 300;
-constexpr std::int64_t kAll = 1000;
+constexpr std::int64_t kManySteps = 1000;
 
 /// A plan that streams, drawn by a number.
 struct Drawn {
@@ -39,7 +39,7 @@ enum class Together { all, turns, admissions };
 std::vector<Admission> any_admissions(std::vector<std::int64_t> windows, RandomStream& random) {
   std::vector<Admission> admissions;
   while (std::any_of(windows.begin(), windows.end(), [](std::int64_t left) { return left > 0; })) {
-    Admission admission{kAll, {}};
+    Admission admission{kManySteps, {}};
     for (std::size_t h = 0; h < windows.size(); ++h) {
       if (windows[h] == 0 || random.next_below(3) == 0) continue;
       admission.htasks.push_back(static_cast<std::int32_t>(h));
@@ -105,7 +105,7 @@ std::vector<Slice> slices_of(const Drawn& plan, std::int64_t first = 0) {
 }
 
 Program whole_of(Drawn plan) {
-  plan.fixed.steps_per_window = kAll;
+  plan.fixed.steps_per_window = kManySteps;
   return window_program(plan.fixed, plan.input(), 0);
 }
 

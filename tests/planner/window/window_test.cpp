@@ -13,14 +13,14 @@ namespace braid::planner {
 namespace {
 
 /// Three tasks of unlike sizes; one sample of task 1 is far longer than the rest.
-struct Study {
+struct WindowStudy {
   workload::Workload workload;
   workload::SampleIndex samples;
 };
 
 constexpr std::int64_t kLongSample = 17;
 
-Study study() {
+WindowStudy study() {
   workload::Workload workload;
   workload.backbone = costmodel::builtin_backbone("tinyllama-1.1b");
   workload.backbone.layers = 4;
@@ -66,7 +66,7 @@ std::vector<FixedPlan> plans() {
 }
 
 TEST(Windows, AreGoodProgramsWhoseBoundariesChainAndTakeEveryStepOnce) {
-  const Study all = study();
+  const WindowStudy all = study();
   const WindowInput input{all.workload, all.samples};
   for (const FixedPlan& fixed : plans()) {
     const VerifyContext context = verify_context(fixed, input, 0);
@@ -93,7 +93,7 @@ TEST(Windows, AreGoodProgramsWhoseBoundariesChainAndTakeEveryStepOnce) {
 }
 
 TEST(Windows, OfEndlessTasksChainToo) {
-  const Study all = study();
+  const WindowStudy all = study();
   WindowInput input{all.workload, all.samples};
   input.cycle = kPredictedSteps;
   for (const FixedPlan& fixed : plans()) {
@@ -107,7 +107,7 @@ TEST(Windows, OfEndlessTasksChainToo) {
 }
 
 TEST(Windows, ThoseThatTellHoldTheMostMemory) {
-  const Study all = study();
+  const WindowStudy all = study();
   const WindowInput input{all.workload, all.samples};
   for (const FixedPlan& fixed : plans()) {
     const MemoryContext memory{all.workload.backbone, adapters_of(all.workload), {}, 1};

@@ -1,3 +1,4 @@
+#include "base/units.h"
 #include "sim/cluster/gittins_index.h"
 #include "sim/cluster/recorded.h"
 #include "sim/cluster/ticking.h"
@@ -7,7 +8,7 @@ namespace {
 
 using namespace testing;
 
-constexpr double kTick = 10, kGpuHour = 3600;
+constexpr double kTick = 10;
 
 /// Services of some GPU-hours, such that all of them are attained at whole ticks.
 std::vector<ClusterJob> long_jobs(std::int64_t gpus) {
@@ -63,7 +64,7 @@ RC_GTEST_PROP(AttainedService, LasIsTwoQueuesOfAClockThatTicks, ()) {
   const std::vector<ClusterJob> jobs = long_jobs(gpus);
   Ticking book{jobs, gpus, kTick};
   book.rank = [&](std::size_t j) {
-    return std::pair(book.attained[j] * jobs[j].gpus < kGpuHour ? 0.0 : 1.0, book.start[j]);
+    return std::pair(book.attained[j] * jobs[j].gpus < kHour ? 0.0 : 1.0, book.start[j]);
   };
   book.run();
   const ClusterRun made = run(jobs, gpus, "las");
@@ -80,7 +81,7 @@ RC_GTEST_PROP(AttainedService, GittinsRunsTheLargestIndexAtEveryMoment, ()) {
   Ticking book{jobs, gpus, kTick};
   book.rank = [&](std::size_t j) {
     double taken_at = 0;
-    for (double next = kGpuHour / 10; next <= book.attained[j] * jobs[j].gpus; next *= 2) taken_at = next;
+    for (double next = kHour / 10; next <= book.attained[j] * jobs[j].gpus; next *= 2) taken_at = next;
     return std::pair(-index.at(taken_at), book.start[j]);
   };
   book.run();
@@ -113,12 +114,12 @@ TEST(AttainedService, OfExponentialServiceHasTheMeanCompletionOfProcessorSharing
   for (const char* name : {"las", "gittins", "fcfs"}) {
     expect_mean(
         [&](std::uint64_t seed) {
-          const auto jobs = poisson_jobs(load / kGpuHour, seed, 20000, [](RandomStream& random) {
-            return -kGpuHour * std::log(1 - random.next_uniform());
+          const auto jobs = poisson_jobs(load / kHour, seed, 20000, [](RandomStream& random) {
+            return -kHour * std::log(1 - random.next_uniform());
           });
           return mean_completion(jobs, run(jobs, 1, name));
         },
-        kGpuHour / (1 - load));
+        kHour / (1 - load));
   }
 }
 
@@ -127,8 +128,8 @@ TEST(AttainedService, OfExponentialServiceHasTheMeanCompletionOfProcessorSharing
 TEST(AttainedService, LasFirstStartsAreThoseOfAQueueOfCutServices) {
   const double load = 0.8, shortest = 600, longest = 20000, share = 0.8;
   const double mean = share * shortest + (1 - share) * longest, rate = load / mean;
-  const double cut = share * shortest + (1 - share) * kGpuHour;
-  const double squares = share * shortest * shortest + (1 - share) * kGpuHour * kGpuHour;
+  const double cut = share * shortest + (1 - share) * kHour;
+  const double squares = share * shortest * shortest + (1 - share) * kHour * kHour;
   expect_mean(
       [&](std::uint64_t seed) {
         const auto jobs = poisson_jobs(rate, seed, 20000, [&](RandomStream& random) {

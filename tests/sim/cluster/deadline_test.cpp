@@ -1,5 +1,6 @@
 #include <map>
 
+#include "sim/cluster/moments.h"
 #include "sim/cluster/recorded.h"
 #include "sim/cluster/ticking.h"
 
@@ -32,7 +33,7 @@ RC_GTEST_PROP(Deadline, IsEdfOfTheAdmittedWhoAllMeetTheirDeadlines, ()) {
   const std::int64_t gpus = *rc::gen::inRange(1, 9);
   std::vector<ClusterJob> jobs = any_jobs(static_cast<int>(gpus));
   for (ClusterJob& each : jobs) {
-    if (*rc::gen::inRange(0, 4) == 0) each.deadline_seconds = JobOutcome::kNever;
+    if (*rc::gen::inRange(0, 4) == 0) each.deadline_seconds = kNever;
   }
   Ticking book{jobs, gpus, 1};
   std::vector<bool> is_admitted(jobs.size(), false), is_asked(jobs.size(), false);
@@ -40,9 +41,7 @@ RC_GTEST_PROP(Deadline, IsEdfOfTheAdmittedWhoAllMeetTheirDeadlines, ()) {
     for (std::size_t j = 0; j < jobs.size(); ++j) {
       if (is_asked[j] || !book.is_there(j)) continue;
       is_asked[j] = true;
-      if (jobs[j].deadline_seconds == JobOutcome::kNever ||
-          book.now + jobs[j].service_seconds > jobs[j].deadline_seconds)
-        continue;
+      if (jobs[j].deadline_seconds == kNever || book.now + jobs[j].service_seconds > jobs[j].deadline_seconds) continue;
       std::map<std::size_t, double> left = {{j, jobs[j].service_seconds}};
       for (std::size_t i = 0; i < jobs.size(); ++i) {
         if (is_admitted[i] && book.is_there(i)) left[i] = jobs[i].service_seconds - book.attained[i];
@@ -50,9 +49,7 @@ RC_GTEST_PROP(Deadline, IsEdfOfTheAdmittedWhoAllMeetTheirDeadlines, ()) {
       is_admitted[j] = all_in_time(book, left);
     }
   };
-  book.rank = [&](std::size_t j) {
-    return std::pair(is_admitted[j] ? jobs[j].deadline_seconds : JobOutcome::kNever, 0.0);
-  };
+  book.rank = [&](std::size_t j) { return std::pair(is_admitted[j] ? jobs[j].deadline_seconds : kNever, 0.0); };
   book.run();
   const ClusterRun made = run(jobs, gpus, "deadline");
   RC_ASSERT(finishes(made) == book.finish);

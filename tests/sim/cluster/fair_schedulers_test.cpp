@@ -1,6 +1,7 @@
 #include <map>
 #include <set>
 
+#include "sim/cluster/moments.h"
 #include "sim/cluster/recorded.h"
 #include "sim/cluster/ticking.h"
 
@@ -9,14 +10,14 @@ namespace {
 
 using namespace testing;
 
-constexpr double kTick = 10, kRound = 360;
+constexpr double kStep = 10, kRound = 360;
 
-std::vector<ClusterJob> long_jobs(std::int64_t gpus) {
+std::vector<ClusterJob> jobs_of_ticks(std::int64_t gpus) {
   std::vector<ClusterJob> jobs;
   double now = 0;
   for (int count = *rc::gen::inRange(1, 20); count > 0; --count) {
-    now += kTick * *rc::gen::inRange(0, 40);
-    jobs.push_back(job(now, kTick * *rc::gen::inRange(0, 200), *rc::gen::inRange(1, static_cast<int>(gpus) + 1)));
+    now += kStep * *rc::gen::inRange(0, 40);
+    jobs.push_back(job(now, kStep * *rc::gen::inRange(0, 200), *rc::gen::inRange(1, static_cast<int>(gpus) + 1)));
   }
   return jobs;
 }
@@ -29,7 +30,7 @@ struct TickingRounds {
   std::vector<double> key_then, shares, counts;  // seconds of the cluster, job-seconds, since the submission
 
   TickingRounds(const std::vector<ClusterJob>& jobs, std::int64_t gpus)
-      : book{jobs, gpus, kTick}, key_then(jobs.size()), shares(jobs.size(), 0), counts(jobs.size(), 0) {
+      : book{jobs, gpus, kStep}, key_then(jobs.size()), shares(jobs.size(), 0), counts(jobs.size(), 0) {
     book.preempts = [this] { return std::fmod(book.now, kRound) == 0; };
     book.before = [this] {
       add_up();
@@ -45,8 +46,8 @@ struct TickingRounds {
   void add_up() {
     if (book.now > last_) {
       for (const std::size_t j : there_) {
-        shares[j] += kTick / static_cast<double>(there_.size());
-        counts[j] += kTick * static_cast<double>(there_.size());
+        shares[j] += kStep / static_cast<double>(there_.size());
+        counts[j] += kStep * static_cast<double>(there_.size());
       }
       last_ = book.now;
     }
@@ -62,7 +63,7 @@ struct TickingRounds {
 
 RC_GTEST_PROP(Rounds, MaxMinRunsWhoHadTheLeastOfItsShare, ()) {
   const std::int64_t gpus = *rc::gen::inRange(1, 9);
-  const std::vector<ClusterJob> jobs = long_jobs(gpus);
+  const std::vector<ClusterJob> jobs = jobs_of_ticks(gpus);
   TickingRounds rounds(jobs, gpus);
   rounds.key = [&](std::size_t j) {
     const double share = rounds.shares[j] * static_cast<double>(gpus);
@@ -76,11 +77,11 @@ RC_GTEST_PROP(Rounds, MaxMinRunsWhoHadTheLeastOfItsShare, ()) {
 
 RC_GTEST_PROP(Rounds, FtfRunsWhoIsPredictedToBeTreatedWorst, ()) {
   const std::int64_t gpus = *rc::gen::inRange(1, 9);
-  const std::vector<ClusterJob> jobs = long_jobs(gpus);
+  const std::vector<ClusterJob> jobs = jobs_of_ticks(gpus);
   TickingRounds rounds(jobs, gpus);
   rounds.key = [&](std::size_t j) {
     const double elapsed = rounds.book.now - jobs[j].submit_seconds;
-    if (jobs[j].service_seconds == 0) return -JobOutcome::kNever;
+    if (jobs[j].service_seconds == 0) return -kNever;
     if (elapsed <= 0) return -1.0;
     const double fair = std::max(1.0, rounds.counts[j] / elapsed * jobs[j].gpus / static_cast<double>(gpus));
     const double left = jobs[j].service_seconds - rounds.book.attained[j];

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "sim/cluster/moments.h"
 #include "sim/cluster/simulate_cluster.h"
 #include "sim/cluster/watched.h"
 #include "support.h"
@@ -47,8 +48,8 @@ ClusterJob task(double submit, double service, KindIndex kind = 0, std::int32_t 
   return job;
 }
 
-ClusterRun run(const std::vector<ClusterJob>& jobs, std::int64_t instances, const std::string& scheduler, TaskSets sets,
-               const InstanceRules& rules = {}) {
+ClusterRun run_shared(const std::vector<ClusterJob>& jobs, std::int64_t instances, const std::string& scheduler,
+                      TaskSets sets, const InstanceRules& rules = {}) {
   const auto chosen = make_scheduler(scheduler, jobs);
   return simulate_cluster(jobs, {instances, kInstanceGpus, false, Placement::packed}, *chosen, sets, rules);
 }
@@ -61,7 +62,7 @@ std::vector<double> finishes(const ClusterRun& run) {
 
 /// Told the long way: what every task has left is worked off from one event to the next, none is remembered.
 std::vector<double> worked_off(const std::vector<ClusterJob>& jobs, std::size_t instances, std::size_t most_tasks) {
-  std::vector<double> left, finish(jobs.size(), JobOutcome::kNever);
+  std::vector<double> left, finish(jobs.size(), kNever);
   for (const ClusterJob& job : jobs) left.push_back(job.service_seconds / kAlone[job.kind]);
   std::vector<std::vector<std::size_t>> hosted(instances);
   std::vector<int> changed(instances, 0);  // when, in changes
@@ -72,8 +73,8 @@ std::vector<double> worked_off(const std::vector<ClusterJob>& jobs, std::size_t 
     return step_of(counts);
   };
   std::size_t next = 0, queued = 0;  // first not submitted, first not started
-  for (double now = 0; std::count(finish.begin(), finish.end(), JobOutcome::kNever) > 0;) {
-    double moment = next < jobs.size() ? jobs[next].submit_seconds : JobOutcome::kNever;
+  for (double now = 0; std::count(finish.begin(), finish.end(), kNever) > 0;) {
+    double moment = next < jobs.size() ? jobs[next].submit_seconds : kNever;
     for (const auto& tasks : hosted) {
       for (const std::size_t j : tasks) moment = std::min(moment, now + left[j] * step(tasks));
     }
@@ -92,7 +93,7 @@ std::vector<double> worked_off(const std::vector<ClusterJob>& jobs, std::size_t 
     for (; queued < next; ++queued) {
       // Of like ones that which changed last.
       std::size_t fastest = instances;
-      std::pair least(JobOutcome::kNever, 0);
+      std::pair least(kNever, 0);
       for (std::size_t i = 0; i < instances; ++i) {
         if (hosted[i].size() == most_tasks) continue;
         std::vector<std::size_t> with = hosted[i];
@@ -120,7 +121,7 @@ RC_GTEST_PROP(Instances, AClockOfStepsIsTheSameAsWorkingOffEachTask, ()) {
   jobs.front().submit_seconds = 0;
   const auto instances = *rc::gen::inRange<std::size_t>(1, 4), most = *rc::gen::inRange<std::size_t>(1, 5);
   const ClusterRun made =
-      run(jobs, static_cast<std::int64_t>(instances), "fcfs", two_kinds(static_cast<std::int32_t>(most)));
+      run_shared(jobs, static_cast<std::int64_t>(instances), "fcfs", two_kinds(static_cast<std::int32_t>(most)));
   const std::vector<double> expected = worked_off(jobs, instances, most);
   double tokens = 0, busy = 0;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
@@ -137,7 +138,7 @@ RC_GTEST_PROP(Instances, AClockOfStepsIsTheSameAsWorkingOffEachTask, ()) {
 
 TEST(Instances, TasksThatShareSlowEachOtherDown) {
   // Two alone on two instances; the third joins the one that started last: steps of 1.5 s, while they are two.
-  const ClusterRun made = run({task(0, 10), task(0, 30), task(4, 4)}, 2, "fcfs", two_kinds(2));
+  const ClusterRun made = run_shared({task(0, 10), task(0, 30), task(4, 4)}, 2, "fcfs", two_kinds(2));
   EXPECT_EQ(finishes(made), (std::vector<double>{10, 32, 10}));
   EXPECT_TRUE(made.outcomes[1].shared && made.outcomes[2].shared);
   EXPECT_FALSE(made.outcomes[0].shared);
@@ -150,7 +151,7 @@ TEST(Instances, LoadingAndPlanningTakeTheirTime) {
   const InstanceRules rules{.backbones = {{0, 3}, {0, 3}}, .replan_seconds = 1};
   // Loads until 3; at 7 four steps are done, and the plan of two is there at 8: the second ends after 2 steps of 1.5 s
   // at 11, the first goes on at 12.
-  const ClusterRun made = run({task(0, 10), task(7, 2)}, 1, "fcfs", two_kinds(2), rules);
+  const ClusterRun made = run_shared({task(0, 10), task(7, 2)}, 1, "fcfs", two_kinds(2), rules);
   EXPECT_EQ(finishes(made), (std::vector<double>{16, 11}));
   EXPECT_EQ(made.replans, 2);
   EXPECT_NEAR(made.busy_gpu_seconds, 12 * kBusy, 1e-9);
@@ -159,7 +160,7 @@ TEST(Instances, LoadingAndPlanningTakeTheirTime) {
 TEST(Instances, NothingIsBilledWhileABackboneIsLoaded) {
   InstanceRules rules{.backbones = {{0, 8}, {0, 8}}};
   rules.usage_bin_seconds = 8;
-  const ClusterRun made = run({task(0, 16)}, 1, "fcfs", two_kinds(1), rules);
+  const ClusterRun made = run_shared({task(0, 16)}, 1, "fcfs", two_kinds(1), rules);
   ASSERT_EQ(made.usage.bins.size(), 3U);
   EXPECT_EQ(made.usage.bins[0].tokens, 0);
   EXPECT_EQ(made.usage.bins[1].tokens, 80);
@@ -168,19 +169,20 @@ TEST(Instances, NothingIsBilledWhileABackboneIsLoaded) {
 
 TEST(Instances, ABackboneStaysWhereSomebodyTakesThePlaceAtOnce) {
   const InstanceRules rules{.backbones = {{0, 3}, {0, 3}}, .replan_seconds = 0};
-  EXPECT_EQ(finishes(run({task(0, 10), task(0, 10), task(0, 10)}, 1, "fcfs", two_kinds(2), rules)),
+  EXPECT_EQ(finishes(run_shared({task(0, 10), task(0, 10), task(0, 10)}, 1, "fcfs", two_kinds(2), rules)),
             (std::vector<double>{18, 18, 28}));
   // Whose system shares nothing loads it anew.
-  EXPECT_EQ(finishes(run({task(0, 10), task(0, 10)}, 1, "fcfs", two_kinds(1), rules)), (std::vector<double>{13, 26}));
+  EXPECT_EQ(finishes(run_shared({task(0, 10), task(0, 10)}, 1, "fcfs", two_kinds(1), rules)),
+            (std::vector<double>{13, 26}));
 }
 
 TEST(Instances, LimitsKeepTasksOut) {
-  EXPECT_EQ(finishes(run({task(0, 10), task(0, 10), task(0, 10)}, 1, "fcfs", two_kinds(3, 1.5))),
+  EXPECT_EQ(finishes(run_shared({task(0, 10), task(0, 10), task(0, 10)}, 1, "fcfs", two_kinds(3, 1.5))),
             (std::vector<double>{15, 15, 25}));
   TaskSets never{{1, 1}, {.most_tasks = 2}, [](const Counts& counts, std::int32_t) {
                    return counts[1] > 0 ? std::nullopt : std::optional(SetRate{1, 0});
                  }};
-  const ClusterRun made = run({task(0, 10, 1), task(0, 10)}, 1, "fcfs", never);
+  const ClusterRun made = run_shared({task(0, 10, 1), task(0, 10)}, 1, "fcfs", never);
   EXPECT_TRUE(made.outcomes[0].rejected);
   EXPECT_EQ(made.outcomes[1].finish_seconds, 10);
 }
@@ -202,7 +204,7 @@ TEST(Instances, AuditsEstimatesAndNotWhatStandsInForThem) {
 
 TEST(Instances, MuxJoinsWhereThroughputRisesTheMost) {
   // Kind 1 beside kind 0 bills 40 tokens in 2.6 s, 6 more a second than kind 0 alone; a new instance 15.
-  const ClusterRun made = run({task(0, 100), task(1, 100, 1), task(2, 100, 1)}, 2, "mux", two_kinds(2));
+  const ClusterRun made = run_shared({task(0, 100), task(1, 100, 1), task(2, 100, 1)}, 2, "mux", two_kinds(2));
   EXPECT_EQ(made.instances, 2);
   EXPECT_FALSE(made.outcomes[0].instance == made.outcomes[1].instance);
   // Then kind 1 again: beside kind 0 from 10 a second to 16, beside kind 1 from 15 to 19.
@@ -210,7 +212,8 @@ TEST(Instances, MuxJoinsWhereThroughputRisesTheMost) {
 }
 
 TEST(Instances, MuxGivesHighPrioritiesAnInstanceOfTheirOwn) {
-  const ClusterRun made = run({task(0, 50, 0, 1), task(1, 50), task(2, 50), task(3, 5, 0, 2)}, 2, "mux", two_kinds(4));
+  const ClusterRun made =
+      run_shared({task(0, 50, 0, 1), task(1, 50), task(2, 50), task(3, 5, 0, 2)}, 2, "mux", two_kinds(4));
   EXPECT_EQ(made.outcomes[0].finish_seconds, 50);
   EXPECT_FALSE(made.outcomes[0].shared);
   EXPECT_TRUE(made.outcomes[1].shared && made.outcomes[2].shared);
@@ -219,17 +222,17 @@ TEST(Instances, MuxGivesHighPrioritiesAnInstanceOfTheirOwn) {
 
 TEST(Instances, AHorizonEndsEverything) {
   const ClusterRun made =
-      run({task(0, 10), task(0, 50), task(90, 1)}, 1, "fcfs", two_kinds(2), {.horizon_seconds = 30});
-  EXPECT_EQ(finishes(made), (std::vector<double>{15, JobOutcome::kNever, JobOutcome::kNever}));
+      run_shared({task(0, 10), task(0, 50), task(90, 1)}, 1, "fcfs", two_kinds(2), {.horizon_seconds = 30});
+  EXPECT_EQ(finishes(made), (std::vector<double>{15, kNever, kNever}));
   EXPECT_EQ(made.outcomes[1].steps, 25);
   EXPECT_EQ(made.outcomes[1].run_seconds, 30);
-  EXPECT_EQ(made.outcomes[2].start_seconds, JobOutcome::kNever);
+  EXPECT_EQ(made.outcomes[2].start_seconds, kNever);
   EXPECT_EQ(made.tokens, 350);
   EXPECT_EQ(made.end_seconds, 30);
 }
 
 TEST(Instances, SaturatedIsFromTheFirstToTheLastMomentWithoutAFreeGpu) {
-  const ClusterRun made = run({task(0, 10), task(2, 10), task(20, 10), task(21, 9)}, 2, "fcfs", two_kinds(1));
+  const ClusterRun made = run_shared({task(0, 10), task(2, 10), task(20, 10), task(21, 9)}, 2, "fcfs", two_kinds(1));
   EXPECT_EQ(made.sums.saturated.from_seconds, 2);
   EXPECT_EQ(made.sums.saturated.to_seconds, 30);
   EXPECT_EQ(made.sums.saturated.tokens, 80 + 100 + 100 + 90);
@@ -282,7 +285,7 @@ RC_GTEST_PROP(Instances, NobodyWaitsBehindOneThatRanksLower, ()) {
     testing::Watched watched(*scheduler);
     watched.after = [&](const Cluster& cluster) {
       const std::set<JobIndex> running(cluster.running().begin(), cluster.running().end());
-      double last_running = -JobOutcome::kNever, first_waiting = JobOutcome::kNever;
+      double last_running = -kNever, first_waiting = kNever;
       for (JobIndex job = 0; job < static_cast<JobIndex>(jobs.size()); ++job) {
         if (of(job).submit_seconds > cluster.now() || cluster.remaining_seconds(job) < 1e-9) continue;
         double& bound = running.contains(job) ? last_running : first_waiting;
@@ -290,7 +293,7 @@ RC_GTEST_PROP(Instances, NobodyWaitsBehindOneThatRanksLower, ()) {
         bound = running.contains(job) ? std::max(bound, rank) : std::min(bound, rank);
       }
       RC_ASSERT(last_running <= first_waiting + 1e-9);
-      if (first_waiting < JobOutcome::kNever) RC_ASSERT(running.size() == 6U);
+      if (first_waiting < kNever) RC_ASSERT(running.size() == 6U);
     };
     TaskSets sets = two_kinds(3);
     simulate_cluster(jobs, {2, kInstanceGpus, false, Placement::packed}, watched, sets);

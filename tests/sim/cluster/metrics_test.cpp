@@ -18,7 +18,7 @@ double value_of(const std::vector<Metric>& metrics, const std::string& name) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-ClusterJob job(double submit, double service, std::int32_t gpus, double deadline) {
+ClusterJob job_due(double submit, double service, std::int32_t gpus, double deadline) {
   ClusterJob made;
   made.submit_seconds = submit;
   made.service_seconds = made.reference_seconds = service;
@@ -29,7 +29,8 @@ ClusterJob job(double submit, double service, std::int32_t gpus, double deadline
 
 /// Two GPUs; the second job waits for the first, the third for the second.
 TEST(Metrics, AreWhatAPersonCounts) {
-  const std::vector<ClusterJob> jobs = {job(0, 10, 2, 9), job(2, 4, 1, 14), job(3, 6, 2, 30), job(3, 6, 3, 30)};
+  const std::vector<ClusterJob> jobs = {job_due(0, 10, 2, 9), job_due(2, 4, 1, 14), job_due(3, 6, 2, 30),
+                                        job_due(3, 6, 3, 30)};
   TaskSets sets({50}, {.most_tasks = 1}, [](const std::vector<std::int32_t>&, std::int32_t) {
     return SetRate{2, 0, 3};
   });
@@ -73,7 +74,8 @@ TEST(Metrics, AreWhatAPersonCounts) {
 
 TEST(Metrics, WhatIsDueAfterAHorizonIsNotMissed) {
   // One in time, one late, one that is due in time to come, one not submitted yet.
-  const std::vector<ClusterJob> jobs = {job(0, 10, 1, 12), job(0, 10, 1, 12), job(0, 90, 1, 95), job(40, 10, 1, 60)};
+  const std::vector<ClusterJob> jobs = {job_due(0, 10, 1, 12), job_due(0, 10, 1, 12), job_due(0, 90, 1, 95),
+                                        job_due(40, 10, 1, 60)};
   TaskSets sets = exclusive_sets();
   const auto scheduler = make_scheduler("fcfs", jobs);
   InstanceRules rules;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "sim/cluster/moments.h"
 #include "sim/cluster/recorded.h"
 #include "sim/cluster/ticking.h"
 #include "support.h"
@@ -63,7 +64,7 @@ RC_GTEST_PROP(Outages, GpusAreOutAsLongAsAnyOutageSays, ()) {
     }
     RC_ASSERT(broken == expected);
   }
-  RC_ASSERT(outages.next() == JobOutcome::kNever);
+  RC_ASSERT(outages.next() == kNever);
   RC_ASSERT(!outages.any_out());
 }
 

@@ -8,6 +8,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "base/random.h"
+#include "sim/cluster/moments.h"
 #include "sim/cluster/simulate_cluster.h"
 
 /// Jobs as recorded on a flat pool of GPUs, for the tests of schedulers.
@@ -65,7 +66,7 @@ inline std::vector<ClusterJob> any_jobs(int most_gpus, int most_jobs = 40) {
     jobs.back().virtual_cluster = *rc::gen::inRange(-1, 3);
     jobs.back().quota = std::array{1.0, 0.5, 3.0, 1.0}[static_cast<std::size_t>(jobs.back().virtual_cluster + 1)];
     jobs.back().deadline_seconds = now + *rc::gen::inRange(1, 60);
-    jobs.back().budget = cost(jobs.back()) * *rc::gen::element(0.5, 1.0, 2.0, JobOutcome::kNever, JobOutcome::kNever);
+    jobs.back().budget = cost(jobs.back()) * *rc::gen::element(0.5, 1.0, 2.0, kNever, kNever);
     if (std::isnan(jobs.back().budget)) jobs.back().budget = 0;
   }
   return jobs;

@@ -38,13 +38,13 @@ std::vector<ClusterJob> jobs_at(const std::vector<double>& submissions, double s
   return jobs;
 }
 
-ClusterRun run(const std::vector<ClusterJob>& jobs, GpuPool pool, const std::string& name, TaskSets sets,
-               const InstanceRules& rules) {
+ClusterRun run_scaled(const std::vector<ClusterJob>& jobs, GpuPool pool, const std::string& name, TaskSets sets,
+                      const InstanceRules& rules) {
   const auto scheduler = make_scheduler(name, jobs);
   return simulate_cluster(jobs, std::move(pool), *scheduler, sets, rules);
 }
 
-std::vector<ClusterJob> any_jobs(std::int32_t gpus) {
+std::vector<ClusterJob> scalable_jobs(std::int32_t gpus) {
   std::vector<double> submissions;
   double now = 0;
   for (int count = *rc::gen::inRange(1, 40); count > 0; --count)
@@ -58,7 +58,7 @@ TEST(Scaling, AnInstanceGrowsWithItsTasks) {
   InstanceRules rules;
   rules.scales = true;
   const auto jobs = jobs_at({0, 0, 0}, 100);
-  const ClusterRun made = run(jobs, {1, 4, false, Placement::packed}, "fcfs", scaling_sets(8, {1, 2, 4}), rules);
+  const ClusterRun made = run_scaled(jobs, {1, 4, false, Placement::packed}, "fcfs", scaling_sets(8, {1, 2, 4}), rules);
   EXPECT_EQ(made.instances, 1);
   EXPECT_EQ(made.resizes, 2);  // to 2 GPUs, and to 4
   for (const JobOutcome& outcome : made.outcomes) {
@@ -71,7 +71,7 @@ TEST(Scaling, GrowingLoadsTheBackboneAnew) {
   InstanceRules rules{.backbones = {{0, 7}}, .scales = true};
   rules.replan_seconds = 1;
   const auto jobs = jobs_at({0, 17}, 100);
-  const ClusterRun made = run(jobs, {1, 4, false, Placement::packed}, "fcfs", scaling_sets(8, {1, 2, 4}), rules);
+  const ClusterRun made = run_scaled(jobs, {1, 4, false, Placement::packed}, "fcfs", scaling_sets(8, {1, 2, 4}), rules);
   // 10 steps until 17; from 25 on both together: 90 steps, then 10 of the second alone.
   const double both = 25 + 90 * step_of(2, 2);
   EXPECT_NEAR(made.outcomes[0].finish_seconds, both, 1e-9);
@@ -82,7 +82,7 @@ TEST(Scaling, UpThenOutStartsAnotherWhereTheFirstIsAsLargeAsMayBe) {
   InstanceRules rules;
   rules.scales = true;
   const auto jobs = jobs_at({0, 0, 0, 0, 0, 0}, 100);
-  const ClusterRun made = run(jobs, {2, 4, false, Placement::packed}, "fcfs", scaling_sets(8, {1, 2, 4}), rules);
+  const ClusterRun made = run_scaled(jobs, {2, 4, false, Placement::packed}, "fcfs", scaling_sets(8, {1, 2, 4}), rules);
   EXPECT_EQ(made.instances, 2);
   EXPECT_EQ(made.outcomes[3].instance, 0);
   EXPECT_EQ(made.outcomes[4].instance, 1);
@@ -94,7 +94,7 @@ TEST(Scaling, WhereNoGpuIsLeftTasksJoinAsTheyAre) {
   InstanceRules rules;
   rules.scales = true;
   const auto jobs = jobs_at({0, 0, 0, 0, 0}, 100);
-  const ClusterRun made = run(jobs, {1, 2, false, Placement::packed}, "fcfs", scaling_sets(8, {1, 2}), rules);
+  const ClusterRun made = run_scaled(jobs, {1, 2, false, Placement::packed}, "fcfs", scaling_sets(8, {1, 2}), rules);
   EXPECT_EQ(made.instances, 1);
   for (const JobOutcome& outcome : made.outcomes) EXPECT_EQ(outcome.start_seconds, 0);
   EXPECT_EQ(made.outcomes[4].gpus, 2);
@@ -102,7 +102,7 @@ TEST(Scaling, WhereNoGpuIsLeftTasksJoinAsTheyAre) {
 
 /// Whatever grows, joins and fails: work is done, GPUs are given once (both checked in every run), nobody is left.
 RC_GTEST_PROP(Scaling, EverybodyIsServed, ()) {
-  const std::vector<ClusterJob> jobs = any_jobs(1);
+  const std::vector<ClusterJob> jobs = scalable_jobs(1);
   InstanceRules rules{.backbones = {{0, *rc::gen::inRange(0, 20) * 1.0}}, .scales = true};
   rules.replan_seconds = *rc::gen::inRange(0, 3);
   const std::int64_t nodes = *rc::gen::inRange(1, 4);
@@ -117,14 +117,14 @@ RC_GTEST_PROP(Scaling, EverybodyIsServed, ()) {
     if (size <= 4 * nodes) fitting.push_back(size);
   }
   for (const char* name : {"fcfs", "srtf", "las", "mux", "drf"}) {
-    const ClusterRun made =
-        run(asked, {nodes, 4, false, Placement::packed}, name, scaling_sets(*rc::gen::inRange(2, 14), fitting), rules);
+    const ClusterRun made = run_scaled(asked, {nodes, 4, false, Placement::packed}, name,
+                                       scaling_sets(*rc::gen::inRange(2, 14), fitting), rules);
     for (const JobOutcome& outcome : made.outcomes) RC_ASSERT(outcome.finished());
   }
 }
 
 RC_GTEST_PROP(Goodput, EverybodyIsServedAndNobodyMovesTwiceAtOnce, ()) {
-  const std::vector<ClusterJob> jobs = any_jobs(4);
+  const std::vector<ClusterJob> jobs = scalable_jobs(4);
   InstanceRules rules{.backbones = {{0, *rc::gen::inRange(0, 20) * 1.0}}};
   const std::int64_t nodes = *rc::gen::inRange(1, 4);
   const FailureRates rates{.gpu_mtbf_seconds = 20000, .node_mtbf_seconds = 40000, .repair_seconds = 500};
@@ -144,16 +144,17 @@ TEST(Goodput, GivesWhatIsFreeToThoseThatGainTheMost) {
   // Alone on the cluster: all of it from the first round on; with four others one GPU each.
   const auto alone = jobs_at({0}, 3600, 4);
   const auto sets = [] { return scaling_sets(1, {1, 2, 4, 8}); };
-  const ClusterRun one = run(alone, {2, 4, false, Placement::packed}, "goodput", sets(), {});
+  const ClusterRun one = run_scaled(alone, {2, 4, false, Placement::packed}, "goodput", sets(), {});
   EXPECT_EQ(one.outcomes[0].gpus, 8);
   EXPECT_NEAR(one.end_seconds, 3600 * step_of(1, 8), 1e-6);
   const auto many = jobs_at({0, 0, 0, 0}, 3600, 4);
-  const ClusterRun four = run(many, {1, 4, false, Placement::packed}, "goodput", scaling_sets(1, {1, 2, 4}), {});
+  const ClusterRun four = run_scaled(many, {1, 4, false, Placement::packed}, "goodput", scaling_sets(1, {1, 2, 4}), {});
   for (const JobOutcome& outcome : four.outcomes) EXPECT_NEAR(outcome.finish_seconds, 3600, 1e-6);
   // One less: whoever is left has the rest when the next round begins.
   auto late = many;
   late[3].service_seconds = 100 * step_of(1, 4);
-  const ClusterRun freed = run(late, {1, 4, false, Placement::packed}, "goodput", scaling_sets(1, {1, 2, 4}), {});
+  const ClusterRun freed =
+      run_scaled(late, {1, 4, false, Placement::packed}, "goodput", scaling_sets(1, {1, 2, 4}), {});
   EXPECT_NEAR(freed.outcomes[3].finish_seconds, 100, 1e-6);
   EXPECT_NEAR(freed.outcomes[0].finish_seconds, 360 + (3600 - 360) * step_of(1, 2), 1e-6);
   EXPECT_EQ(freed.outcomes[0].preemptions, 0);

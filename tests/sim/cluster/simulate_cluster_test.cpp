@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "sim/cluster/moments.h"
 #include "sim/cluster/recorded.h"
 #include "sim/cluster/trace_jobs.h"
 #include "sim/cluster/watched.h"
@@ -116,7 +117,7 @@ TEST(SimulateCluster, JobsHaveTheBudgetsOfTheirTrace) {
   trace.jobs.resize(2);
   trace.jobs[0].budget = 3;
   EXPECT_EQ(recorded_jobs(trace)[0].budget, 3);
-  EXPECT_EQ(recorded_jobs(trace)[1].budget, JobOutcome::kNever);
+  EXPECT_EQ(recorded_jobs(trace)[1].budget, kNever);
 }
 
 /// EASY as it is told: at each event the reservation of the first in the queue, then the queue in order.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/cluster/job.h"
+#include "sim/cluster/moments.h"
 
 namespace braid::sim::testing {
 
@@ -24,13 +25,13 @@ struct Ticking {
 
   double now = 0;
   std::vector<double> attained = std::vector<double>(jobs.size(), 0);  // seconds
-  std::vector<double> start = std::vector<double>(jobs.size(), JobOutcome::kNever), finish = start;
+  std::vector<double> start = std::vector<double>(jobs.size(), kNever), finish = start;
   std::vector<bool> runs = std::vector<bool>(jobs.size(), false);
 
-  bool is_there(std::size_t j) const { return jobs[j].submit_seconds <= now && finish[j] == JobOutcome::kNever; }
+  bool is_there(std::size_t j) const { return jobs[j].submit_seconds <= now && finish[j] == kNever; }
 
   void run() {
-    while (std::count(finish.begin(), finish.end(), JobOutcome::kNever) > 0) {
+    while (std::count(finish.begin(), finish.end(), kNever) > 0) {
       // Jobs of no length end at once and may let others in.
       do {
         before();

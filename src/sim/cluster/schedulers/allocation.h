@@ -6,6 +6,9 @@
 
 namespace braid::sim {
 
+/// Of all rounds of schedulers that deal GPUs out anew, which begin at its multiples (Gavel's length).
+inline constexpr double kRoundSeconds = 360;
+
 /// GPUs that a job may have, and how fast it is on them; 0: not at all.
 struct GpuOption {
   std::int32_t gpus = 0;

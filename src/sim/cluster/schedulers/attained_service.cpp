@@ -1,17 +1,16 @@
 #include <algorithm>
-#include <limits>
 
+#include "base/units.h"
 #include "sim/cluster/gittins_index.h"
+#include "sim/cluster/moments.h"
 #include "sim/cluster/schedulers.h"
 #include "sim/cluster/schedulers/ranked_jobs.h"
 
 namespace braid::sim {
 namespace {
 
-constexpr double kGpuHour = 3600;
 /// Looks at a job's attained service are at least so far apart: tasks that share may be slower than alone.
 constexpr double kShortestSeconds = 1e-3;
-constexpr double kRounding = 1e-9;
 
 /// From some service x GPUs on, in GPU-seconds, a job has a key.
 struct Level {
@@ -49,8 +48,6 @@ class AttainedService final : public Scheduler {
   }
 
  private:
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
-
   struct Seen {
     double key = 0;
     double next_look = kNever;  // before which it does not get to the next level, if it runs all the time
@@ -91,7 +88,7 @@ class AttainedService final : public Scheduler {
 
 /// Discretized two-dimensional LAS of two queues.
 std::unique_ptr<Scheduler> make_las(const std::vector<ClusterJob>& jobs) {
-  return std::make_unique<AttainedService>("las", std::vector<Level>{{0, 0}, {kGpuHour, 1}}, jobs.size());
+  return std::make_unique<AttainedService>("las", std::vector<Level>{{0, 0}, {kHour, 1}}, jobs.size());
 }
 
 /// Two-dimensional Gittins index. The quantum of service grows with what is attained, so that a job is ranked anew a
@@ -102,7 +99,7 @@ std::unique_ptr<Scheduler> make_gittins(const std::vector<ClusterJob>& jobs) {
   const double longest = jobs.empty() ? 0 : *std::max_element(services.begin(), services.end());
   const GittinsIndex index(std::move(services));
   std::vector<Level> levels = {{0, -index.at(0)}};
-  for (double from = 0.1 * kGpuHour; from < longest; from *= 2) levels.push_back({from, -index.at(from)});
+  for (double from = 0.1 * kHour; from < longest; from *= 2) levels.push_back({from, -index.at(from)});
   return std::make_unique<AttainedService>("gittins", std::move(levels), jobs.size());
 }
 

@@ -1,3 +1,5 @@
+#include "base/units.h"
+#include "sim/cluster/moments.h"
 #include "sim/cluster/schedulers.h"
 #include "sim/cluster/schedulers/ranked_jobs.h"
 
@@ -12,7 +14,6 @@ class Budget final : public Scheduler {
   std::string_view name() const override { return "budget"; }
   void submitted(const Cluster& cluster, JobIndex job) override {
     const ClusterJob& submitted = cluster.jobs()[static_cast<std::size_t>(job)];
-    constexpr double kHour = 3600, kRounding = 1e-9;
     const double cost = submitted.service_seconds * submitted.gpus / kHour, slack = submitted.budget - cost;
     if (slack < -kRounding * cost) {
       too_dear_.push_back(job);

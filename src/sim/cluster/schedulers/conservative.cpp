@@ -2,18 +2,16 @@
 #include <array>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
+#include "sim/cluster/moments.h"
 #include "sim/cluster/schedulers.h"
 
 namespace braid::sim {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity(), kRounding = 1e-9;
 
 /// GPUs that nobody holds or has reserved, from each moment on until the next.
 class FreeGpus {

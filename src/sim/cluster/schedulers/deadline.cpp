@@ -4,13 +4,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "sim/cluster/moments.h"
 #include "sim/cluster/schedulers.h"
 #include "sim/cluster/schedulers/ranked_jobs.h"
 
 namespace braid::sim {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity(), kRounding = 1e-9;
 
 /// What an admitted job still must have, and until when.
 struct Due {

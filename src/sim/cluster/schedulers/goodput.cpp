@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "sim/cluster/schedulers.h"
@@ -9,9 +8,6 @@
 
 namespace braid::sim {
 namespace {
-
-/// Of all rounds, which begin at its multiples.
-constexpr double kRoundSeconds = 360;
 
 /// Elastic (Pollux, OSDI'21, for jobs whose batch is fixed, where goodput is throughput): when a round begins GPUs are
 /// dealt out anew, so that the jobs' paces add up to as much as they can, each as a share of that on the GPUs that it

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "sim/cluster/moments.h"
 
 namespace braid::sim {
 namespace {
@@ -30,8 +31,6 @@ class Room {
   }
 
  private:
-  static constexpr double kRounding = 1e-9;
-
   double size(JobIndex job) const {
     return cluster_.jobs()[static_cast<std::size_t>(job)].gpus * cluster_.part_of_instance(job);
   }

@@ -3,13 +3,11 @@
 #include <limits>
 
 #include "sim/cluster/schedulers.h"
+#include "sim/cluster/schedulers/allocation.h"
 #include "sim/cluster/schedulers/ranked_jobs.h"
 
 namespace braid::sim {
 namespace {
-
-/// Of all rounds, which begin at its multiples (Gavel's length).
-constexpr double kRoundSeconds = 360;
 
 /// How many jobs there have been, over time.
 class Presence {
