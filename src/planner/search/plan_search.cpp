@@ -243,14 +243,15 @@ void PlanSearch::glance_at(const std::vector<Choice>& choices, std::vector<Candi
 }
 
 /// As glance_at. Of a system that may leave ranks idle the deepest pipeline first, with every number of microbatches;
-/// each shallower one with about as many as were best on the one before.
+/// each shallower one with about as many as were best on the one before, or fewer where no stage waits for another.
 void PlanSearch::glance_at_pipelines(const std::vector<Choice>& choices, std::vector<Candidate>& glanced) {
   std::int64_t best = 0;
   for (auto deployment = deployments_.rbegin(); deployment != deployments_.rend(); ++deployment) {
     std::vector<Choice> here;
     for (const Choice& choice : choices) {
-      const bool near = best == 0 || (choice.microbatches * 2 >= best && choice.microbatches <= best * 2);
       if (choice.deployment != *deployment) continue;
+      const bool few = choice.microbatches * 2 < best && deployment->front().stages() > 1;
+      const bool near = best == 0 || (choice.microbatches <= best * 2 && !few);
       if (near) here.push_back(choice);
       left_out_ = left_out_ || !near;
     }
