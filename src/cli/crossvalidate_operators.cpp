@@ -50,17 +50,11 @@ void print_by(const char* what, const std::vector<ReferencePoint>& points, const
 void print_coefficients(const costmodel::GemmCoefficients& coefficients) {
   fmt::print(
       "  launch {:.3g} s, block {:.3g} s, block depth {:.1f}, rate {:.3f}, edges {:.2f}, bandwidth {:.3f}, wave "
-      "rounding {:.3f}, "
-      "split "
-      "{:.3f}, cache {:.3f}\n",
+      "rounding {:.3f}, split {:.3f}, cache {:.3f}\n",
       coefficients.launch_seconds, coefficients.block_seconds, coefficients.block_depth, coefficients.rate_efficiency,
       coefficients.edge_cost, coefficients.bandwidth_efficiency, coefficients.wave_rounding, coefficients.split_cost,
       coefficients.cache_bandwidth);
 }
-
-}  // namespace
-
-namespace {
 
 costmodel::GemmCoefficients fitted_on(const std::vector<ReferencePoint>& points, const costmodel::Device& device) {
   std::vector<costmodel::GemmPoint> products;
@@ -78,8 +72,8 @@ auto predicted_with(const costmodel::GemmCoefficients& coefficients, const costm
   };
 }
 
-void crossvalidate_products(const costmodel::Device& device, const std::vector<ReferencePoint>& fitted,
-                            const std::vector<ReferencePoint>& held_out) {
+void crossvalidate_products(const costmodel::Device& device, const std::vector<ReferencePoint>& all,
+                            const std::vector<ReferencePoint>& fitted, const std::vector<ReferencePoint>& held_out) {
   const costmodel::GemmCoefficients coefficients = fitted_on(fitted, device);
   fmt::print("{}: linear layers fitted on {}, predicted on the other backbone\n", device.name, kFitted);
   print_coefficients(coefficients);
@@ -92,29 +86,47 @@ void crossvalidate_products(const costmodel::Device& device, const std::vector<R
       "shards", held_out, [](const ReferencePoint& point) { return point.tp; }, predict);
   print_by(
       "tokens", held_out, [](const ReferencePoint& point) { return point.tokens; }, predict);
+  const costmodel::GemmCoefficients shipped = fitted_on(all, device);
+  fmt::print("{}: linear layers fitted on all backbones, which is what plans use\n", device.name);
+  print_coefficients(shipped);
+  print_error_header();
+  print_errors(std::string(kFitted), errors_of(fitted, predicted_with(shipped, device)));
+  print_errors("the other backbone", errors_of(held_out, predicted_with(shipped, device)));
 }
 
-void crossvalidate_streams(const costmodel::Device& device, const std::vector<ReferencePoint>& fitted,
-                           const std::vector<ReferencePoint>& held_out) {
+/// Kernels of one kind; none where too few points are of it.
+std::optional<costmodel::StreamCoefficients> fitted_on(const std::vector<ReferencePoint>& points,
+                                                       costmodel::StreamKind kind, const costmodel::Device& device) {
+  std::vector<costmodel::StreamPoint> of_kind;
+  for (const ReferencePoint& point : points) {
+    if (const auto stream = costmodel::stream_of(point); stream && stream->first == kind)
+      of_kind.push_back(stream->second);
+  }
+  if (of_kind.size() < 3) return std::nullopt;
+  return costmodel::fit_stream(of_kind, device);
+}
+
+void print_coefficients(std::string_view name, const costmodel::StreamCoefficients& coefficients) {
+  fmt::print("  {}: launch {:.3g} s, in cache {:.2f}, beyond {:.2f}\n", name, coefficients.launch_seconds,
+             coefficients.cached, coefficients.beyond_cache);
+}
+
+void crossvalidate_streams(const costmodel::Device& device, const std::vector<ReferencePoint>& all,
+                           const std::vector<ReferencePoint>& fitted, const std::vector<ReferencePoint>& held_out) {
   fmt::print("{}: kernels that move numbers, likewise\n", device.name);
   for (int k = 0; k < costmodel::kStreamKindCount; ++k) {
     const auto kind = static_cast<costmodel::StreamKind>(k);
-    std::vector<costmodel::StreamPoint> points;
-    for (const ReferencePoint& point : fitted) {
-      if (const auto stream = costmodel::stream_of(point); stream && stream->first == kind)
-        points.push_back(stream->second);
-    }
-    if (points.size() < 3) continue;
-    const costmodel::StreamCoefficients coefficients = costmodel::fit_stream(points, device);
+    const auto coefficients = fitted_on(fitted, kind, device);
+    if (!coefficients) continue;
     const auto predict = [&](const ReferencePoint& point) -> std::optional<double> {
       const auto stream = costmodel::stream_of(point);
       if (!stream || stream->first != kind) return std::nullopt;
-      return costmodel::stream_seconds(device, coefficients, stream->second.bytes);
+      return costmodel::stream_seconds(device, *coefficients, stream->second.bytes);
     };
-    fmt::print("  {}: launch {:.3g} s, in cache {:.2f}, beyond {:.2f}\n", name(kind), coefficients.launch_seconds,
-               coefficients.cached, coefficients.beyond_cache);
+    print_coefficients(name(kind), *coefficients);
     print_errors("fitted", errors_of(fitted, predict));
     print_errors("predicted", errors_of(held_out, predict));
+    print_coefficients("fitted on all", *fitted_on(all, kind, device));
   }
 }
 
@@ -133,8 +145,8 @@ void crossvalidate_operators(const std::filesystem::path& csv) {
     const auto held_out = those(here, [](const ReferencePoint& point) { return point.backbone != kFitted; });
     if (fitted.empty() || held_out.empty())
       throw error("{}: {} has layers of one backbone only; give a table with llama2-7b and another", csv.string(), gpu);
-    crossvalidate_products(device, fitted, held_out);
-    crossvalidate_streams(device, fitted, held_out);
+    crossvalidate_products(device, here, fitted, held_out);
+    crossvalidate_streams(device, here, fitted, held_out);
   }
 }
 

@@ -3,10 +3,10 @@
 namespace braid::costmodel {
 namespace {
 
-// What `braid profile --crossvalidate` printed for the layers of Llama-2-7B in Vidur's profiles (results/costmodel).
-constexpr GemmCoefficients kAmpere = {2.68e-6, 2.41e-6, 23.9, 0.809, 1.00, 0.767, 0.248, 5.377, 2.613};
-constexpr GemmCoefficients kAmpereGa10x = {9.41e-7, 1.08e-7, 149.8, 0.817, 1.00, 0.705, 0.982, 0.363, 7.675};
-constexpr GemmCoefficients kHopper = {4.84e-6, 7.96e-7, 159.7, 1.000, 1.00, 0.860, 0.907, 0.817, 3.158};
+// What `braid profile --crossvalidate` printed for all layers in Vidur's profiles (results/costmodel/operators.txt).
+constexpr GemmCoefficients kAmpere = {4.12e-6, 1.52e-8, 80.9, 0.806, 1.00, 0.768, 0.278, 0.530, 2.242};
+constexpr GemmCoefficients kAmpereGa10x = {1.48e-6, 1.52e-8, 136.3, 0.889, 7.56, 0.729, 0.664, 3.122, 54.598};
+constexpr GemmCoefficients kHopper = {5.00e-6, 9.23e-7, 61.1, 1.000, 1.00, 0.908, 0.982, 0.710, 2.959};
 
 }  // namespace
 

@@ -72,8 +72,9 @@ class GemmModel {
 
 double gemm_seconds(const Device& device, DataType type, const GemmCoefficients& coefficients, const GemmShape& shape);
 
-/// Fitted on the linear layers of Llama-2-7B in Vidur's published profiles of A40, A100 and H100 (braid profile
-/// --crossvalidate prints the fit and what it does to 70B); other GPUs have those of the nearest generation.
+/// Fitted on the linear layers of Llama-2-7B and 70B in Vidur's published profiles of A40, A100 and H100 (braid profile
+/// --crossvalidate prints this fit, and how well one on 7B alone foretells 70B); other GPUs have those of the nearest
+/// generation.
 const GemmCoefficients& gemm_coefficients(Generation generation);
 
 }  // namespace braid::costmodel

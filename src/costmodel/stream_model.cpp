@@ -12,19 +12,22 @@ constexpr std::array<std::string_view, kStreamKindCount> kKindNames = {"add", "n
 
 using PerKind = std::array<StreamCoefficients, kStreamKindCount>;
 
-// What `braid profile --crossvalidate` printed for the layers of Llama-2-7B in Vidur's profiles (results/costmodel).
-constexpr PerKind kAmpere = {{{1.53e-6, 0.80, 1.46},
-                              {2.52e-6, 2.26, 4.14},
-                              {1.80e-6, 2.06, 2.05},
-                              {2.35e-6, 1.98, 2.44},
-                              {2.53e-6, 6.33, 6.95}}};
-constexpr PerKind kAmpereGa10x = {
-    {{6.9e-7, 0.55, 1.31}, {1.87e-6, 1.40, 1.90}, {7.5e-7, 1.15, 1.39}, {1.35e-6, 0.84, 1.47}, {1.62e-6, 1.92, 1.98}}};
-constexpr PerKind kHopper = {{{1.23e-6, 0.76, 1.30},
-                              {2.30e-6, 2.18, 5.88},
-                              {1.30e-6, 1.72, 1.78},
-                              {1.73e-6, 1.83, 2.27},
-                              {2.31e-6, 5.43, 5.66}}};
+// What `braid profile --crossvalidate` printed for all layers in Vidur's profiles (results/costmodel/operators.txt).
+constexpr PerKind kAmpere = {{{1.49e-6, 0.84, 1.30},
+                              {2.71e-6, 2.27, 3.44},
+                              {1.87e-6, 2.04, 2.02},
+                              {2.44e-6, 2.04, 2.44},
+                              {2.48e-6, 6.24, 6.55}}};
+constexpr PerKind kAmpereGa10x = {{{5.05e-7, 0.60, 1.29},
+                                   {1.74e-6, 1.47, 1.78},
+                                   {7.04e-7, 1.14, 1.36},
+                                   {1.51e-6, 0.78, 1.42},
+                                   {1.54e-6, 1.94, 1.98}}};
+constexpr PerKind kHopper = {{{1.22e-6, 0.77, 1.17},
+                              {2.54e-6, 2.07, 3.79},
+                              {1.40e-6, 1.69, 1.73},
+                              {1.86e-6, 1.80, 2.40},
+                              {2.41e-6, 5.29, 5.69}}};
 
 /// Launch, bytes that fit in the cache, bytes beyond it; the last two in seconds at the memory's bandwidth.
 std::array<double, 3> features(const Device& device, double bytes) {

@@ -25,7 +25,7 @@ struct StreamCoefficients {
 /// bytes / bandwidth.
 double stream_seconds(const Device& device, const StreamCoefficients& coefficients, double bytes);
 
-/// Fitted like the coefficients of products, on the layers of Llama-2-7B.
+/// Fitted like the coefficients of products.
 const StreamCoefficients& stream_coefficients(Generation generation, StreamKind kind);
 
 struct StreamPoint {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -11,7 +10,6 @@
 #include "base/random.h"
 #include "base/statistics.h"
 #include "costmodel/gemm_fit.h"
-#include "costmodel/reference_points.h"
 #include "support.h"
 
 namespace braid::costmodel {
@@ -111,38 +109,6 @@ TEST(GemmFit, RecoversPlantedTimesUnderNoise) {
 TEST(GemmFit, TooFewPointsAreAnError) {
   const std::vector<GemmPoint> few(5, {{64, 64, 64}, 1e-5});
   expect_error([&] { fit_gemm(few, device_of("a40"), DataType::bf16); }, "5 measured products are too few");
-}
-
-TEST(GemmModel, PredictsLayersOfABackboneThatItWasNotFittedOn) {
-  const std::filesystem::path csv = std::filesystem::path(BRAID_SOURCE_DIR) / "../shared/reference/vidur_layer_ops.csv";
-  if (!std::filesystem::exists(csv)) GTEST_SKIP() << csv << " is not here";
-  std::map<std::string, std::vector<double>> errors;
-  for (const ReferencePoint& point : read_reference_points(csv)) {
-    const auto gemm = gemm_of(point);
-    if (!gemm || point.backbone == "llama2-7b" || point.tokens < 64) continue;
-    errors[point.gpu].push_back(std::abs(seconds(device_of(point.gpu), gemm->shape) / point.seconds - 1));
-  }
-  ASSERT_EQ(errors.size(), 3U);
-  // What results/costmodel/operators.txt says of each, and a little.
-  const std::map<std::string, std::pair<double, double>> bounds = {
-      {"a100", {0.05, 0.18}}, {"a40", {0.051, 0.2}}, {"h100", {0.072, 0.205}}};
-  for (const auto& [gpu, list] : errors) {
-    EXPECT_LT(median(list), bounds.at(gpu).first) << gpu;
-    EXPECT_LT(quantile(list, 0.95), bounds.at(gpu).second) << gpu;
-  }
-}
-
-TEST(ReferencePoints, ABrokenRowIsNamedWithItsLine) {
-  const TestFolder folder;
-  folder.write(
-      "a.csv",
-      "gpu,model,tp,tokens,op,median_ms\na40,Llama-2-7b-hf,1,64,mlp_up_proj,0.4\na40,Llama-2-7b-hf,x,1,add,1\n");
-  expect_error([&] { read_reference_points(folder / "a.csv"); }, "a.csv:3: ");
-  folder.write("b.csv", "gpu,model\n");
-  expect_error([&] { read_reference_points(folder / "b.csv"); },
-               "b.csv:1: the columns are 'gpu,model'; give gpu,model,tp");
-  folder.write("c.csv", "gpu,model,tp,tokens,op,median_ms\na40,GPT-9,1,64,mlp_up_proj,0.4\n");
-  expect_error([&] { read_reference_points(folder / "c.csv"); }, "c.csv:2: unknown model 'GPT-9'");
 }
 
 }  // namespace
