@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/profiles.h"
 #include "exec/communicator.h"
+#include "planner/plan/plan_hashes.h"
 #include "planner/policies/registry.h"
 #include "sim/replay.h"
 

@@ -74,7 +74,7 @@ struct FixedPlan {
   bool blocking_messages = false;  ///< a stage does not compute while it sends or receives
   costmodel::AdapterKernels adapter_kernels = costmodel::AdapterKernels::separate;
   LaunchRule launch_rule = LaunchRule::earliest_start;  ///< of the subgraphs of hTasks in one clock (MuxTune §3.4.2)
-  costmodel::Storage storage;                       ///< how what is planned for stores things
+  costmodel::Storage storage;                           ///< how what is planned for stores things
 
   std::int32_t ranks() const;
 };
@@ -122,14 +122,9 @@ struct Plan {
 };
 
 /// Throws Error when a file is not a plan, or a part of it does not match its hash; the hashes of data files are
-/// checked by `check_data_hashes`.
+/// checked by `check_data_hashes` (plan_hashes.h).
 Plan read_plan(const std::filesystem::path& path);
 std::string to_json(const Plan& plan);
-
-/// The datasets and weights that a workload names, with their hashes.
-std::vector<std::pair<std::string, std::string>> data_hashes(const workload::Workload& workload);
-/// Throws Error that names the first file that is not what it was when the plan was made.
-void check_data_hashes(const Plan& plan);
 
 std::string_view name(PipelineTemplate pipeline);
 std::string_view name(Padding padding);

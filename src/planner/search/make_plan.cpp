@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/wall_clock.h"
 #include "planner/bound/policy_bound.h"
+#include "planner/plan/plan_hashes.h"
 #include "planner/search/plan_search.h"
 #include "planner/search/remedy.h"
 #include "planner/window/program_stream.h"

@@ -1,0 +1,61 @@
+#include "planner/plan/plan.h"
+
+#include <fmt/core.h>
+
+namespace braid::planner {
+
+std::string_view name(PipelineTemplate pipeline) {
+  switch (pipeline) {
+    case PipelineTemplate::interleaved:
+      return "interleaved-1f1b";
+    case PipelineTemplate::gpipe:
+      return "gpipe";
+    case PipelineTemplate::one_by_one:
+      return "one-by-one";
+    case PipelineTemplate::structured:
+      return "structured";
+    case PipelineTemplate::stream:
+      return "stream";
+    case PipelineTemplate::lora_1f1b:
+      return "lora-1f1b";
+    case PipelineTemplate::lora_gpipe:
+      return "lora-gpipe";
+    case PipelineTemplate::one_forward_one_backward:
+      break;
+  }
+  return "1f1b";
+}
+
+std::string_view name(Padding padding) {
+  switch (padding) {
+    case Padding::max_length:
+      return "max_length";
+    case Padding::longest:
+      return "longest";
+    case Padding::none:
+      break;
+  }
+  return "none";
+}
+
+std::string_view name(LaunchRule rule) {
+  return rule == LaunchRule::shallowest ? "shallowest" : "earliest_start";
+}
+
+void queue_htasks(FixedPlan& fixed) {
+  fixed.turns.clear();
+  for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.turns.push_back({static_cast<std::int32_t>(h)});
+}
+
+std::string describe_turns(const FixedPlan& fixed) {
+  if (fixed.turns.empty()) return "together";
+  return fixed.turns.size() == fixed.htasks.size() ? "queued" : fmt::format("in {} turns", fixed.turns.size());
+}
+
+std::int32_t FixedPlan::ranks() const {
+  std::int32_t count = 0;
+  for (const ReplicaShape& replica : deployment) count += replica.tp * replica.stages();
+  return count;
+}
+
+}  // namespace braid::planner

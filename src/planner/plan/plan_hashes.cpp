@@ -1,0 +1,51 @@
+#include "planner/plan/plan_hashes.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "planner/plan/plan.h"
+
+namespace braid::planner {
+
+std::string hash_decisions(std::string_view plan_text) {
+  const auto json = nlohmann::ordered_json::parse(plan_text);
+  std::string text;
+  for (const char* key : {"policy", "deployment", "htasks", "buckets", "chunk_size", "pack_length", "skips_padding",
+                          "schedule", "predicted", "lower_bound"})
+    text += json.at(key).dump() + "\n";
+  return hash_bytes(text);
+}
+
+std::vector<std::pair<std::string, std::string>> data_hashes(const workload::Workload& workload) {
+  std::vector<std::pair<std::string, std::string>> hashes;
+  const auto add = [&](const std::filesystem::path& file) { hashes.emplace_back(file.string(), hash_file(file)); };
+  // Weights, shapes and tokenizers.
+  const auto add_folder = [&](const std::filesystem::path& folder) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension == ".safetensors" || extension == ".json" || extension == ".model") files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    for (const std::filesystem::path& file : files) add(file);
+  };
+  if (!workload.backbone_folder.empty()) add_folder(workload.backbone_folder);
+  for (const workload::Task& task : workload.tasks) {
+    if (!task.dataset.empty()) add(task.dataset);
+    if (!task.init_from.empty()) add_folder(task.init_from);
+  }
+  return hashes;
+}
+
+void check_data_hashes(const Plan& plan) {
+  for (const auto& [file, hash] : plan.data_hashes) {
+    if (hash_file(file) != hash)
+      throw error("{}: has changed since the plan was made; make the plan again with `braid plan`", file);
+  }
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,242 @@
+#include <cstdio>
+#include <sstream>
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/named.h"
+#include "planner/plan/plan.h"
+#include "planner/plan/plan_hashes.h"
+
+namespace braid::planner {
+namespace {
+
+constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_backward,
+                                           PipelineTemplate::interleaved,
+                                           PipelineTemplate::gpipe,
+                                           PipelineTemplate::one_by_one,
+                                           PipelineTemplate::structured,
+                                           PipelineTemplate::stream,
+                                           PipelineTemplate::lora_1f1b,
+                                           PipelineTemplate::lora_gpipe};
+constexpr Padding kPaddings[] = {Padding::none, Padding::max_length, Padding::longest};
+constexpr costmodel::AdapterKernels kAdapterKernels[] = {
+    costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split, costmodel::AdapterKernels::side_by_side,
+    costmodel::AdapterKernels::fused};
+constexpr LaunchRule kLaunchRules[] = {LaunchRule::shallowest, LaunchRule::earliest_start};
+
+/// The value of an enumeration that has that name.
+template <typename Enum, std::size_t N>
+Enum named(const Node& node, std::string_view key, const Enum (&values)[N]) {
+  const std::string text = node.string_at(key);
+  if (const auto value = value_named(text, values)) return *value;
+  throw node.at(key).error(fmt::format("'{}' is not a value of '{}'", text, key),
+                           fmt::format("give one of: {}", names_of(values)));
+}
+
+Prediction predicted_from(const Node& node) {
+  Prediction predicted;
+  predicted.step_seconds = node.number_at("step_seconds");
+  predicted.first_step_seconds = node.number_at("first_step_seconds");
+  predicted.tokens_per_second = node.number_at("tokens_per_second");
+  predicted.effective_tokens_per_second = node.number_at("effective_tokens_per_second");
+  predicted.data_tokens_per_second = node.number_at("data_tokens_per_second");
+  predicted.bubble_ratio = node.number_at("bubble_ratio");
+  predicted.gpu_utilization = node.number_at("gpu_utilization");
+  for (const Node& share : node.at("stage_busy_share").sequence("stage_busy_share"))
+    predicted.stage_busy_share.push_back(share.as_number("stage_busy_share"));
+  for (const Node& bytes : node.at("peak_memory_bytes").sequence("peak_memory_bytes"))
+    predicted.peak_memory_bytes.push_back(bytes.as_integer("peak_memory_bytes", 0));
+  for (const Node& bytes : node.at("held_memory_bytes").sequence("held_memory_bytes"))
+    predicted.held_memory_bytes.push_back(bytes.as_integer("held_memory_bytes", 0));
+  if (const Node& joules = node.at("energy_joules"); !joules.is_null())
+    predicted.energy_joules = joules.as_number("energy_joules");
+  predicted.extrapolated_share = node.number_at("extrapolated_share");
+  predicted.chunk_padding_share = node.number_at("chunk_padding_share");
+  return predicted;
+}
+
+std::vector<TemplateSlot> slots_from(const Node& node) {
+  std::vector<TemplateSlot> slots;
+  std::istringstream text(node.as_string("order"));
+  for (std::string word; text >> word;) {
+    TemplateSlot slot;
+    char pass = 0, end = 0;
+    if (std::sscanf(word.c_str(), "%c%d.%d%c", &pass, &slot.bucket, &slot.clock, &end) != 3 ||
+        (pass != 'F' && pass != 'B') || slot.bucket < 0 || slot.clock < 0)
+      throw node.error(fmt::format("'{}' is not a pass of a bucket's clock, such as F0.1", word),
+                       "make the plan again");
+    slot.backward = pass == 'B';
+    slots.push_back(slot);
+  }
+  return slots;
+}
+
+/// Checks that the layers of a replica follow one another and are all of the backbone's.
+ReplicaShape replica_from(const Node& node, std::int64_t layer_count) {
+  ReplicaShape replica;
+  replica.tp = static_cast<std::int32_t>(node.integer_at("tp", 1, 1 << 20));
+  std::int64_t next = 0;
+  for (const Node& range : node.at("layers").sequence("layers")) {
+    if (range.sequence("layers").size() != 2)
+      throw range.error("a stage's layers are not [first, last)", "make the plan again");
+    const std::int64_t first = range.items[0].as_integer("layers", 0, layer_count);
+    const std::int64_t last = range.items[1].as_integer("layers", first + 1, layer_count);
+    if (first != next)
+      throw range.error(fmt::format("layer {} follows layer {}", first, next - 1), "make the plan again");
+    replica.layers.push_back({static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)});
+    next = last;
+  }
+  const std::int64_t chunks = node.integer_at("model_chunks", 1),
+                     pieces = static_cast<std::int64_t>(replica.layers.size());
+  if (pieces % chunks != 0)
+    throw node.at("model_chunks")
+        .error(fmt::format("{} runs of layers are no {} a stage", pieces, chunks), "make the plan again");
+  replica.model_chunks = static_cast<std::int32_t>(chunks);
+  if (next != layer_count)
+    throw node.at("layers").error(fmt::format("the stages hold {} of {} layers", next, layer_count),
+                                  "make the plan again");
+  return replica;
+}
+
+template <typename Number>
+std::vector<Number> indices_from(const Node& list, std::string_view key, std::int64_t count) {
+  std::vector<Number> indices;
+  for (const Node& index : list.sequence(key))
+    indices.push_back(static_cast<Number>(index.as_integer(key, 0, count - 1)));
+  return indices;
+}
+
+template <typename Number>
+std::vector<std::vector<Number>> index_lists(const Node& node, std::string_view key, std::int64_t count) {
+  std::vector<std::vector<Number>> lists;
+  for (const Node& list : node.at(key).sequence(key)) lists.push_back(indices_from<Number>(list, key, count));
+  return lists;
+}
+
+std::vector<std::vector<TaskIndex>> htasks_from(const Node& node, const workload::Workload& workload) {
+  std::vector<std::vector<TaskIndex>> htasks;
+  for (const Node& list : node.at("htasks").sequence("htasks")) {
+    std::vector<TaskIndex>& htask = htasks.emplace_back();
+    for (const Node& item : list.sequence("htasks")) {
+      const std::string text = item.as_string("htasks");
+      TaskIndex found = kNone;
+      for (std::size_t t = 0; t < workload.tasks.size(); ++t) {
+        if (workload.tasks[t].name == text) found = static_cast<TaskIndex>(t);
+      }
+      if (found == kNone)
+        throw item.error(fmt::format("task '{}' is not in the plan's workload", text), "make the plan again");
+      htask.push_back(found);
+    }
+  }
+  return htasks;
+}
+
+/// Every hTask has one turn, or none is told of.
+void check_turns(const Node& node, const FixedPlan& fixed) {
+  if (fixed.turns.empty()) return;
+  std::vector<int> times(fixed.htasks.size(), 0);
+  for (const std::vector<std::int32_t>& turn : fixed.turns) {
+    for (const std::int32_t htask : turn) ++times[static_cast<std::size_t>(htask)];
+  }
+  for (std::size_t h = 0; h < times.size(); ++h) {
+    if (times[h] != 1)
+      throw node.error(fmt::format("hTask {} has {} turns, not 1", h, times[h]), "make the plan again");
+  }
+}
+
+/// Whether its template goes with its deployment.
+void check_template(const Node& schedule, const FixedPlan& fixed) {
+  for (const ReplicaShape& replica : fixed.deployment) {
+    const bool interleaves = fixed.pipeline == PipelineTemplate::interleaved;
+    if (interleaves != (replica.model_chunks > 1) || (interleaves && replica.stages() == 1))
+      throw schedule.at("template")
+          .error(fmt::format("'{}' does not go with {} stages of {} model chunks", name(fixed.pipeline),
+                             replica.stages(), replica.model_chunks),
+                 "make the plan again");
+    if (fixed.pipeline == PipelineTemplate::structured &&
+        fixed.order.size() != static_cast<std::size_t>(replica.stages()))
+      throw schedule.at("order").error(
+          fmt::format("the template orders {} stages of {}", fixed.order.size(), replica.stages()),
+          "make the plan again");
+  }
+}
+
+/// How the hTasks of a plan whose deployment has been read are run.
+void read_schedule(const Node& schedule, FixedPlan& fixed) {
+  fixed.pipeline = named(schedule, "template", kPipelines);
+  for (const Node& slots : schedule.at("order").sequence("order")) fixed.order.push_back(slots_from(slots));
+  check_template(schedule, fixed);
+  fixed.padding = named(schedule, "pad_to", kPaddings);
+  fixed.turns = index_lists<std::int32_t>(schedule, "turns", static_cast<std::int64_t>(fixed.htasks.size()));
+  check_turns(schedule.at("turns"), fixed);
+  for (const Node& admission : schedule.at("admissions").sequence("admissions"))
+    fixed.admissions.push_back(
+        {admission.integer_at("windows", 1),
+         indices_from<std::int32_t>(admission.at("htasks"), "htasks", static_cast<std::int64_t>(fixed.htasks.size()))});
+  fixed.microbatches = schedule.integer_at("microbatches", 1);
+  fixed.transfer_share = schedule.number_at("transfer_share");
+  fixed.steps_per_window = schedule.integer_at("steps_per_window", 1);
+  fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);
+  fixed.shards_weights = schedule.at("shards_weights").as_bool("shards_weights");
+  fixed.blocking_messages = schedule.at("blocking_messages").as_bool("blocking_messages");
+  fixed.adapter_kernels = named(schedule, "adapter_kernels", kAdapterKernels);
+  fixed.launch_rule = named(schedule, "launch_rule", kLaunchRules);
+}
+
+/// A plan's parts belong together: one edited by hand would be run with the others' predictions.
+void check_embedded_hashes(const Node& node, const Plan& plan) {
+  const Node& hashes = node.at("hashes");
+  for (const auto& [what, text] :
+       {std::pair("workload", workload::to_json(plan.workload)), std::pair("cluster", workload::to_json(plan.cluster)),
+        std::pair("profile", costmodel::to_json(plan.profile))}) {
+    if (hashes.string_at(what) != hash_bytes(text)) {
+      throw node.at(what).error(fmt::format("the {} in this plan was changed after planning", what),
+                                "change its own file and plan again with `braid plan`");
+    }
+  }
+}
+
+void check_decisions(const std::filesystem::path& path, const Node& node) {
+  if (node.at("hashes").string_at("decisions") != hash_decisions(read_file(path)))
+    throw node.error("this plan was changed after planning", "make the plan again with `braid plan`");
+}
+
+}  // namespace
+
+Plan read_plan(const std::filesystem::path& path) {
+  const Node node = read_json(path);
+  if (!node.is_map() || !node.find("format") || !node.find("policy"))
+    throw node.error("this is not a plan", "give what `braid plan --out` wrote");
+  if (node.integer_at("format") != 1) throw node.at("format").error("unknown format", "this build reads format 1");
+  Plan plan;
+  plan.workload = workload::workload_from(node.at("workload"));
+  plan.cluster = workload::cluster_from(node.at("cluster"));
+  plan.profile = costmodel::profile_from(node.at("profile"));
+  plan.policy = node.at("policy").string_at("name");
+  for (const auto& [key, value] : node.at("policy").at("options").fields)
+    plan.options.emplace_back(key, value.as_string(key));
+  for (const Node& replica : node.at("deployment").sequence("deployment"))
+    plan.fixed.deployment.push_back(replica_from(replica, plan.workload.backbone.layers));
+  plan.fixed.htasks = htasks_from(node, plan.workload);
+  plan.fixed.buckets = index_lists<std::int32_t>(node, "buckets", static_cast<std::int64_t>(plan.fixed.htasks.size()));
+  plan.fixed.storage = plan.profile.storage();
+  plan.fixed.chunk_size = node.integer_at("chunk_size", 0);
+  plan.fixed.pack_length = node.integer_at("pack_length", 0);
+  plan.fixed.skips_padding = node.at("skips_padding").as_bool("skips_padding");
+  read_schedule(node.at("schedule"), plan.fixed);
+  plan.predicted = predicted_from(node.at("predicted"));
+  const Node& bound = node.at("lower_bound");
+  plan.lower_bound = {bound.number_at("step_seconds"), bound.string_at("binds"),
+                      bound.number_at("deployment_step_seconds")};
+  for (const Node& reason : node.at("reasons").sequence("reasons")) plan.reasons.push_back(reason.as_string("reasons"));
+  for (const auto& [file, hash] : node.at("hashes").at("files").fields)
+    plan.data_hashes.emplace_back(file, hash.as_string(file));
+  check_embedded_hashes(node, plan);
+  check_decisions(path, node);
+  if (const Node* meta = node.find("meta")) plan.planning_seconds = meta->number_or("planning_seconds", 0.0);
+  return plan;
+}
+
+}  // namespace braid::planner

@@ -1,0 +1,125 @@
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "planner/plan/plan.h"
+#include "planner/plan/plan_hashes.h"
+
+namespace braid::planner {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json deployment_json(const FixedPlan& fixed) {
+  Json deployment = Json::array();
+  std::int32_t rank = 0;
+  for (const ReplicaShape& replica : fixed.deployment) {
+    Json layers = Json::array(), ranks = Json::array();
+    for (const LayerRange& range : replica.layers) layers.push_back({range.first, range.last});
+    for (std::int32_t s = 0; s < replica.stages(); ++s) {
+      Json of_stage = Json::array();
+      for (std::int32_t t = 0; t < replica.tp; ++t) of_stage.push_back(rank++);
+      ranks.push_back(of_stage);
+    }
+    deployment.push_back({{"tp", replica.tp},
+                          {"pp", replica.stages()},
+                          {"model_chunks", replica.model_chunks},
+                          {"layers", layers},
+                          {"ranks", ranks}});
+  }
+  return deployment;
+}
+
+Json predicted_json(const Prediction& predicted) {
+  return {{"step_seconds", predicted.step_seconds},
+          {"first_step_seconds", predicted.first_step_seconds},
+          {"tokens_per_second", predicted.tokens_per_second},
+          {"effective_tokens_per_second", predicted.effective_tokens_per_second},
+          {"data_tokens_per_second", predicted.data_tokens_per_second},
+          {"bubble_ratio", predicted.bubble_ratio},
+          {"gpu_utilization", predicted.gpu_utilization},
+          {"stage_busy_share", predicted.stage_busy_share},
+          {"peak_memory_bytes", predicted.peak_memory_bytes},
+          {"held_memory_bytes", predicted.held_memory_bytes},
+          {"energy_joules", predicted.energy_joules ? Json(*predicted.energy_joules) : Json(nullptr)},
+          {"extrapolated_share", predicted.extrapolated_share},
+          {"chunk_padding_share", predicted.chunk_padding_share}};
+}
+
+/// Per stage, "F2.0" for the forward pass of bucket 2's clock 0; "B2.0" for the backward pass.
+Json order_json(const FixedPlan& fixed) {
+  Json stages = Json::array();
+  for (const std::vector<TemplateSlot>& slots : fixed.order) {
+    std::string text;
+    for (const TemplateSlot& slot : slots)
+      text += fmt::format("{}{}{}.{}", text.empty() ? "" : " ", slot.backward ? 'B' : 'F', slot.bucket, slot.clock);
+    stages.push_back(text);
+  }
+  return stages;
+}
+
+Json admissions_json(const FixedPlan& fixed) {
+  Json admissions = Json::array();
+  for (const Admission& admission : fixed.admissions)
+    admissions.push_back({{"windows", admission.windows}, {"htasks", admission.htasks}});
+  return admissions;
+}
+
+}  // namespace
+
+std::string to_json(const Plan& plan) {
+  Json json;
+  json["format"] = 1;
+  const std::string workload_text = workload::to_json(plan.workload);
+  const std::string cluster_text = workload::to_json(plan.cluster);
+  const std::string profile_text = costmodel::to_json(plan.profile);
+  json["workload"] = Json::parse(workload_text);
+  json["cluster"] = Json::parse(cluster_text);
+  json["profile"] = Json::parse(profile_text);
+  Json files = Json::object();
+  for (const auto& [file, hash] : plan.data_hashes) files[file] = hash;
+  json["hashes"] = {{"workload", hash_bytes(workload_text)},
+                    {"cluster", hash_bytes(cluster_text)},
+                    {"profile", hash_bytes(profile_text)},
+                    {"files", files}};
+  Json options = Json::object();
+  for (const auto& [key, value] : plan.options) options[key] = value;
+  json["policy"] = {{"name", plan.policy}, {"options", options}};
+  json["deployment"] = deployment_json(plan.fixed);
+  Json htasks = Json::array();
+  for (const std::vector<TaskIndex>& htask : plan.fixed.htasks) {
+    Json names = Json::array();
+    for (const TaskIndex task : htask) names.push_back(plan.workload.tasks[static_cast<std::size_t>(task)].name);
+    htasks.push_back(names);
+  }
+  json["htasks"] = htasks;
+  json["buckets"] = plan.fixed.buckets;
+  json["chunk_size"] = plan.fixed.chunk_size;
+  json["pack_length"] = plan.fixed.pack_length;
+  json["skips_padding"] = plan.fixed.skips_padding;
+  json["schedule"] = {{"template", name(plan.fixed.pipeline)},
+                      {"pad_to", name(plan.fixed.padding)},
+                      {"turns", plan.fixed.turns},
+                      {"admissions", admissions_json(plan.fixed)},
+                      {"microbatches", plan.fixed.microbatches},
+                      {"transfer_share", plan.fixed.transfer_share},
+                      {"steps_per_window", plan.fixed.steps_per_window},
+                      {"order", order_json(plan.fixed)},
+                      {"backbone_copies", plan.fixed.backbone_copies},
+                      {"shards_weights", plan.fixed.shards_weights},
+                      {"blocking_messages", plan.fixed.blocking_messages},
+                      {"adapter_kernels", name(plan.fixed.adapter_kernels)},
+                      {"launch_rule", name(plan.fixed.launch_rule)}};
+  json["predicted"] = predicted_json(plan.predicted);
+  json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds},
+                         {"binds", plan.lower_bound.binds},
+                         {"deployment_step_seconds", plan.lower_bound.deployment_step_seconds}};
+  json["gap"] =
+      plan.lower_bound.step_seconds > 0 ? plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1 : 0.0;
+  json["hashes"]["decisions"] = hash_decisions(json.dump());
+  json["reasons"] = plan.reasons;
+  json["meta"] = {{"planning_seconds", plan.planning_seconds}};
+  return json.dump(1) + "\n";
+}
+
+}  // namespace braid::planner
