@@ -5,7 +5,6 @@
 #include <ctime>
 #include <fstream>
 #include <map>
-#include <numbers>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -13,8 +12,9 @@
 #include "base/parallel.h"
 #include "base/statistics.h"
 #include "base/wall_clock.h"
+#include "exec/measured_points.h"
+#include "exec/measured_samples.h"
 #include "exec/optimizer.h"
-#include "exec/pass_skew.h"
 #include "exec/probed_backbone.h"
 #include "exec/process_memory.h"
 #include "exec/random_weights.h"
@@ -27,7 +27,6 @@ using costmodel::Operator;
 using costmodel::OperatorCall;
 using costmodel::Pass;
 using costmodel::Profile;
-using costmodel::ProfileEntry;
 
 namespace {
 
@@ -40,21 +39,6 @@ constexpr int kRounds = 5;
 constexpr int kFewestPasses = 1;
 constexpr int kMostPasses = 6;
 constexpr double kSecondsAPoint = 0.04;
-/// At a usual pace, for samples at others to be left out.
-constexpr std::size_t kFewestSamples = 3;
-/// Neighbours on a grid are this far apart.
-constexpr double kGridStep = std::numbers::sqrt2;
-
-struct Summary {
-  double median = 0;
-  double spread = 0;
-};
-
-Summary summarize(const std::vector<double>& samples) {
-  const double middle = median(samples);
-  return {middle, middle > 0 ? (quantile(samples, 0.75) - quantile(samples, 0.25)) / middle : 0};
-}
-
 class Measuring {
  public:
   Measuring(const MeasureRequest& request, Communicator& communicator)
@@ -74,9 +58,9 @@ class Measuring {
     measure_passes();
     measure_optimizer();
     if (communicator_.size() > 1) measure_messages();
-    profile_.reference_pass_seconds = median(references_);
-    profile_.pass_skew = pass_skew();
-    write_entries();
+    profile_.reference_pass_seconds = samples_.reference_seconds();
+    profile_.pass_skew = samples_.pass_skew();
+    profile_.entries = samples_.entries();
     const std::time_t now = std::time(nullptr);
     char text[32];
     std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
@@ -85,54 +69,12 @@ class Measuring {
   }
 
  private:
-  struct Point {
-    std::int64_t tokens = 0;
-    std::int64_t context = 0;
-    bool attends = false;     ///< one of attention's curve, and of no other
-    std::int64_t chunk = 0;   ///< tokens that sequences are cut into; 0: they are not
-    std::int64_t passes = 0;  ///< in one round; 0: not known yet
-  };
-
-  /// Token counts from one that is no round number: kernels have a ragged end on most microbatches, and so on these.
-  std::vector<Point> token_grid() const {
-    constexpr std::int64_t kUsualContext = 64;
-    std::vector<Point> points;
-    const double most = static_cast<double>(std::max<std::int64_t>(request_.most_tokens, 32));
-    for (double tokens = 18.72; tokens < kGridStep * most; tokens *= kGridStep)
-      points.push_back({std::llround(tokens), std::min<std::int64_t>(std::llround(tokens), kUsualContext), false});
-    return points;
-  }
-
-  /// Contexts at one token count, in whole sequences: attention alone sees them, and no adapter does. Few short
-  /// sequences by themselves take longer each, which no other batch does.
-  std::vector<Point> context_grid() const {
-    constexpr std::int64_t kTokens = 1024;
-    std::vector<Point> points;
-    for (double length = 8; length < 1.01 * kGridStep * static_cast<double>(request_.longest_context);
-         length *= kGridStep) {
-      const std::int64_t context = std::llround(length);
-      points.push_back({context * std::max<std::int64_t>(1, kTokens / context), context, true});
-    }
-    return points;
-  }
-
-  /// Sequences of the longest context in chunks of 16, 32, 64, ... tokens, so that one point gives all prefixes.
-  std::vector<Point> chunk_grid() const {
-    constexpr std::int64_t kShortest = 16, kTokens = 64;
-    std::vector<Point> points;
-    for (std::int64_t chunk = kShortest; chunk < request_.longest_context; chunk *= 2) {
-      const std::int64_t context = (request_.longest_context + chunk - 1) / chunk * chunk;
-      points.push_back({context * std::max<std::int64_t>(1, kTokens / chunk), context, true, chunk});
-    }
-    return points;
-  }
-
   /// What is measured with the k-th kind of adapter.
-  std::vector<Point> points_of(std::size_t k) const {
-    std::vector<Point> points = token_grid();
+  std::vector<MeasuredPoint> points_of(std::size_t k) const {
+    std::vector<MeasuredPoint> points = token_points(request_.most_tokens);
     if (k > 0) return points;
-    for (const std::vector<Point>& grid : {context_grid(), chunk_grid()})
-      points.insert(points.end(), grid.begin(), grid.end());
+    for (const auto& more : {context_points(request_.longest_context), chunk_points(request_.longest_context)})
+      points.insert(points.end(), more.begin(), more.end());
     return points;
   }
 
@@ -156,7 +98,7 @@ class Measuring {
       backbone.compile_head();
       profile_.head_runtime_bytes = std::max<Bytes>(resident_memory() - without_head, 0);
       // Scratch is as large as the largest pass needs.
-      Point largest = token_grid().back();
+      MeasuredPoint largest = token_points(request_.most_tokens).back();
       const std::vector<costmodel::AdapterShape> kinds = distinct_adapters();
       for (std::size_t k = 0; k < kinds.size(); ++k) {
         backbone.set_adapter(kinds[k]);
@@ -168,7 +110,6 @@ class Measuring {
       for (const std::int64_t count : {std::int64_t{16}, kMebibyte}) measure_messages(*group, count);
     }
     samples_.clear();
-    passes_.clear();
     return_free_memory();
     profile_.runtime_bytes = std::max<Bytes>(resident_memory() - before - profile_.head_runtime_bytes, 0);
   }
@@ -178,15 +119,15 @@ class Measuring {
     take_reference();
     const std::vector<costmodel::AdapterShape> kinds = distinct_adapters();
     double work = 0, done = 0;
-    std::vector<std::vector<Point>> points;  // by kind
+    std::vector<std::vector<MeasuredPoint>> points;  // by kind
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       points.push_back(points_of(k));
-      for (const Point& point : points[k]) work += kRounds * static_cast<double>(point.tokens + 256);
+      for (const MeasuredPoint& point : points[k]) work += kRounds * static_cast<double>(point.tokens + 256);
     }
     for (int round = 0; round < kRounds; ++round) {
       for (std::size_t k = 0; k < kinds.size(); ++k) {
         backbone.set_adapter(kinds[k]);
-        for (Point& point : points[k]) {
+        for (MeasuredPoint& point : points[k]) {
           measure_point(backbone, k, point);
           take_reference();
           done += static_cast<double>(point.tokens + 256);
@@ -208,11 +149,11 @@ class Measuring {
 
   void take_reference() {
     if (!reference_) reference_.emplace(request_.backbone);
-    references_.push_back(reference_->seconds(communicator_));
+    samples_.add_reference(reference_->seconds(communicator_));
   }
 
   /// `kind` of distinct_adapters() is what the backbone has.
-  void measure_point(ProbedBackbone& backbone, std::size_t kind, Point& point) {
+  void measure_point(ProbedBackbone& backbone, std::size_t kind, MeasuredPoint& point) {
     const std::vector<Batch> batches =
         uniform_batches(request_.backbone, point.tokens, point.context, point.chunk > 0 ? point.chunk : point.context);
     communicator_.barrier();
@@ -228,18 +169,6 @@ class Measuring {
     }
   }
 
-  /// A moment is the number of reference passes before it.
-  struct Sample {
-    double seconds = 0;
-    std::size_t moment = 0;
-  };
-  struct TimedPass {
-    PassSkew::Kind kind;
-    std::vector<double> operators;
-    double total = 0;
-    std::size_t moment = 0;
-  };
-
   std::int64_t agreed_passes(double seconds_a_pass) {
     const double affordable = kSecondsAPoint / std::max(seconds_a_pass, 1e-6);
     auto passes = static_cast<std::int64_t>(
@@ -248,11 +177,9 @@ class Measuring {
     return passes;
   }
 
-  /// Tokens; of attention context and prefix.
-  using Key = std::tuple<Operator, Pass, costmodel::OperatorShape, std::int64_t, std::int64_t, std::int64_t>;
-
   /// Of one pass: its operators' times, and what it took in all.
-  void keep(const PassSkew::Kind& kind, std::span<const Probe::Record> records, double total, const Point& point) {
+  void keep(const PassSkew::Kind& kind, std::span<const Probe::Record> records, double total,
+            const MeasuredPoint& point) {
     std::vector<double> operators;
     for (const Probe::Record& record : records) {
       operators.push_back(record.seconds);
@@ -261,24 +188,22 @@ class Measuring {
       // Chunks that begin their samples are whole sequences, of which there are better measurements.
       if (attends != point.attends || (point.chunk > 0 && call.prefix == 0)) continue;
       const std::int64_t context = attends ? call.context : 0;
-      add_sample({call.op, call.pass, call.shape, call.tokens, context, call.prefix}, record.seconds);
+      samples_.add({call.op, call.pass, call.shape, call.tokens, context, call.prefix}, record.seconds);
     }
     if (point.attends) return;
     const double rest = total - std::accumulate(operators.begin(), operators.end(), 0.0);
-    add_sample({Operator::dispatch, kind.pass, {}, point.tokens, 0, 0}, std::max(0.0, rest));
-    passes_.push_back({kind, std::move(operators), total, references_.size()});
+    samples_.add({Operator::dispatch, kind.pass, {}, point.tokens, 0, 0}, std::max(0.0, rest));
+    samples_.add_pass(kind, std::move(operators), total);
   }
-
-  void add_sample(const Key& key, double seconds) { samples_[key].push_back({seconds, references_.size()}); }
 
   /// Times `work` as often as a point is worth.
   template <typename Work>
-  void time(const Key& key, const Work& work) {
+  void time(const MeasuredSamples::Key& key, const Work& work) {
     communicator_.barrier();
     for (int i = 0; i <= kMostPasses; ++i) {
       const WallClock::time_point start = WallClock::now();
       work();
-      if (i > 0) add_sample(key, seconds_since(start));
+      if (i > 0) samples_.add(key, seconds_since(start));
     }
   }
 
@@ -332,7 +257,7 @@ class Measuring {
     };
     std::vector<float> numbers(static_cast<std::size_t>(count), 1.0F);
     // Rank 0 and 1 play ball; half a round is one message.
-    const Key key{Operator::send_recv, Pass::forward, {}, bytes, 0, 0};
+    const MeasuredSamples::Key key{Operator::send_recv, Pass::forward, {}, bytes, 0, 0};
     if (communicator_.rank() < 2) {
       const int other = 1 - communicator_.rank();
       for (int i = 0; i <= kMostPasses; ++i) {
@@ -341,62 +266,18 @@ class Measuring {
           const auto request = mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
           finish(*request);
         }
-        if (i > 0) add_sample(key, seconds_since(start) / 2);
+        if (i > 0) samples_.add(key, seconds_since(start) / 2);
       }
     }
     time({Operator::all_reduce, Pass::forward, {communicator_.size()}, bytes, 0, 0},
          [&] { finish(*group.all_reduce(numbers)); });
   }
 
-  /// How much longer all took then than it does in the median.
-  double pace_at(std::size_t moment) const {
-    return reference_around(references_, moment) / profile_.reference_pass_seconds;
-  }
-
-  double pass_skew() const {
-    PassSkew skew;
-    for (const TimedPass& pass : passes_) {
-      const double pace = pace_at(pass.moment);
-      if (!usual_pace(pace)) continue;
-      std::vector<double> operators = pass.operators;
-      for (double& seconds : operators) seconds /= pace;
-      skew.add(pass.kind, operators, pass.total / pace);
-    }
-    return skew.factor();
-  }
-
-  void write_entries() {
-    for (const auto& [key, samples] : samples_) {
-      const auto& [op, pass, shape, tokens, context, prefix] = key;
-      std::vector<double> seconds, paces;
-      for (const Sample& sample : samples) {
-        seconds.push_back(sample.seconds);
-        paces.push_back(pace_at(sample.moment));
-      }
-      const std::vector<double> at_pace = at_usual_pace(seconds, paces, kFewestSamples);
-      const Summary summary = summarize(at_pace);
-      ProfileEntry entry;
-      entry.op = op;
-      entry.pass = pass;
-      entry.shape = shape;
-      entry.tokens = tokens;
-      entry.context = context;
-      entry.prefix = prefix;
-      entry.seconds = summary.median;
-      entry.spread = summary.spread;
-      entry.count = std::ssize(at_pace);
-      entry.source = "measured";
-      profile_.entries.push_back(entry);
-    }
-  }
-
   const MeasureRequest& request_;
   Communicator& communicator_;
   Profile profile_;
   std::optional<ReferencePass> reference_;
-  std::vector<double> references_;
-  std::map<Key, std::vector<Sample>> samples_;
-  std::vector<TimedPass> passes_;
+  MeasuredSamples samples_;
 };
 
 }  // namespace
@@ -417,7 +298,7 @@ double measure_peak_flops() {
     linear.forward({x.data(), kRows, kSide}, {y.data(), kRows, kSide});
     if (i > 1) samples.push_back(seconds_since(start));
   }
-  return 2.0 * kRows * kSide * kSide / summarize(samples).median;
+  return 2.0 * kRows * kSide * kSide / median(samples);
 }
 
 std::string machine_name() {
