@@ -12,7 +12,7 @@ namespace braid::cli {
 void crossvalidate(const std::filesystem::path& table);
 
 /// Linear layers and kernels that move numbers: fits one backbone's layers, predicts the other's, by tensor-parallel
-/// degree and tokens.
+/// degree and tokens; then fits all layers, which gives the coefficients that are built in.
 void crossvalidate_operators(const std::filesystem::path& csv);
 /// Collectives: fits every other size of each link, predicts the others, by collective, ranks and size.
 void crossvalidate_collectives(const std::filesystem::path& csv);

@@ -54,7 +54,7 @@ exec::MeasureRequest measure_request(const workload::Workload& workload) {
 std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks) {
   const exec::MeasureRequest request = measure_request(workload);
   const costmodel::BackboneShape& shape = request.backbone;
-  std::string key = fmt::format("7 {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
+  std::string key = fmt::format("8 {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
                                 fmt::join(kernels::library_versions(), " "), exec::mpi_version(), shape.hidden,
                                 shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary,
                                 shape.layers, threads, ranks, BRAID_VERSION);

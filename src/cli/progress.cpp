@@ -12,7 +12,7 @@ bool on_terminal() {
 }
 
 Progress::Progress(std::string what, bool quiet)
-    : what_(std::move(what)), enabled_(!quiet && on_terminal()), start_(WallClock::now()) {}
+    : what_(std::move(what)), enabled_(!quiet && on_terminal()), start_(SteadyClock::now()) {}
 
 Progress::~Progress() {
   if (shown_) fmt::print(stderr, "\r\x1b[K");

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/wall_clock.h"
+#include "base/steady_clock.h"
 
 namespace braid::cli {
 
@@ -18,7 +18,7 @@ class Progress {
   std::string what_;
   bool shown_ = false;
   bool enabled_;
-  WallClock::time_point start_;
+  SteadyClock::time_point start_;
 };
 
 /// Whether stderr is a terminal.

@@ -24,7 +24,11 @@ nlohmann::ordered_json number(double value) {
 
 TrainingLog::TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples,
                          const std::filesystem::path& metrics, bool quiet)
-    : plan_(plan), samples_(samples), quiet_(quiet), lines_(plan.workload.tasks.size()), last_print_(WallClock::now()) {
+    : plan_(plan),
+      samples_(samples),
+      quiet_(quiet),
+      lines_(plan.workload.tasks.size()),
+      last_print_(SteadyClock::now()) {
   check_writable(metrics);
   std::filesystem::create_directories(metrics.parent_path());
   metrics_.open(metrics, std::ios::trunc);
@@ -52,7 +56,7 @@ void TrainingLog::on_window(const exec::WindowReport& report) {
   }
   const double since = seconds_since(last_print_);
   if (since < kSecondsBetweenLines && report.window + 1 < report.windows) return;
-  last_print_ = WallClock::now();
+  last_print_ = SteadyClock::now();
   print_progress(report);
 }
 

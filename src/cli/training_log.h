@@ -3,7 +3,7 @@
 #include <fstream>
 #include <vector>
 
-#include "base/wall_clock.h"
+#include "base/steady_clock.h"
 #include "exec/trainer.h"
 
 namespace braid::cli {
@@ -43,7 +43,7 @@ class TrainingLog {
   std::int64_t computed_tokens_ = 0;
   double flops_ = 0;
   double seconds_ = 0;
-  WallClock::time_point last_print_;
+  SteadyClock::time_point last_print_;
 };
 
 }  // namespace braid::cli

@@ -14,15 +14,15 @@ double longest(std::span<const double> stages) {
   return *std::max_element(stages.begin(), stages.end());
 }
 
-struct Turn {
+struct PipelinePass {
   bool forward = true;
   std::int64_t microbatch = 0;
 };
 
 /// What stage `s` of `stages` runs, in order.
-std::vector<Turn> order_of(std::int64_t s, std::int64_t stages, std::int64_t microbatches) {
+std::vector<PipelinePass> order_of(std::int64_t s, std::int64_t stages, std::int64_t microbatches) {
   const std::int64_t ahead = std::min(stages - s, microbatches);
-  std::vector<Turn> order;
+  std::vector<PipelinePass> order;
   for (std::int64_t m = 0; m < ahead; ++m) order.push_back({true, m});
   for (std::int64_t m = 0; m < microbatches; ++m) {
     order.push_back({false, m});
@@ -50,7 +50,7 @@ double one_f_one_b_seconds(std::span<const double> stages, std::int64_t microbat
   constexpr double kNotYet = -1;
   const std::vector<double> none(static_cast<std::size_t>(microbatches), kNotYet);
   std::vector<std::vector<double>> forward(stages.size(), none), backward(stages.size(), none);
-  std::vector<std::vector<Turn>> orders;
+  std::vector<std::vector<PipelinePass>> orders;
   for (std::int64_t s = 0; s < count; ++s) orders.push_back(order_of(s, count, microbatches));
   std::vector<std::size_t> next(stages.size(), 0);
   std::vector<double> free_at(stages.size(), 0.0);
@@ -59,7 +59,7 @@ double one_f_one_b_seconds(std::span<const double> stages, std::int64_t microbat
     moved = false;
     for (std::size_t s = 0; s < stages.size(); ++s) {
       while (next[s] < orders[s].size()) {
-        const Turn pass = orders[s][next[s]];
+        const PipelinePass pass = orders[s][next[s]];
         const auto m = static_cast<std::size_t>(pass.microbatch);
         const bool first = s == 0, last = s + 1 == stages.size();
         const double ready =

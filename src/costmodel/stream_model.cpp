@@ -13,21 +13,21 @@ constexpr std::array<std::string_view, kStreamKindCount> kKindNames = {"add", "n
 using PerKind = std::array<StreamCoefficients, kStreamKindCount>;
 
 // What `braid profile --crossvalidate` printed for all layers in Vidur's profiles (results/costmodel/operators.txt).
-constexpr PerKind kAmpere = {{{1.49e-6, 0.84, 1.30},
-                              {2.71e-6, 2.27, 3.44},
-                              {1.87e-6, 2.04, 2.02},
-                              {2.44e-6, 2.04, 2.44},
-                              {2.48e-6, 6.24, 6.55}}};
-constexpr PerKind kAmpereGa10x = {{{5.05e-7, 0.60, 1.29},
-                                   {1.74e-6, 1.47, 1.78},
-                                   {7.04e-7, 1.14, 1.36},
-                                   {1.51e-6, 0.78, 1.42},
-                                   {1.54e-6, 1.94, 1.98}}};
-constexpr PerKind kHopper = {{{1.22e-6, 0.77, 1.17},
-                              {2.54e-6, 2.07, 3.79},
-                              {1.40e-6, 1.69, 1.73},
-                              {1.86e-6, 1.80, 2.40},
-                              {2.41e-6, 5.29, 5.69}}};
+constexpr PerKind kAmpereStreams = {{{1.49e-6, 0.84, 1.30},
+                                     {2.71e-6, 2.27, 3.44},
+                                     {1.87e-6, 2.04, 2.02},
+                                     {2.44e-6, 2.04, 2.44},
+                                     {2.48e-6, 6.24, 6.55}}};
+constexpr PerKind kAmpereGa10xStreams = {{{5.05e-7, 0.60, 1.29},
+                                          {1.74e-6, 1.47, 1.78},
+                                          {7.04e-7, 1.14, 1.36},
+                                          {1.51e-6, 0.78, 1.42},
+                                          {1.54e-6, 1.94, 1.98}}};
+constexpr PerKind kHopperStreams = {{{1.22e-6, 0.77, 1.17},
+                                     {2.54e-6, 2.07, 3.79},
+                                     {1.40e-6, 1.69, 1.73},
+                                     {1.86e-6, 1.80, 2.40},
+                                     {2.41e-6, 5.29, 5.69}}};
 
 /// Launch, bytes that fit in the cache, bytes beyond it; the last two in seconds at the memory's bandwidth.
 std::array<double, 3> features(const Device& device, double bytes) {
@@ -54,14 +54,14 @@ const StreamCoefficients& stream_coefficients(Generation generation, StreamKind 
   switch (generation) {
     case Generation::ampere:
     case Generation::volta:
-      return kAmpere[place];
+      return kAmpereStreams[place];
     case Generation::ampere_ga10x:
     case Generation::ada:
-      return kAmpereGa10x[place];
+      return kAmpereGa10xStreams[place];
     case Generation::hopper:
       break;
   }
-  return kHopper[place];
+  return kHopperStreams[place];
 }
 
 StreamCoefficients fit_stream(std::span<const StreamPoint> points, const Device& device) {

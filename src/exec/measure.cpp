@@ -1,6 +1,7 @@
 #include "exec/measure.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <fstream>
@@ -11,10 +12,11 @@
 
 #include "base/parallel.h"
 #include "base/statistics.h"
-#include "base/wall_clock.h"
+#include "base/steady_clock.h"
 #include "exec/measured_points.h"
 #include "exec/measured_samples.h"
 #include "exec/optimizer.h"
+#include "exec/pass_skew.h"
 #include "exec/probed_backbone.h"
 #include "exec/process_memory.h"
 #include "exec/random_weights.h"
@@ -39,6 +41,7 @@ constexpr int kRounds = 5;
 constexpr int kFewestPasses = 1;
 constexpr int kMostPasses = 6;
 constexpr double kSecondsAPoint = 0.04;
+
 class Measuring {
  public:
   Measuring(const MeasureRequest& request, Communicator& communicator)
@@ -157,7 +160,7 @@ class Measuring {
     const std::vector<Batch> batches =
         uniform_batches(request_.backbone, point.tokens, point.context, point.chunk > 0 ? point.chunk : point.context);
     communicator_.barrier();
-    const WallClock::time_point begin = WallClock::now();
+    const SteadyClock::time_point begin = SteadyClock::now();
     const bool warms_up = point.passes != kFewestPasses;
     for (std::int64_t pass = warms_up ? 0 : 1; pass <= std::max<std::int64_t>(point.passes, 1); ++pass) {
       const ProbedBackbone::Passes passes = backbone.run(batches, pass > 0);
@@ -201,7 +204,7 @@ class Measuring {
   void time(const MeasuredSamples::Key& key, const Work& work) {
     communicator_.barrier();
     for (int i = 0; i <= kMostPasses; ++i) {
-      const WallClock::time_point start = WallClock::now();
+      const SteadyClock::time_point start = SteadyClock::now();
       work();
       if (i > 0) samples_.add(key, seconds_since(start));
     }
@@ -261,7 +264,7 @@ class Measuring {
     if (communicator_.rank() < 2) {
       const int other = 1 - communicator_.rank();
       for (int i = 0; i <= kMostPasses; ++i) {
-        const WallClock::time_point start = WallClock::now();
+        const SteadyClock::time_point start = SteadyClock::now();
         for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
           const auto request = mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
           finish(*request);
@@ -294,7 +297,7 @@ double measure_peak_flops() {
   std::vector<float> y(static_cast<std::size_t>(kRows * kSide));
   std::vector<double> samples;
   for (int i = 0; i < 12; ++i) {
-    const WallClock::time_point start = WallClock::now();
+    const SteadyClock::time_point start = SteadyClock::now();
     linear.forward({x.data(), kRows, kSide}, {y.data(), kRows, kSide});
     if (i > 1) samples.push_back(seconds_since(start));
   }

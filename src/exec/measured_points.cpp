@@ -17,6 +17,7 @@ std::vector<MeasuredPoint> token_points(std::int64_t most) {
 
 std::vector<MeasuredPoint> context_points(std::int64_t longest) {
   constexpr std::int64_t kShortest = 8, kTokens = 1024;
+  // A hundredth more: a longest context that is on the grid has one beyond it too, however lengths are rounded.
   const double most = 1.01 * kGridStep * static_cast<double>(std::max(longest, kShortest));
   std::vector<MeasuredPoint> points;
   for (double length = kShortest; length < most; length *= kGridStep) {

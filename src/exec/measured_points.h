@@ -18,12 +18,12 @@ struct MeasuredPoint {
 /// Neighbours on a grid are this far apart.
 inline constexpr double kGridStep = std::numbers::sqrt2;
 
-/// Token counts from one that is no round number to `most` or a step beyond: kernels have a ragged end on most
-/// microbatches, and so on these.
+/// Token counts from one that is no round number to `most`, 32 at least, or a step beyond: kernels have a ragged end on
+/// most microbatches, and so on these.
 std::vector<MeasuredPoint> token_points(std::int64_t most);
 
-/// Contexts up to `longest` or a step beyond at one token count, in whole sequences: attention alone sees them, and no
-/// adapter does. Few short sequences by themselves take longer each, which no other batch does.
+/// Contexts from 8 up to `longest` or a step beyond at one token count, in whole sequences: attention alone sees them,
+/// and no adapter does. Few short sequences by themselves take longer each, which no other batch does.
 std::vector<MeasuredPoint> context_points(std::int64_t longest);
 
 /// Sequences of the longest context in chunks of 16, 32, 64, ... tokens, so that one point gives all prefixes.

@@ -1,5 +1,7 @@
 #include "exec/measured_samples.h"
 
+#include <utility>
+
 #include "base/statistics.h"
 #include "exec/reference_pass.h"
 
@@ -29,7 +31,7 @@ double MeasuredSamples::reference_seconds() const {
   return median(references_);
 }
 
-std::vector<double> MeasuredSamples::paces() const {
+std::vector<double> MeasuredSamples::pace_by_moment() const {
   const double usual = reference_seconds();
   std::vector<double> paces;
   for (std::size_t moment = 0; moment <= references_.size(); ++moment)
@@ -38,7 +40,7 @@ std::vector<double> MeasuredSamples::paces() const {
 }
 
 double MeasuredSamples::pass_skew() const {
-  const std::vector<double> paces = this->paces();
+  const std::vector<double> paces = pace_by_moment();
   PassSkew skew;
   for (const TimedPass& pass : passes_) {
     const double pace = paces[pass.moment];
@@ -51,15 +53,15 @@ double MeasuredSamples::pass_skew() const {
 }
 
 std::vector<costmodel::ProfileEntry> MeasuredSamples::entries() const {
-  const std::vector<double> paces = this->paces();
+  const std::vector<double> paces = pace_by_moment();
   std::vector<costmodel::ProfileEntry> entries;
   for (const auto& [key, samples] : samples_) {
-    std::vector<double> seconds, at;
+    std::vector<double> seconds, paces_then;
     for (const Sample& sample : samples) {
       seconds.push_back(sample.seconds);
-      at.push_back(paces[sample.moment]);
+      paces_then.push_back(paces[sample.moment]);
     }
-    const std::vector<double> at_pace = at_usual_pace(seconds, at, kFewestSamples);
+    const std::vector<double> at_pace = at_usual_pace(seconds, paces_then, kFewestSamples);
     costmodel::ProfileEntry entry;
     std::tie(entry.op, entry.pass, entry.shape, entry.tokens, entry.context, entry.prefix) = key;
     entry.seconds = median(at_pace);

@@ -11,7 +11,7 @@
 namespace braid::exec {
 
 /// Times as they are measured, with those of reference passes between them, and what a profile says of them: all at the
-/// pace that the machine had in the median.
+/// pace that the machine had in the median. Before anything is told there must be a reference pass.
 class MeasuredSamples {
  public:
   /// Operator, pass, shape, tokens; of attention context and prefix.
@@ -25,8 +25,9 @@ class MeasuredSamples {
   /// Forgets all but the reference passes.
   void clear();
 
-  /// The median; there must be one.
+  /// The median.
   double reference_seconds() const;
+  /// Of passes at a usual pace.
   double pass_skew() const;
   /// Of each key, in order, the median and spread of its samples at a usual pace.
   std::vector<costmodel::ProfileEntry> entries() const;
@@ -45,7 +46,7 @@ class MeasuredSamples {
   };
 
   /// How much longer all took at each moment than it does in the median.
-  std::vector<double> paces() const;
+  std::vector<double> pace_by_moment() const;
 
   std::vector<double> references_;
   std::map<Key, std::vector<Sample>> samples_;

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/wall_clock.h"
+#include "base/steady_clock.h"
 #include "costmodel/operators.h"
 
 namespace braid::exec {
@@ -29,7 +29,7 @@ class Probe {
     if (!recording) {
       work();
     } else {
-      const WallClock::time_point start = WallClock::now();
+      const SteadyClock::time_point start = SteadyClock::now();
       work();
       records.push_back({call, seconds_since(start)});
     }

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "base/wall_clock.h"
+#include "base/steady_clock.h"
 #include "exec/random_weights.h"
 
 namespace braid::exec {
@@ -65,12 +65,12 @@ ProbedBackbone::Passes ProbedBackbone::run(std::vector<Batch> batches, bool reco
   probe_.recording = records;
   probe_.records.clear();
   Passes passes;
-  const WallClock::time_point start = WallClock::now();
+  const SteadyClock::time_point start = SteadyClock::now();
   for (planner::MicrobatchId id = 0; id < count; ++id)
     model_.forward(id, std::move(batches[static_cast<std::size_t>(id)]), {}, adapters_, seeds, scale, losses);
   passes.forward_seconds = seconds_since(start);
   const std::size_t forwards = probe_.records.size();
-  const WallClock::time_point turn = WallClock::now();
+  const SteadyClock::time_point turn = SteadyClock::now();
   for (planner::MicrobatchId id = count; id-- > 0;) model_.backward(id, {}, adapters_, seeds);
   passes.backward_seconds = seconds_since(turn);
   const std::span<const Probe::Record> all = probe_.records;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/steady_clock.h"
 #include "exec/executable.h"
 #include "exec/optimizer.h"
 #include "planner/program/dependency_graph.h"
@@ -28,8 +29,7 @@ using planner::TaskIndex;
 namespace {
 
 std::int64_t steady_nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(SteadyClock::now().time_since_epoch()).count();
 }
 
 void check_ranks(const planner::FixedPlan& fixed, const Communicator& communicator) {

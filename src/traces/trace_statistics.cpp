@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "traces/dates.h"
 
 namespace braid::traces {
 namespace {

@@ -6,7 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include "base/random.h"
-#include "base/wall_clock.h"
+#include "base/steady_clock.h"
 #include "exec/example.h"
 #include "exec/measure.h"
 #include "exec/optimizer.h"
@@ -84,7 +84,7 @@ void train_one_task(benchmark::State& state) {
   std::vector<double> peaks = {measure_peak_flops()};
   std::vector<double> rates;
   for (auto _ : state) {
-    const auto start = WallClock::now();
+    const auto start = SteadyClock::now();
     train_step();
     rates.push_back(flops / seconds_since(start));
     state.PauseTiming();

@@ -254,6 +254,21 @@ TEST_F(BadInput, APlanEditedByHandIsRefused) {
   expect_bad_input("simulate --plan " + path("plan.json"), "the workload in this plan was changed after planning");
 }
 
+TEST_F(BadInput, ADecisionEditedByHandIsRefused) {
+  ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --out " + path("plan.json")).status, 0);
+  const std::string text = testing::read_text(folder / "plan.json");
+  for (const auto& [decision, edited] : {std::pair("\"skips_padding\": false", "\"skips_padding\": true"),
+                                         std::pair("\"microbatches\": ", "\"microbatches\": 1"),
+                                         std::pair("\"first_step_seconds\": ", "\"first_step_seconds\": 1")}) {
+    std::string changed = text;
+    const std::size_t place = changed.find(decision);
+    ASSERT_NE(place, std::string::npos) << decision;
+    changed.replace(place, std::string_view(decision).size(), edited);
+    write_text(folder / "plan.json", changed);
+    expect_bad_input("simulate --plan " + path("plan.json"), "this plan was changed after planning");
+  }
+}
+
 TEST_F(BadInput, AnAdapterOfAnotherScaleIsRefused) {
   std::filesystem::copy(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden/llama", folder / "init",
                         std::filesystem::copy_options::recursive);

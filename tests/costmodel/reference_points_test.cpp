@@ -5,6 +5,9 @@
 #include <map>
 
 #include "base/statistics.h"
+#include "costmodel/gemm_fit.h"
+#include "costmodel/gemm_model.h"
+#include "costmodel/stream_model.h"
 #include "support.h"
 
 namespace braid::costmodel {
@@ -23,6 +26,7 @@ std::map<std::string, std::vector<ReferencePoint>> points_of_training(const std:
   for (const ReferencePoint& point : read_reference_points(csv)) {
     if (point.tokens >= kFewestTokens) points[point.gpu].push_back(point);
   }
+  EXPECT_EQ(points.size(), 3U);
   return points;
 }
 
@@ -48,6 +52,12 @@ TEST(ReferencePoints, KernelsThatMoveNumbersHaveTheCoefficientsOfAllLayers) {
 
 TEST(ReferencePoints, ProductsOfEitherBackboneAreNoFurtherOffThanTheFitSays) {
   if (!std::filesystem::exists(layer_table())) GTEST_SKIP() << layer_table() << " is not here";
+  // What results/costmodel/operators.txt says of 7B and 70B, and a little.
+  using Bounds = std::pair<double, double>;
+  const std::map<std::string, std::map<std::string, Bounds>> bounds = {
+      {"a100", {{"llama2-7b", {0.055, 0.171}}, {"llama2-70b", {0.041, 0.176}}}},
+      {"a40", {{"llama2-7b", {0.043, 0.194}}, {"llama2-70b", {0.042, 0.2}}}},
+      {"h100", {{"llama2-7b", {0.049, 0.177}}, {"llama2-70b", {0.05, 0.218}}}}};
   for (const auto& [gpu, points] : points_of_training(layer_table())) {
     const Device& device = device_of(gpu);
     std::map<std::string, std::vector<double>> errors;
@@ -61,8 +71,9 @@ TEST(ReferencePoints, ProductsOfEitherBackboneAreNoFurtherOffThanTheFitSays) {
     ASSERT_EQ(errors.size(), 2U);
     for (const auto& [backbone, of_backbone] : errors) {
       EXPECT_EQ(of_backbone.size(), 192U);
-      EXPECT_LE(median(of_backbone), 0.055) << gpu << " " << backbone;
-      EXPECT_LE(quantile(of_backbone, 0.95), 0.22) << gpu << " " << backbone;
+      const auto& [half, most] = bounds.at(gpu).at(backbone);
+      EXPECT_LE(median(of_backbone), half) << gpu << " " << backbone;
+      EXPECT_LE(quantile(of_backbone, 0.95), most) << gpu << " " << backbone;
     }
   }
 }

@@ -26,7 +26,7 @@ MeasuredSamples measured_at(const std::vector<double>& paces) {
 
 TEST(MeasuredSamples, AreToldAtTheUsualPaceAndWithoutThoseOfUnusualMoments) {
   const MeasuredSamples samples = measured_at({1, 1.05, 1.6, 0.95, 1, 1.5});
-  EXPECT_NEAR(samples.reference_seconds(), 5 * (1 + 1.05) / 2, 0.2);
+  EXPECT_DOUBLE_EQ(samples.reference_seconds(), 5 * (1 + 1.05) / 2);
   const double usual = samples.reference_seconds() / 5;
   const std::vector<costmodel::ProfileEntry> entries = samples.entries();
   ASSERT_EQ(entries.size(), 2U);
@@ -48,13 +48,18 @@ TEST(MeasuredSamples, WhereTooFewAreOfUsualMomentsAllAreTold) {
 
 TEST(MeasuredSamples, APassTakesLongerThanItsOperatorsByWhatHoldsSomeOfThemUp) {
   MeasuredSamples samples;
-  samples.add_reference(1);
+  for (int i = 0; i < 5; ++i) samples.add_reference(1);
   // Ten operators, a different one of which is held up each time: no median knows of it, every pass does.
   for (std::size_t held_up = 0; held_up < 10; ++held_up) {
     std::vector<double> operators(10, 1);
     operators[held_up] = 2;
     samples.add_pass({0, 32, Pass::forward}, operators, 11);
   }
+  EXPECT_NEAR(samples.pass_skew(), 1.1, 1e-12);
+  // One at twice the usual pace, in which more is held up, says nothing.
+  for (const double reference : {1, 1, 2, 2}) samples.add_reference(reference);
+  samples.add_pass({0, 64, Pass::forward}, std::vector<double>(10, 2), 80);
+  for (int i = 0; i < 2; ++i) samples.add_reference(2);
   EXPECT_NEAR(samples.pass_skew(), 1.1, 1e-12);
   samples.clear();
   EXPECT_EQ(samples.pass_skew(), 1);

@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/units.h"
 #include "support.h"
 #include "traces/trace_statistics.h"
 #include "traces/write_trace.h"
@@ -34,8 +35,6 @@ void expect_jobs(const Trace& trace, const std::vector<Expected>& expected) {
     EXPECT_EQ(job.gpus, expected[i].gpus) << i;
   }
 }
-
-constexpr double kHour = 3600;
 
 TEST(ReadTrace, PhillyCsvIsSortedAndKeepsTheClockOnTheWall) {
   const Trace trace = read(

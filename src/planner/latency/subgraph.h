@@ -10,7 +10,7 @@ namespace braid::planner {
 
 using SubgraphIndex = std::int32_t;
 
-/// In a list of all.
+/// Where a list of all subgraphs has it.
 inline std::size_t place(SubgraphIndex index) {
   return static_cast<std::size_t>(index);
 }

@@ -15,9 +15,9 @@ using costmodel::Pass;
 constexpr std::int64_t kBucketOrders = 2000;  // most that a search tries
 
 /// A plan's buckets, and which of them each job is of.
-class Buckets {
+class StructuredBuckets {
  public:
-  Buckets(const PolicyInput& input, const FixedPlan& fixed, LaidOutBuckets& laid_out)
+  StructuredBuckets(const PolicyInput& input, const FixedPlan& fixed, LaidOutBuckets& laid_out)
       : input_(input), fixed_(fixed), laid_out_(laid_out) {
     for (const std::vector<std::int32_t>& bucket : fixed.buckets)
       buckets_.push_back(&laid_out.of(input, fixed, bucket));
@@ -157,7 +157,7 @@ std::vector<std::vector<TemplateSlot>> template_of(const PipelineSchedule& sched
 
 std::optional<Nanoseconds> order_structured(const PolicyInput& input, BucketSearch search, LaidOutBuckets& laid_out,
                                             FixedPlan& fixed, Nanoseconds limit) {
-  Buckets laid(input, fixed, laid_out);
+  StructuredBuckets laid(input, fixed, laid_out);
   if (laid.timed() && laid.least_makespan() >= limit) return std::nullopt;
   const std::vector<Bytes> budget = laid.budget();
   if (!laid.fit(budget)) return std::nullopt;

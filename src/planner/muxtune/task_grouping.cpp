@@ -14,7 +14,7 @@
 namespace braid::planner {
 namespace {
 
-using Groups = std::vector<std::vector<std::int32_t>>;
+using Buckets = std::vector<std::vector<std::int32_t>>;
 constexpr std::int32_t kNoMore = -1;
 
 double latency_of(const std::vector<std::int32_t>& bucket, std::span<const double> seconds) {
@@ -32,7 +32,7 @@ double squared(double value) {
 }
 
 /// Sorts, so that every way to the same buckets gives the same bits.
-Grouping grouping_of(Groups buckets, std::span<const double> seconds) {
+Grouping grouping_of(Buckets buckets, std::span<const double> seconds) {
   std::vector<std::pair<double, std::vector<std::int32_t>>> keyed;
   for (std::vector<std::int32_t>& bucket : buckets) {
     BRAID_CHECK(!bucket.empty(), "an empty bucket of {}", buckets.size());
@@ -51,7 +51,7 @@ Grouping grouping_of(Groups buckets, std::span<const double> seconds) {
 
 /// Each hTask, the longest first, into the bucket with the least latency; of equals into the one with the fewest
 /// hTasks, so that none stays empty.
-Groups longest_into_least(std::span<const double> seconds, std::size_t count) {
+Buckets longest_into_least(std::span<const double> seconds, std::size_t count) {
   std::vector<std::size_t> order(seconds.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -59,7 +59,7 @@ Groups longest_into_least(std::span<const double> seconds, std::size_t count) {
   using Place = std::tuple<double, std::size_t, std::size_t>;  // latency, hTasks, bucket
   std::priority_queue<Place, std::vector<Place>, std::greater<>> least;
   for (std::size_t b = 0; b < count; ++b) least.emplace(0.0, 0, b);
-  Groups buckets(count);
+  Buckets buckets(count);
   for (const std::size_t htask : order) {
     const auto [latency, htasks, bucket] = least.top();
     least.pop();
@@ -101,7 +101,7 @@ Chains merged(Chains left, const Chains& right, std::size_t count, std::vector<s
 }
 
 /// Karmarkar and Karp's differencing: the two unfinished groupings that are most uneven become one, until one is left.
-Groups by_differencing(std::span<const double> seconds, std::size_t count) {
+Buckets by_differencing(std::span<const double> seconds, std::size_t count) {
   std::vector<Chains> groupings;
   std::vector<std::int32_t> next(seconds.size(), kNoMore);
   std::priority_queue<std::pair<double, std::size_t>> uneven;  // by how much, grouping
@@ -117,7 +117,7 @@ Groups by_differencing(std::span<const double> seconds, std::size_t count) {
     groupings[first] = merged(std::move(groupings[first]), groupings[second], count, next);
     uneven.emplace(groupings[first].front().seconds, first);
   }
-  Groups buckets;
+  Buckets buckets;
   for (const Chain& chain : groupings[uneven.top().second]) {
     std::vector<std::int32_t>& bucket = buckets.emplace_back();
     for (std::int32_t h = chain.first; h != kNoMore; h = next[static_cast<std::size_t>(h)]) bucket.push_back(h);
@@ -184,7 +184,7 @@ void apply(const Exchange& exchange, Bucket& larger, Bucket& smaller) {
   }
 }
 
-std::vector<Bucket> with_latencies(const Groups& buckets, std::span<const double> seconds) {
+std::vector<Bucket> with_latencies(const Buckets& buckets, std::span<const double> seconds) {
   std::vector<Bucket> result(buckets.size());
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     for (const std::int32_t htask : buckets[b]) insert(result[b], {seconds[static_cast<std::size_t>(htask)], htask});
@@ -195,7 +195,7 @@ std::vector<Bucket> with_latencies(const Groups& buckets, std::span<const double
 
 /// Visits all pairs of buckets round after round and makes the best exchange of each, until none helps. A pair that
 /// has not changed since its last visit, one round ago, is passed over.
-Groups exchanged(const Groups& start, std::span<const double> seconds) {
+Buckets exchanged(const Buckets& start, std::span<const double> seconds) {
   constexpr std::int64_t kMostRounds = 100;
   const double negligible = 1e-14 * squared(mean_latency(seconds, start.size()));
   std::vector<Bucket> buckets = with_latencies(start, seconds);
@@ -217,7 +217,7 @@ Groups exchanged(const Groups& start, std::span<const double> seconds) {
       }
     }
   }
-  Groups result(buckets.size());
+  Buckets result(buckets.size());
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     for (const Member& member : buckets[b].members) result[b].push_back(member.htask);
   }
@@ -240,7 +240,7 @@ Grouping group_htasks_by_exchange(std::span<const double> first_stage_seconds, s
   check_latencies(first_stage_seconds);
   check_count(first_stage_seconds, buckets);
   const auto count = static_cast<std::size_t>(buckets);
-  const auto improved = [&](const Groups& start) {
+  const auto improved = [&](const Buckets& start) {
     return grouping_of(exchanged(start, first_stage_seconds), first_stage_seconds);
   };
   Grouping best = improved(longest_into_least(first_stage_seconds, count));
@@ -261,7 +261,7 @@ Grouping TaskGroupings::into(std::int32_t buckets) {
   // Each by itself, or all in one.
   const bool no_choice = count == 1 || count == seconds_.size();
   if (!no_choice && !exact_) return group_htasks_by_exchange(seconds_, buckets);
-  Groups best(count);
+  Buckets best(count);
   if (no_choice) {
     for (std::size_t h = 0; h < seconds_.size(); ++h) best[count == 1 ? 0 : h].push_back(static_cast<std::int32_t>(h));
   } else {

@@ -11,7 +11,7 @@ namespace braid::planner {
 
 struct Plan;
 
-/// Of all that the text of a plan.json says runs and was predicted. The text must be JSON.
+/// Of all that the text of a plan.json says runs and was predicted.
 std::string hash_decisions(std::string_view plan_text);
 
 /// The datasets and weights that a workload names, with their hashes.

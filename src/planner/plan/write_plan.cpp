@@ -65,6 +65,32 @@ Json admissions_json(const FixedPlan& fixed) {
   return admissions;
 }
 
+Json htasks_json(const Plan& plan) {
+  Json htasks = Json::array();
+  for (const std::vector<TaskIndex>& htask : plan.fixed.htasks) {
+    Json names = Json::array();
+    for (const TaskIndex task : htask) names.push_back(plan.workload.tasks[static_cast<std::size_t>(task)].name);
+    htasks.push_back(names);
+  }
+  return htasks;
+}
+
+Json schedule_json(const FixedPlan& fixed) {
+  return {{"template", name(fixed.pipeline)},
+          {"pad_to", name(fixed.padding)},
+          {"turns", fixed.turns},
+          {"admissions", admissions_json(fixed)},
+          {"microbatches", fixed.microbatches},
+          {"transfer_share", fixed.transfer_share},
+          {"steps_per_window", fixed.steps_per_window},
+          {"order", order_json(fixed)},
+          {"backbone_copies", fixed.backbone_copies},
+          {"shards_weights", fixed.shards_weights},
+          {"blocking_messages", fixed.blocking_messages},
+          {"adapter_kernels", name(fixed.adapter_kernels)},
+          {"launch_rule", name(fixed.launch_rule)}};
+}
+
 }  // namespace
 
 std::string to_json(const Plan& plan) {
@@ -86,30 +112,12 @@ std::string to_json(const Plan& plan) {
   for (const auto& [key, value] : plan.options) options[key] = value;
   json["policy"] = {{"name", plan.policy}, {"options", options}};
   json["deployment"] = deployment_json(plan.fixed);
-  Json htasks = Json::array();
-  for (const std::vector<TaskIndex>& htask : plan.fixed.htasks) {
-    Json names = Json::array();
-    for (const TaskIndex task : htask) names.push_back(plan.workload.tasks[static_cast<std::size_t>(task)].name);
-    htasks.push_back(names);
-  }
-  json["htasks"] = htasks;
+  json["htasks"] = htasks_json(plan);
   json["buckets"] = plan.fixed.buckets;
   json["chunk_size"] = plan.fixed.chunk_size;
   json["pack_length"] = plan.fixed.pack_length;
   json["skips_padding"] = plan.fixed.skips_padding;
-  json["schedule"] = {{"template", name(plan.fixed.pipeline)},
-                      {"pad_to", name(plan.fixed.padding)},
-                      {"turns", plan.fixed.turns},
-                      {"admissions", admissions_json(plan.fixed)},
-                      {"microbatches", plan.fixed.microbatches},
-                      {"transfer_share", plan.fixed.transfer_share},
-                      {"steps_per_window", plan.fixed.steps_per_window},
-                      {"order", order_json(plan.fixed)},
-                      {"backbone_copies", plan.fixed.backbone_copies},
-                      {"shards_weights", plan.fixed.shards_weights},
-                      {"blocking_messages", plan.fixed.blocking_messages},
-                      {"adapter_kernels", name(plan.fixed.adapter_kernels)},
-                      {"launch_rule", name(plan.fixed.launch_rule)}};
+  json["schedule"] = schedule_json(plan.fixed);
   json["predicted"] = predicted_json(plan.predicted);
   json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds},
                          {"binds", plan.lower_bound.binds},

@@ -9,20 +9,20 @@ namespace braid::planner {
 namespace {
 
 /// Where a batch begins and ends in one stage's compute order.
-struct BatchSpan {
+struct BatchExtent {
   std::size_t first_forward = 0;
   std::size_t last_backward = 0;
 };
 
-std::map<BatchKey, BatchSpan> extents_of(const StageOrder& order, const std::vector<Microbatch>& microbatches,
-                                         std::span<const std::vector<BatchKey>> batches) {
+std::map<BatchKey, BatchExtent> extents_of(const StageOrder& order, const std::vector<Microbatch>& microbatches,
+                                           std::span<const std::vector<BatchKey>> batches) {
   const auto before = [](const Microbatch& microbatch, MicrobatchId id) { return microbatch.id < id; };
-  std::map<BatchKey, BatchSpan> extents;
+  std::map<BatchKey, BatchExtent> extents;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto microbatch =
         std::lower_bound(microbatches.begin(), microbatches.end(), order[i].microbatch, before) - microbatches.begin();
     for (const BatchKey& key : batches[static_cast<std::size_t>(microbatch)]) {
-      BatchSpan& extent = extents.emplace(key, BatchSpan{i, i}).first->second;
+      BatchExtent& extent = extents.emplace(key, BatchExtent{i, i}).first->second;
       if (order[i].kind == Kind::backward) extent.last_backward = i;
     }
   }
@@ -75,7 +75,7 @@ std::vector<BatchKey> sync_order(const Schedule& schedule) {
   }
   for (const std::vector<StageOrder>& replica : schedule.orders) {
     for (const StageOrder& order : replica) {
-      const std::map<BatchKey, BatchSpan> extents = extents_of(order, schedule.microbatches, batches);
+      const std::map<BatchKey, BatchExtent> extents = extents_of(order, schedule.microbatches, batches);
       for (const auto& [key, extent] : extents) {
         // The task's batch before this one, wherever its samples are.
         if (!has_one_before(key)) continue;

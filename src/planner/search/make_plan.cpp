@@ -1,7 +1,7 @@
 #include "planner/search/make_plan.h"
 
 #include "base/error.h"
-#include "base/wall_clock.h"
+#include "base/steady_clock.h"
 #include "planner/bound/policy_bound.h"
 #include "planner/plan/plan_hashes.h"
 #include "planner/search/plan_search.h"
@@ -30,7 +30,7 @@ void check_placement(const workload::Workload& workload, const workload::Cluster
 }
 
 Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
-  const auto began = WallClock::now();
+  const auto began = SteadyClock::now();
   if (input.workload.reproducible)
     throw error("{}: 'reproducible: true' is not supported by this build; set it to false",
                 input.workload.file.string());

@@ -83,7 +83,7 @@ std::vector<Terms> other_policies(const Terms& asked) {
 class RemedySearch {
  public:
   RemedySearch(const PlanningInput& input, const PolicyChoice& choice)
-      : input_(input), asked_{choice, input.overrides, ""}, left_(kMostLaidOut) {}
+      : input_(input), asked_{choice, input.overrides, ""}, left_(kMostPlansLaidOut) {}
 
   std::string run() {
     const std::vector<Terms> fewer = fewer_overrides(asked_);
@@ -107,7 +107,7 @@ class RemedySearch {
     if (!large_loss.empty()) return large_loss;
     if (left_ <= 0)
       return fmt::format("of {} plans with less to do or more GPUs none fits; lower max_length, or use more GPUs yet",
-                         kMostLaidOut);
+                         kMostPlansLaidOut);
     return fmt::format("no option or policy fits, no max_length from {} up, no global_batch_size and no task alone{}",
                        std::max<std::int64_t>(2, length_step(input_.workload)),
                        on_cpus() ? "" : ", and no more GPUs do");

@@ -18,10 +18,10 @@ namespace braid::planner {
 ///  5. as 2, whatever it gives up; then that as in 4.
 /// Where nothing of all this fits, says so.
 ///
-/// Counts the plans that it lays out, not seconds: no more than about kMostLaidOut. What it says then fits all the
+/// Counts the plans that it lays out, not seconds: no more than about kMostPlansLaidOut. What it says then fits all the
 /// same, yet something cheaper may fit, too.
 std::string cheapest_remedy(const PlanningInput& input, const PolicyChoice& choice);
 
-inline constexpr std::int64_t kMostLaidOut = 2000;
+inline constexpr std::int64_t kMostPlansLaidOut = 2000;
 
 }  // namespace braid::planner

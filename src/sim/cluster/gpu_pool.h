@@ -32,7 +32,7 @@ using GpuSet = std::vector<NodeGpus>;
 /// the rest of it in one more; in a flat pool any GPUs will do.
 class GpuPool {
  public:
-  /// Throws Error for a node of no GPUs, or more than 64.
+  /// Throws Error for a node of no GPUs, or more than kMostGpusInNode.
   static void check_node(std::int64_t gpus);
   /// Throws Error likewise, and for no nodes.
   GpuPool(std::int64_t nodes, std::int64_t gpus_per_node, bool flat, Placement placement);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/units.h"
+#include "sim/cluster/moments.h"
 #include "sim/cluster/outages.h"
 
 namespace braid::sim {
@@ -17,13 +18,13 @@ struct InstanceRules {
   /// Instances begin with the fewest GPUs of TaskSets::sizes and get more as tasks join, one for each (MuxTune §5.4:
   /// up, then out where the largest has as many tasks as GPUs); they keep them until their last task leaves.
   bool scales = false;
-  double replan_seconds = 0;  ///< that an instance stands still for when a task joins or leaves others
-  double horizon_seconds = std::numeric_limits<double>::infinity();  ///< after the first submission; all is over then
-  Outages outages = {};                                              ///< by node and GPU of the pool
-  double checkpoint_seconds = 1800;                                  ///< of an instance's time between its checkpoints
-  double usage_bin_seconds = kHour;                                  ///< of ClusterRun::usage
-  bool keeps_timeline = false;                                       ///< ClusterRun::stretches and ::breaks
-  double audited_share = 0;                                          ///< of sets that instances change to
+  double replan_seconds = 0;         ///< that an instance stands still for when a task joins or leaves others
+  double horizon_seconds = kNever;   ///< after the first submission; all is over then
+  Outages outages = {};              ///< by node and GPU of the pool
+  double checkpoint_seconds = 1800;  ///< of an instance's time between its checkpoints
+  double usage_bin_seconds = kHour;  ///< of ClusterRun::usage
+  bool keeps_timeline = false;       ///< ClusterRun::stretches and ::breaks
+  double audited_share = 0;          ///< of sets that instances change to
   std::uint64_t audit_seed = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace braid::sim {
 
 double Instance::first_end_steps() const {
-  double first = std::numeric_limits<double>::infinity();
+  double first = kNever;
   for (const Member& member : members) first = std::min(first, member.end_steps);
   return first;
 }
@@ -200,7 +200,7 @@ double Instances::end_seconds(InstanceIndex place, JobIndex job) const {
 }
 
 double Instances::next_end() const {
-  return ends_.empty() ? std::numeric_limits<double>::infinity() : ends_.top().time;
+  return ends_.empty() ? kNever : ends_.top().time;
 }
 
 /// Asks memory for the instance whose tasks end next, while those of this one are seen to: with 100,000 of them what a

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/cluster/moments.h"
+
 namespace braid::sim {
 
 void TokenMeter::add_rate(double per_second, double from_seconds) {
@@ -17,7 +19,7 @@ void TokenMeter::add_rate(double per_second, double from_seconds) {
 }
 
 double TokenMeter::next_begin() const {
-  return begins_.empty() ? std::numeric_limits<double>::infinity() : begins_.begin()->first;
+  return begins_.empty() ? kNever : begins_.begin()->first;
 }
 
 void TokenMeter::pass(double until) {

@@ -2,9 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 
+#include "sim/cluster/moments.h"
 #include "sim/cluster/usage.h"
 
 namespace braid::sim {
@@ -33,7 +33,7 @@ class TokenMeter {
   };
 
   double done_ = 0, rate_ = 0, rate_from_ = 0;
-  double passed_ = -std::numeric_limits<double>::infinity();
+  double passed_ = -kNever;
   std::map<double, Begin> begins_;  // to come
 };
 

@@ -13,7 +13,7 @@
 namespace braid::sim {
 namespace {
 
-/// Relative error that adding up stretches of service may leave.
+/// Relative error that adding up the tokens or GPU-seconds of a whole run may leave.
 constexpr double kManyRoundings = 1e-6;
 
 /// Moments at which GPUs may break or come back, without a job that ends meanwhile.

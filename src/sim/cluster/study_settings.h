@@ -11,6 +11,7 @@
 #include "sim/cluster/configurations.h"
 #include "sim/cluster/drawn_terms.h"
 #include "sim/cluster/gpu_pool.h"
+#include "sim/cluster/moments.h"
 #include "sim/cluster/outages.h"
 #include "workload/cluster.h"
 
@@ -39,7 +40,7 @@ struct StudySettings {
   std::int64_t most_tasks = 8;             ///< of an instance
   double most_slowdown = std::numeric_limits<double>::infinity();  ///< of a task among others
   double load = 0;  ///< arrivals are drawn together until it is offered; 0: as they are
-  double horizon_seconds = std::numeric_limits<double>::infinity();
+  double horizon_seconds = kNever;
   double load_bytes_per_second = 2e9;  ///< at which a backbone is read
   double replan_seconds = 1;
   std::map<std::string, double> quotas;  ///< of virtual clusters by name; 1 where they have none

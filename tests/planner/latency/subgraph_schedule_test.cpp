@@ -11,10 +11,6 @@
 namespace braid::planner {
 namespace {
 
-std::size_t place(SubgraphIndex index) {
-  return static_cast<std::size_t>(index);
-}
-
 /// Sets depths; predecessors come before their successors.
 std::vector<Subgraph> with_depths(std::vector<Subgraph> subgraphs) {
   for (Subgraph& subgraph : subgraphs) {

@@ -8,8 +8,6 @@ namespace {
 
 using namespace testing;
 
-constexpr double kTick = 10;
-
 /// Services of some GPU-hours, such that all of them are attained at whole ticks.
 std::vector<ClusterJob> long_jobs(std::int64_t gpus) {
   std::vector<ClusterJob> jobs;

@@ -10,14 +10,14 @@ namespace {
 
 using namespace testing;
 
-constexpr double kStep = 10, kRound = 360;
+constexpr double kRound = 360;
 
 std::vector<ClusterJob> jobs_of_ticks(std::int64_t gpus) {
   std::vector<ClusterJob> jobs;
   double now = 0;
   for (int count = *rc::gen::inRange(1, 20); count > 0; --count) {
-    now += kStep * *rc::gen::inRange(0, 40);
-    jobs.push_back(job(now, kStep * *rc::gen::inRange(0, 200), *rc::gen::inRange(1, static_cast<int>(gpus) + 1)));
+    now += kTick * *rc::gen::inRange(0, 40);
+    jobs.push_back(job(now, kTick * *rc::gen::inRange(0, 200), *rc::gen::inRange(1, static_cast<int>(gpus) + 1)));
   }
   return jobs;
 }
@@ -30,7 +30,7 @@ struct TickingRounds {
   std::vector<double> key_then, shares, counts;  // seconds of the cluster, job-seconds, since the submission
 
   TickingRounds(const std::vector<ClusterJob>& jobs, std::int64_t gpus)
-      : book{jobs, gpus, kStep}, key_then(jobs.size()), shares(jobs.size(), 0), counts(jobs.size(), 0) {
+      : book{jobs, gpus, kTick}, key_then(jobs.size()), shares(jobs.size(), 0), counts(jobs.size(), 0) {
     book.preempts = [this] { return std::fmod(book.now, kRound) == 0; };
     book.before = [this] {
       add_up();
@@ -46,8 +46,8 @@ struct TickingRounds {
   void add_up() {
     if (book.now > last_) {
       for (const std::size_t j : there_) {
-        shares[j] += kStep / static_cast<double>(there_.size());
-        counts[j] += kStep * static_cast<double>(there_.size());
+        shares[j] += kTick / static_cast<double>(there_.size());
+        counts[j] += kTick * static_cast<double>(there_.size());
       }
       last_ = book.now;
     }

@@ -9,6 +9,9 @@
 
 namespace braid::sim::testing {
 
+/// Of the clocks of studies.
+inline constexpr double kTick = 10;
+
 /// Jobs on a flat pool of GPUs that may be stopped, told the long way: at every tick each job is asked where it ranks,
 /// and whoever ranks first runs, as many as fit. All times must be whole ticks.
 struct Ticking {
