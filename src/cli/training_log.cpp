@@ -78,15 +78,16 @@ void TrainingLog::write_metrics(const exec::WindowReport& report) {
 void TrainingLog::print_progress(const exec::WindowReport& report) {
   if (quiet_) return;
   const double peak = plan_.profile.peak_flops * plan_.ranks();
+  const std::int64_t windows_left = report.windows - report.window - 1;
+  const double left = seconds_ / static_cast<double>(report.window + 1) * static_cast<double>(windows_left);
+  const std::string share = peak > 0 ? fmt::format(", {:.0f} % of GEMM peak", 100 * flops_ / seconds_ / peak) : "";
+  const std::string more = windows_left > 0 ? fmt::format(", {} left", duration(left)) : "";
   for (const exec::StepMetrics& step : report.steps) {
     const auto task = static_cast<std::size_t>(step.task);
     if (step.step != lines_[task].last.step) continue;  // of several in a window the last
-    const double left =
-        seconds_ / static_cast<double>(report.window + 1) * static_cast<double>(report.windows - report.window - 1);
-    std::string share = peak > 0 ? fmt::format(", {:.0f} % of GEMM peak", 100 * flops_ / seconds_ / peak) : "";
-    fmt::print(stderr, "{:12} step {:>4}/{}  loss {:.4f}  {} tokens/s{}, {} left\n", plan_.workload.tasks[task].name,
+    fmt::print(stderr, "{:12} step {:>4}/{}  loss {:.4f}  {} tokens/s{}{}\n", plan_.workload.tasks[task].name,
                step.step, samples_.steps(step.task), step.loss,
-               grouped(static_cast<double>(step.tokens) / step.seconds), share, duration(left));
+               grouped(static_cast<double>(step.tokens) / step.seconds), share, more);
   }
 }
 

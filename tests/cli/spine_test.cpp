@@ -114,9 +114,10 @@ TEST_F(Spine, TrainingLowersEveryLoss) {
   for (std::size_t place = 0; (place = text.find("steps: ", place)) != std::string::npos; ++place)
     text.replace(place, 8, "steps: 30");
   testing::write_text(folder / "workload.yaml", text);
-  ASSERT_EQ(
-      run_braid("train " + planning() + " --quiet --ranks 1 --policy sl-peft:pad_to=none --out " + path("out")).status,
-      0);
+  const auto told = run_braid("train " + planning() + " --ranks 1 --policy sl-peft:pad_to=none --out " + path("out"));
+  ASSERT_EQ(told.status, 0) << told.text;
+  EXPECT_NE(told.text.find("step   30/30"), std::string::npos) << told.text;
+  EXPECT_EQ(told.text.find("0.0 us left"), std::string::npos) << told.text;
   for (const auto& [task, lines] : metrics_of(folder / "out")) {
     ASSERT_EQ(lines.size(), 30U);
     EXPECT_LT(loss_of(lines.back()), 0.8 * loss_of(lines.front())) << task;

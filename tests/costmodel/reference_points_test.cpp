@@ -20,19 +20,22 @@ std::filesystem::path layer_table() {
   return std::filesystem::path(BRAID_SOURCE_DIR) / "../shared/reference/vidur_layer_ops.csv";
 }
 
-/// By GPU.
-std::map<std::string, std::vector<ReferencePoint>> points_of_training(const std::filesystem::path& csv) {
-  std::map<std::string, std::vector<ReferencePoint>> points;
-  for (const ReferencePoint& point : read_reference_points(csv)) {
-    if (point.tokens >= kFewestTokens) points[point.gpu].push_back(point);
+/// Vidur's layers of as many tokens as training has, by GPU.
+class VidursLayers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(layer_table())) GTEST_SKIP() << layer_table() << " is not here";
+    for (const ReferencePoint& point : read_reference_points(layer_table())) {
+      if (point.tokens >= kFewestTokens) points_[point.gpu].push_back(point);
+    }
+    ASSERT_EQ(points_.size(), 3U);
   }
-  EXPECT_EQ(points.size(), 3U);
-  return points;
-}
 
-TEST(ReferencePoints, KernelsThatMoveNumbersHaveTheCoefficientsOfAllLayers) {
-  if (!std::filesystem::exists(layer_table())) GTEST_SKIP() << layer_table() << " is not here";
-  for (const auto& [gpu, points] : points_of_training(layer_table())) {
+  std::map<std::string, std::vector<ReferencePoint>> points_;
+};
+
+TEST_F(VidursLayers, KernelsThatMoveNumbersHaveTheCoefficientsOfAllLayers) {
+  for (const auto& [gpu, points] : points_) {
     const Device& device = device_of(gpu);
     std::map<StreamKind, std::vector<StreamPoint>> kinds;
     for (const ReferencePoint& point : points) {
@@ -50,15 +53,14 @@ TEST(ReferencePoints, KernelsThatMoveNumbersHaveTheCoefficientsOfAllLayers) {
   }
 }
 
-TEST(ReferencePoints, ProductsOfEitherBackboneAreNoFurtherOffThanTheFitSays) {
-  if (!std::filesystem::exists(layer_table())) GTEST_SKIP() << layer_table() << " is not here";
+TEST_F(VidursLayers, ProductsOfEitherBackboneAreNoFurtherOffThanTheFitSays) {
   // What results/costmodel/operators.txt says of 7B and 70B, and a little.
   using Bounds = std::pair<double, double>;
   const std::map<std::string, std::map<std::string, Bounds>> bounds = {
       {"a100", {{"llama2-7b", {0.055, 0.171}}, {"llama2-70b", {0.041, 0.176}}}},
       {"a40", {{"llama2-7b", {0.043, 0.194}}, {"llama2-70b", {0.042, 0.2}}}},
       {"h100", {{"llama2-7b", {0.049, 0.177}}, {"llama2-70b", {0.05, 0.218}}}}};
-  for (const auto& [gpu, points] : points_of_training(layer_table())) {
+  for (const auto& [gpu, points] : points_) {
     const Device& device = device_of(gpu);
     std::map<std::string, std::vector<double>> errors;
     for (const ReferencePoint& point : points) {
@@ -78,12 +80,11 @@ TEST(ReferencePoints, ProductsOfEitherBackboneAreNoFurtherOffThanTheFitSays) {
   }
 }
 
-TEST(ReferencePoints, ProductsOfABackboneFollowFromThoseOfAnother) {
-  if (!std::filesystem::exists(layer_table())) GTEST_SKIP() << layer_table() << " is not here";
+TEST_F(VidursLayers, ProductsOfABackboneFollowFromThoseOfAnother) {
   // What results/costmodel/operators.txt says of each, and a little.
   const std::map<std::string, std::pair<double, double>> bounds = {
       {"a100", {0.05, 0.18}}, {"a40", {0.051, 0.2}}, {"h100", {0.072, 0.205}}};
-  for (const auto& [gpu, points] : points_of_training(layer_table())) {
+  for (const auto& [gpu, points] : points_) {
     const Device& device = device_of(gpu);
     std::vector<GemmPoint> known, asked;
     for (const ReferencePoint& point : points) {
