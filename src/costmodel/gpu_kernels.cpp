@@ -7,6 +7,8 @@ namespace {
 
 // AdamW in f32: reads the gradient, reads and writes the parameter and both moments.
 constexpr double kOptimizerBytes = 7 * 4;
+// A mask of dropout is a Boolean of PyTorch's for each number.
+constexpr std::int64_t kMaskBytes = 1;
 
 class Builder {
  public:
@@ -19,6 +21,17 @@ class Builder {
     kernel.bytes = kernel.product.bytes(type_);
     kernel.count = count;
     kernels_.push_back(kernel);
+  }
+
+  /// Dropout, or its way back: numbers read and written, and a mask.
+  void dropout(std::int64_t tokens, std::int64_t in, double count) {
+    stream_bytes(StreamKind::add, static_cast<double>(tokens * in * (2 * bytes_of(type_) + kMaskBytes)), count);
+  }
+
+  /// X read once, the low-rank product written, and so many masked copies of X with their masks.
+  void fused_down(std::int64_t tokens, std::int64_t in, std::int64_t low, std::int64_t copies) {
+    const std::int64_t numbers = in + low + copies * in;
+    stream_bytes(StreamKind::add, static_cast<double>(tokens * (numbers * bytes_of(type_) + copies * in * kMaskBytes)));
   }
 
   /// A kernel that moves `numbers_a_token` · tokens numbers of this type.
@@ -74,9 +87,8 @@ void separate_adapter(const OperatorCall& call, Builder& builder) {
   const auto [in, out_sum, rank, modules] = call.shape;
   const std::int64_t tokens = call.tokens, out = out_sum / modules;
   const auto times = static_cast<double>(modules);
-  // A mask is a byte a number: half a number of 16 bits, taken as a whole one.
   const auto dropout = [&] {
-    if (call.op == Operator::lora_dropout) builder.stream(StreamKind::add, tokens, 3 * in, times);
+    if (call.op == Operator::lora_dropout) builder.dropout(tokens, in, times);
   };
   if (call.pass == Pass::forward) {
     dropout();
@@ -100,11 +112,17 @@ void separate_adapter(const OperatorCall& call, Builder& builder) {
 void fused_adapter(const OperatorCall& call, Builder& builder) {
   const auto [in, out_sum, rank, modules] = call.shape;
   const std::int64_t tokens = call.tokens, low = rank * modules;
+  const bool drops = call.op == Operator::fused_lora_dropout;
   if (call.pass == Pass::forward) {
-    // X read, the low-rank product written; with dropout also the masked X, which the gradient of A reads.
-    builder.stream(StreamKind::add, tokens, (call.op == Operator::fused_lora_dropout ? 2 : 1) * in + low);
+    // X read, the low-rank product written; with dropout also each module's mask and masked X, which the gradient of A
+    // reads.
+    builder.fused_down(tokens, in, low, drops ? modules : 0);
+    return;
+  }
+  builder.stream(StreamKind::add, tokens, out_sum + 2 * low);
+  if (drops) {
+    builder.product(rank, tokens, in, static_cast<double>(modules));
   } else {
-    builder.stream(StreamKind::add, tokens, out_sum + 2 * low);
     builder.product(low, tokens, in);
   }
 }

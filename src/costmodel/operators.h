@@ -22,7 +22,7 @@ enum class Operator {
   lora,          ///< {in, sum of out, rank, modules}: the modules of one input, dropout 0
   lora_dropout,  ///< the same with dropout, masks included
   fused_lora,  ///< the same: what LoRAFusion's kernels do beside the frozen layer's product, which has r more of depth
-  fused_lora_dropout,  ///< the same with dropout: the masked input is kept too
+  fused_lora_dropout,  ///< the same with dropout: masked inputs are kept too
   split_gradient,      ///< {in}: BatchLoRA's split, derived by autograd; mLoRA prunes it
   rope,                ///< {heads + kv_heads, D}
   attention,           ///< {heads, kv_heads, D}; context is each sequence's length

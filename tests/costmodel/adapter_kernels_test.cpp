@@ -77,11 +77,31 @@ TEST(AdapterKernels, FusedOnesReadTheInputOnceAndWriteTheOutputOnce) {
       bytes += call.count * roofline.traffic(call);
     return bytes;
   };
-  // Shape {in, out, rank, modules}: X in, its masked copy and the low-rank product out, in 16 bits.
-  const OperatorCall call{Operator::fused_lora_dropout, Pass::forward, {4096, 6144, 16, 3}, 1000};
-  EXPECT_DOUBLE_EQ(roofline.traffic(call), 2.0 * 1000 * (2 * 4096 + 3 * 16));
+  // Shape {in, out, rank, modules}: X in and the low-rank product out, in 16 bits.
+  EXPECT_DOUBLE_EQ(roofline.traffic({Operator::fused_lora, Pass::forward, {4096, 6144, 16, 3}, 1000}),
+                   2.0 * 1000 * (4096 + 3 * 16));
   for (const Pass pass : {Pass::forward, Pass::backward})
     EXPECT_LT(traffic(AdapterKernels::fused, pass), traffic(AdapterKernels::separate, pass));
+}
+
+TEST(AdapterKernels, DropoutMovesEachModulesInputAndAMaskOfAByteANumber) {
+  const double tokens = 1000, in = 4096, modules = 3;
+  for (const auto& [type, number] : {std::pair(DataType::bf16, 2.0), std::pair(DataType::f32, 4.0)}) {
+    const Roofline roofline(device_of("h100"), type);
+    const auto added = [&](Operator plain, Operator drops, Pass pass) {
+      const OperatorShape shape{4096, 6144, 16, 3};
+      return roofline.traffic({drops, pass, shape, 1000}) - roofline.traffic({plain, pass, shape, 1000});
+    };
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      EXPECT_NEAR(added(Operator::lora, Operator::lora_dropout, pass), modules * tokens * in * (2 * number + 1), 1e-3);
+    }
+    EXPECT_NEAR(added(Operator::lora, Operator::lora_dropout, Pass::parameters), 0, 1e-3) << "nothing below needs it";
+    // Fused: masked copies and masks written beside the one read of X; each read by its module's gradient of A.
+    EXPECT_NEAR(added(Operator::fused_lora, Operator::fused_lora_dropout, Pass::forward),
+                modules * tokens * in * (number + 1), 1e-3);
+    EXPECT_NEAR(added(Operator::fused_lora, Operator::fused_lora_dropout, Pass::backward),
+                (modules - 1) * tokens * in * number, 1e-3);
+  }
 }
 
 TEST(AdapterKernels, FusedOnesAreFasterOnEveryGpuAndSeveralTasksPayForWholeTiles) {
