@@ -20,8 +20,10 @@ class Tensors {
   explicit Tensors(const Storage& storage) : storage_(storage) {}
 
   Tensors& add(std::int64_t numbers, std::int64_t times = 1) {
+    return add_bytes(numbers * bytes_of(storage_.activations), times);
+  }
+  Tensors& add_bytes(Bytes size, std::int64_t times) {
     constexpr Bytes kSmall = Bytes{10} << 20;
-    const Bytes size = numbers * bytes_of(storage_.activations);
     const bool rounds = storage_.block > 1 && size > kSmall;
     bytes_ += times * (rounds ? (size + storage_.block - 1) / storage_.block * storage_.block : size);
     return *this;
@@ -32,6 +34,17 @@ class Tensors {
   const Storage& storage_;
   Bytes bytes_ = 0;
 };
+
+/// What autograd keeps of dropout, which each module draws for itself: the masked input, and a mask of a byte a number.
+void add_masked_inputs(const BackboneShape& shard, const MicrobatchLoad& load, Tensors& tensors) {
+  for (const TaskRows& task : load.tasks) {
+    if (task.adapter.dropout <= 0) continue;
+    for (const ModuleGroup group : kModuleGroups) {
+      const auto [in, out_sum, rank, modules] = lora_shape(shard, task.adapter, group);
+      tensors.add(task.tokens * in, modules).add_bytes(task.tokens * in, modules);
+    }
+  }
+}
 
 }  // namespace
 
@@ -48,7 +61,10 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
   tensors.add(tokens * shard.qkv_width()).add(tokens * shard.query_width()).add(tokens * shard.heads);
   tensors.add(tokens * shard.up_width());
   // The norms' results, gathered where sequence parallelism divides them, as adapters read them; the activation's.
-  if (storage.keeps_operator_inputs) tensors.add(tokens * hidden, 2).add(tokens * shard.intermediate);
+  if (storage.keeps_operator_inputs) {
+    tensors.add(tokens * hidden, 2).add(tokens * shard.intermediate);
+    add_masked_inputs(shard, load, tensors);
+  }
   tensors.add(low_rank_numbers(load));
   if (storage.attention == AttentionKind::materialized) {
     // Probabilities, and what dropout leaves of them or the scores.

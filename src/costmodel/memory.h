@@ -14,7 +14,8 @@ struct Storage {
   DataType activations = DataType::f32;  ///< and messages
   /// A copy of each linear layer packed for either direction, as oneDNN wants them; else one.
   bool packed_twice = true;
-  /// What adapters and the activation's gradient read is kept, as PyTorch's autograd does; else computed again.
+  /// What adapters and the activation's gradient read is kept, as PyTorch's autograd does, with dropout each module's
+  /// masked input and its mask; else computed again.
   bool keeps_operator_inputs = false;
   AttentionKind attention = AttentionKind::fused;
   /// Of each layer only the input is kept; Backward computes the layer again first.

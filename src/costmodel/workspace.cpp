@@ -6,14 +6,17 @@ namespace braid::costmodel {
 namespace {
 
 /// What the adapters on a group need beside its input and output, one task after another, in numbers: a Backward the
-/// gradient of A x, and both the input with dropout, as PEFT draws it for each module.
-std::int64_t adapter_scratch(const BackboneShape& backbone, const MicrobatchLoad& load, ModuleGroup group, Pass pass) {
+/// gradient of A x and that of the input with dropout, as PEFT draws it for each module; a Forward that input where it
+/// is not kept.
+std::int64_t adapter_scratch(const BackboneShape& backbone, const MicrobatchLoad& load, ModuleGroup group, Pass pass,
+                             const Storage& storage) {
+  const bool masked = pass == Pass::backward || !storage.keeps_operator_inputs;
   std::int64_t most = 0;
   for (const TaskRows& task : load.tasks) {
     const OperatorShape shape = lora_shape(backbone, task.adapter, group);
     if (shape[3] == 0) continue;
     std::int64_t columns = pass == Pass::backward ? shape[2] * shape[3] : 0;
-    if (task.adapter.dropout > 0) columns += shape[0];
+    if (masked && task.adapter.dropout > 0) columns += shape[0];
     most = std::max(most, task.tokens * columns);
   }
   return most;
@@ -36,7 +39,9 @@ std::int64_t logit_numbers(const BackboneShape& backbone, const MicrobatchLoad& 
 /// the loss.
 std::int64_t forward_numbers(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                              const Storage& storage) {
-  const auto scratch = [&](ModuleGroup group) { return adapter_scratch(backbone, load, group, Pass::forward); };
+  const auto scratch = [&](ModuleGroup group) {
+    return adapter_scratch(backbone, load, group, Pass::forward, storage);
+  };
   const std::int64_t hidden = load.tokens * backbone.hidden;
   const std::int64_t activation = load.tokens * backbone.intermediate;
   std::int64_t numbers = hidden;
@@ -54,7 +59,9 @@ std::int64_t forward_numbers(const BackboneShape& backbone, const StageShape& st
 /// The same of a Backward: in the top layer, when all others are still stashed.
 std::int64_t backward_numbers(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                               const Storage& storage) {
-  const auto scratch = [&](ModuleGroup group) { return adapter_scratch(backbone, load, group, Pass::backward); };
+  const auto scratch = [&](ModuleGroup group) {
+    return adapter_scratch(backbone, load, group, Pass::backward, storage);
+  };
   const auto again = [&](ModuleGroup group) {
     return !storage.keeps_operator_inputs && any_adapter(load, group) ? load.tokens : 0;
   };

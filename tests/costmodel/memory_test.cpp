@@ -106,6 +106,39 @@ TEST(Memory, WorkspaceHoldsTheLogitsOfAtMostABlockOfRows) {
   EXPECT_EQ(logits(kHeadRows), logits(2000));
 }
 
+TEST(Memory, DropoutKeepsEachModulesMaskedInputAndAMaskOfAByteANumberWhereAutogradDoes) {
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  const StageShape layers{3, false, false};
+  constexpr std::int64_t kTokens = 1024;
+  const auto added = [&](std::initializer_list<Module> modules, const Storage& storage, std::int64_t tp) {
+    AdapterShape plain = adapter(8, modules), drops = plain;
+    drops.dropout = 0.1;
+    const StageShape stage{layers.layers, false, false, tp};
+    return stash_bytes(backbone, stage, one_task(drops, kTokens), storage) -
+           stash_bytes(backbone, stage, one_task(plain, kTokens), storage);
+  };
+  Storage autograd = gpu_storage(DataType::bf16);
+  autograd.block = 1;
+  constexpr std::int64_t kNumber = 2, kMask = 1;
+  const Bytes hidden = layers.layers * kTokens * backbone.hidden * (kNumber + kMask);
+  const Bytes activation = layers.layers * kTokens * backbone.intermediate * (kNumber + kMask);
+  EXPECT_EQ(added({Module::q}, autograd, 1), hidden);
+  EXPECT_EQ(added({Module::q, Module::k, Module::v}, autograd, 1), 3 * hidden);
+  EXPECT_EQ(added({Module::up, Module::down}, autograd, 1), hidden + activation);
+  // A shard has all of a column-parallel layer's input and its share of a row-parallel one's.
+  EXPECT_EQ(added({Module::q, Module::o}, autograd, 4), hidden + hidden / 4);
+  // Computed again: nothing is kept, and a Forward draws the mask into scratch of its own.
+  EXPECT_EQ(added({Module::q, Module::down}, Storage{}, 1), 0);
+  autograd.recomputes = true;
+  EXPECT_EQ(added({Module::q, Module::down}, autograd, 1), 0);
+  AdapterShape plain = adapter(8, {Module::gate, Module::up}), drops = plain;
+  drops.dropout = 0.1;
+  const auto again = [&](const AdapterShape& shape) {
+    return workspace_bytes(backbone, layers, one_task(shape, kTokens), Pass::forward, autograd);
+  };
+  EXPECT_EQ(again(drops) - again(plain), 2 * hidden / layers.layers) << "of one layer, while it is computed again";
+}
+
 TEST(Memory, AMessageIsOneHiddenStateAToken) {
   EXPECT_EQ(message_bytes_per_token(small_backbone()), kFloat * 96);
 }
