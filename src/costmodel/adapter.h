@@ -27,6 +27,9 @@ struct ModuleShape {
 };
 ModuleShape module_shape(const BackboneShape& backbone, Module module);
 
+/// What a mask of dropout takes for each number: PyTorch keeps Booleans.
+inline constexpr std::int64_t kMaskBytes = 1;
+
 /// A LoRA adapter (Hu et al. 2021): y += scaling · B A dropout(x), A [r, in], B [out, r].
 struct AdapterShape {
   std::int64_t rank = 0;

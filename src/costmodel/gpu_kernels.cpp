@@ -7,8 +7,6 @@ namespace {
 
 // AdamW in f32: reads the gradient, reads and writes the parameter and both moments.
 constexpr double kOptimizerBytes = 7 * 4;
-// A mask of dropout is a Boolean of PyTorch's for each number.
-constexpr std::int64_t kMaskBytes = 1;
 
 class Builder {
  public:

@@ -41,7 +41,7 @@ void add_masked_inputs(const BackboneShape& shard, const MicrobatchLoad& load, T
     if (task.adapter.dropout <= 0) continue;
     for (const ModuleGroup group : kModuleGroups) {
       const auto [in, out_sum, rank, modules] = lora_shape(shard, task.adapter, group);
-      tensors.add(task.tokens * in, modules).add_bytes(task.tokens * in, modules);
+      tensors.add(task.tokens * in, modules).add_bytes(task.tokens * in * kMaskBytes, modules);
     }
   }
 }

@@ -7,83 +7,15 @@
 #include <fmt/core.h>
 
 #include "costmodel/cost_model.h"
-#include "costmodel/gpu_kernels.h"
+#include "costmodel/lorafusion_facts.h"
 #include "costmodel/memory.h"
 #include "costmodel/mlora_facts.h"
 #include "costmodel/paper_loads.h"
 #include "costmodel/reference_layers.h"
 #include "costmodel/roofline.h"
-#include "costmodel/stream_model.h"
 
 namespace braid::costmodel {
 namespace {
-
-/// One linear layer of 4096 by 4096 with an adapter of rank 16 and dropout under 8,192 tokens, on an H100.
-class LinearWithLora {
- public:
-  explicit LinearWithLora(Pass pass) : pass_(pass) {
-    frozen_ = roofline_.seconds(call(Operator::linear));
-    for (const GpuKernel& kernel : gpu_kernels(adapter(Operator::lora_dropout), DataType::bf16)) {
-      const bool product = kernel.kind == GpuKernel::Kind::product;
-      (product ? products_ : element_wise_) += kernel_seconds(kernel);
-    }
-  }
-
-  double whole() const { return frozen_ + products_ + element_wise_; }
-  double lost() const { return 1 - frozen_ / whole(); }
-  double product_share() const { return products_ / whole(); }
-  double element_wise_share() const { return element_wise_ / whole(); }
-  double frozen_traffic() const { return roofline_.traffic(call(Operator::linear)); }
-  double traffic() const { return frozen_traffic() + roofline_.traffic(adapter(Operator::lora_dropout)); }
-
-  double fused() const { return roofline_.seconds(deep()) + roofline_.seconds(adapter(Operator::fused_lora_dropout)); }
-  double fused_traffic() const {
-    return roofline_.traffic(deep()) + roofline_.traffic(adapter(Operator::fused_lora_dropout));
-  }
-
- private:
-  static constexpr std::int64_t kSide = 4096, kRank = 16, kTokens = 8192;
-
-  OperatorCall call(Operator op) const { return {op, pass_, {kSide, kSide}, kTokens}; }
-  OperatorCall adapter(Operator op) const { return {op, pass_, {kSide, kSide, kRank, 1}, kTokens}; }
-  /// The frozen layer with the adapter's second product inside.
-  OperatorCall deep() const {
-    const bool forward = pass_ == Pass::forward;
-    return {Operator::linear, pass_, {kSide + (forward ? kRank : 0), kSide + (forward ? 0 : kRank)}, kTokens};
-  }
-  double kernel_seconds(const GpuKernel& kernel) const {
-    if (kernel.kind == GpuKernel::Kind::product)
-      return gemm_seconds(roofline_.device(), DataType::bf16, gemm_coefficients(roofline_.device().generation),
-                          kernel.product) *
-             kernel.count;
-    return stream_seconds(roofline_.device(), stream_coefficients(roofline_.device().generation, kernel.stream),
-                          kernel.bytes) *
-           kernel.count;
-  }
-
-  Pass pass_;
-  Roofline roofline_{device_of("h100"), DataType::bf16};
-  double frozen_ = 0, products_ = 0, element_wise_ = 0;
-};
-
-void add_lorafusion(std::vector<PaperFact>& facts) {
-  const LinearWithLora forward(Pass::forward), backward(Pass::backward);
-  const std::string section = "LoRAFusion 3.1", kernels = "LoRAFusion fig. 17", traffic = "LoRAFusion fig. 19";
-  facts.push_back({section, "throughput lost to LoRA, forward", "%", 40, 100 * forward.lost()});
-  facts.push_back({section, "throughput lost to LoRA, backward", "%", 36, 100 * backward.lost()});
-  facts.push_back({section, "share of LoRA's products, forward", "%", 10.76, 100 * forward.product_share()});
-  facts.push_back({section, "share of LoRA's products, backward", "%", 20.37, 100 * backward.product_share()});
-  facts.push_back({section, "share of element-wise kernels, forward", "%", 30.46, 100 * forward.element_wise_share()});
-  facts.push_back(
-      {section, "share of element-wise kernels, backward", "%", 17.49, 100 * backward.element_wise_share()});
-  const double frozen_bytes = forward.frozen_traffic() + backward.frozen_traffic();
-  const double bytes = forward.traffic() + backward.traffic();
-  facts.push_back({section, "memory traffic with LoRA over without", "x", 2.64, bytes / frozen_bytes});
-  facts.push_back({kernels, "fused kernels, speedup", "x", 1.27,
-                   (forward.whole() + backward.whole()) / (forward.fused() + backward.fused())});
-  facts.push_back({traffic, "fused kernels, memory traffic", "x", 0.63,
-                   (forward.fused_traffic() + backward.fused_traffic()) / bytes});
-}
 
 double pass_seconds(const CostModel& cost, const BackboneShape& backbone, const StageShape& stage,
                     const MicrobatchLoad& load) {
@@ -197,8 +129,7 @@ void add_mlora(std::vector<PaperFact>& facts) {
 }  // namespace
 
 std::vector<PaperFact> paper_facts() {
-  std::vector<PaperFact> facts;
-  add_lorafusion(facts);
+  std::vector<PaperFact> facts = lorafusion_facts();
   add_muxtune(facts);
   add_mlora(facts);
   return facts;

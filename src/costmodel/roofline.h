@@ -32,13 +32,14 @@ class Roofline {
   Cost cost(const OperatorCall& call) const;
   /// t_a of MuxTune Eq. 3 for an adapter.
   double seconds(const OperatorCall& call) const { return cost(call).seconds; }
+  /// Of one launch; `forward` matters to attention alone.
+  double seconds(const GpuKernel& kernel, bool forward) const;
   double utilization(const OperatorCall& call) const { return cost(call).utilization(); }
 
   /// Bytes read from and written to memory, each operand of each kernel once.
   double traffic(const OperatorCall& call) const;
 
  private:
-  double seconds(const GpuKernel& kernel, bool forward) const;
   double least_seconds(const GpuKernel& kernel) const;
 
   const Device& device_;

@@ -198,17 +198,22 @@ TEST(AdapterKernels, PackedSequencesAttendInOneLaunch) {
   EXPECT_LT(attention(8, 512), attention(1, 4096));
 }
 
-TEST(PaperFacts, LoRAFusionsForwardPassFollowsFromItsKernels) {
+TEST(PaperFacts, LoRAFusionsFiguresFollowFromItsKernels) {
   // The others are printed by `braid profile --papers`; their misses are stated in results/costmodel/papers.txt.
+  int checked = 0;
+  const auto near = [&](const PaperFact& fact, double share) {
+    EXPECT_NEAR(fact.ours / fact.paper, 1, share) << fact.what;
+    ++checked;
+  };
   for (const PaperFact& fact : paper_facts()) {
     EXPECT_GT(fact.ours, 0) << fact.what;
-    if (fact.what == "throughput lost to LoRA, forward") {
-      EXPECT_NEAR(fact.ours, fact.paper, 4);
-    }
-    if (fact.unit == "GB") {
-      EXPECT_NEAR(fact.ours / fact.paper, 1, 0.05) << fact.what;
-    }
+    if (fact.what == "lost to LoRA, forward") near(fact, 0.1);
+    if (fact.what.ends_with(", sum in the product")) near(fact, 0.1);
+    if (fact.what == "fused kernels as released, mean speedup") near(fact, 0.05);
+    if (fact.what.starts_with("PEFT's kernels")) near(fact, 0.05);
+    if (fact.source == "MuxTune 2.2") near(fact, 0.05);
   }
+  EXPECT_EQ(checked, 1 + 3 + 1 + 3 + 4);
 }
 
 }  // namespace
