@@ -11,10 +11,6 @@
 namespace braid::costmodel {
 namespace {
 
-bool is_adapter(Operator op) {
-  return op == Operator::lora || op == Operator::lora_dropout;
-}
-
 std::string describe(const OperatorShape& shape) {
   std::vector<std::int64_t> numbers;
   for (const std::int64_t number : shape) {

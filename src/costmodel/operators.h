@@ -49,6 +49,15 @@ constexpr bool is_collective(Operator op) {
          op == Operator::all_gather;
 }
 
+/// Adapters of one task.
+constexpr bool is_adapter(Operator op) {
+  return op == Operator::lora || op == Operator::lora_dropout;
+}
+/// Adapters of all tasks of a microbatch, beside the frozen layer's product that holds their second one.
+constexpr bool is_fused_adapter(Operator op) {
+  return op == Operator::fused_lora || op == Operator::fused_lora_dropout;
+}
+
 /// `parameters` is a backward pass that needs no gradient of its input: the bottom of the first stage.
 enum class Pass { forward, backward, parameters };
 

@@ -73,7 +73,7 @@ struct Work {
 
 /// A call of one task, whoever shares the microbatch.
 bool is_own(Operator op) {
-  return op == Operator::lora || op == Operator::lora_dropout || op == Operator::split_gradient;
+  return is_adapter(op) || op == Operator::split_gradient;
 }
 
 /// Attention is asked for by sequence, all else by token.
@@ -296,9 +296,7 @@ class DeploymentBound {
     load.kernels = scope_.kernels;
     const costmodel::BackboneShape& backbone = input_.workload.backbone;
     if (!fuses_across_tasks()) return stage_operators(backbone, stage, load, pass);
-    const auto fused = [](const OperatorCall& call) {
-      return call.op == Operator::fused_lora || call.op == Operator::fused_lora_dropout;
-    };
+    const auto fused = [](const OperatorCall& call) { return is_fused_adapter(call.op); };
     load.tasks.front().adapter.rank = least_rank_;
     std::vector<OperatorCall> adapters = stage_operators(backbone, stage, load, pass);
     std::erase_if(adapters, [&](const OperatorCall& call) { return !fused(call); });

@@ -23,13 +23,6 @@ constexpr std::array<ModuleGroup, 4> kForwardProducts = {ModuleGroup::qkv, Modul
 constexpr std::array<ModuleGroup, 4> kBackwardProducts = {ModuleGroup::down, ModuleGroup::gate_up, ModuleGroup::o,
                                                           ModuleGroup::qkv};
 
-bool is_fused_adapter(Operator op) {
-  return op == Operator::fused_lora || op == Operator::fused_lora_dropout;
-}
-bool is_lone_adapter(Operator op) {
-  return op == Operator::lora || op == Operator::lora_dropout || op == Operator::split_gradient;
-}
-
 /// The calls of one layer, or of what lies outside the layers, as launches to be put in their places.
 class Launches {
  public:
@@ -65,11 +58,11 @@ class Launches {
         [&](const OperatorNode& node) { return node.calls.front().op == Operator::linear && node.group == group; });
   }
   std::optional<OperatorNode> take_adapter(ModuleGroup group) {
-    return take_if([&](const OperatorNode& node) { return is_adapter(node) && node.group == group; });
+    return take_if([&](const OperatorNode& node) { return of_adapters(node) && node.group == group; });
   }
   bool adapts(ModuleGroup group) const {
     return std::any_of(works_.begin(), works_.end(), [&](const Work& work) {
-      return work.left > 0 && is_adapter(work.node) && work.node.group == group;
+      return work.left > 0 && of_adapters(work.node) && work.node.group == group;
     });
   }
   bool empty() const {
@@ -82,7 +75,7 @@ class Launches {
     int left = 1;
   };
 
-  static bool is_adapter(const OperatorNode& node) { return node.adapter || is_fused_adapter(node.calls.front().op); }
+  static bool of_adapters(const OperatorNode& node) { return node.adapter || is_fused_adapter(node.calls.front().op); }
 
   Work& add(std::vector<OperatorCall> calls, const LaunchPricing& pricing, std::int32_t htask) {
     Work work;
@@ -92,7 +85,7 @@ class Launches {
       for (OperatorCall& call : calls) call.count = 1;
     }
     work.node.latency = pricing(calls);
-    work.node.adapter = is_lone_adapter(calls.front().op);
+    work.node.adapter = is_adapter(calls.front().op) || calls.front().op == Operator::split_gradient;
     work.node.htask = htask;
     work.node.calls = std::move(calls);
     return works_.emplace_back(std::move(work));

@@ -14,7 +14,7 @@ using costmodel::Pass;
 using costmodel::StageShape;
 
 bool belongs_to_a_task(Operator op) {
-  return op == Operator::attention || op == Operator::lora || op == Operator::lora_dropout;
+  return op == Operator::attention || is_adapter(op);
 }
 
 std::size_t hash_of(const StageShape& stage, const MicrobatchLoad& load, Pass pass) {
