@@ -35,11 +35,16 @@ class Tensors {
   Bytes bytes_ = 0;
 };
 
-/// What autograd keeps of dropout, which each module draws for itself: the masked input, and a mask of a byte a number.
-void add_masked_inputs(const BackboneShape& shard, const MicrobatchLoad& load, Tensors& tensors) {
-  for (const TaskRows& task : load.tasks) {
-    if (task.adapter.dropout <= 0) continue;
-    for (const ModuleGroup group : kModuleGroups) {
+/// What autograd keeps for the gradients of A: the input, or with dropout, which each module draws for itself, the
+/// masked input and the mask.
+void add_adapter_inputs(const BackboneShape& shard, const MicrobatchLoad& load, const Storage& storage,
+                        Tensors& tensors) {
+  for (const ModuleGroup group : kModuleGroups) {
+    // Attention keeps its result itself.
+    if (group != ModuleGroup::o && keeps_input(load, group, storage))
+      tensors.add(load.tokens * (group == ModuleGroup::down ? shard.intermediate : shard.hidden));
+    for (const TaskRows& task : load.tasks) {
+      if (task.adapter.dropout <= 0) continue;
       const auto [in, out_sum, rank, modules] = lora_shape(shard, task.adapter, group);
       tensors.add(task.tokens * in, modules).add_bytes(task.tokens * in * kMaskBytes, modules);
     }
@@ -47,6 +52,17 @@ void add_masked_inputs(const BackboneShape& shard, const MicrobatchLoad& load, T
 }
 
 }  // namespace
+
+bool keeps_input(const MicrobatchLoad& load, ModuleGroup group, const Storage& storage) {
+  if (!storage.keeps_operator_inputs) return false;
+  // LLM.int8() keeps its input whoever reads it.
+  if (storage.weights == DataType::int8) return true;
+  const auto modules = modules_of(group);
+  return std::any_of(load.tasks.begin(), load.tasks.end(), [&](const TaskRows& task) {
+    return task.adapter.dropout == 0 && task.tokens > 0 &&
+           std::any_of(modules.begin(), modules.end(), [&](Module module) { return task.adapter.has(module); });
+  });
+}
 
 Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                         const Storage& storage, bool input_alone) {
@@ -60,10 +76,10 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
   tensors.add(between * hidden).add(between, shard.gated() ? 2 : 4);
   tensors.add(tokens * shard.qkv_width()).add(tokens * shard.query_width()).add(tokens * shard.heads);
   tensors.add(tokens * shard.up_width());
-  // The norms' results, gathered where sequence parallelism divides them, as adapters read them; the activation's.
   if (storage.keeps_operator_inputs) {
-    tensors.add(tokens * hidden, 2).add(tokens * shard.intermediate);
-    add_masked_inputs(shard, load, tensors);
+    // The gate's activation, for the gradient of its product with the other half.
+    if (shard.gated() && !storage.fused_activation) tensors.add(tokens * shard.intermediate);
+    add_adapter_inputs(shard, load, storage, tensors);
   }
   tensors.add(low_rank_numbers(load));
   if (storage.attention == AttentionKind::materialized) {

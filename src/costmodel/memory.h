@@ -14,9 +14,11 @@ struct Storage {
   DataType activations = DataType::f32;  ///< and messages
   /// A copy of each linear layer packed for either direction, as oneDNN wants them; else one.
   bool packed_twice = true;
-  /// What adapters and the activation's gradient read is kept, as PyTorch's autograd does, with dropout each module's
-  /// masked input and its mask; else computed again.
+  /// What gradients read is kept, as PyTorch's autograd does: of a linear layer's input what its adapters need (the
+  /// frozen layer needs nothing of it), and what a gate's activation left; else computed again.
   bool keeps_operator_inputs = false;
+  /// A gate, its activation and the product with the other half are one kernel, which keeps its inputs alone.
+  bool fused_activation = false;
   AttentionKind attention = AttentionKind::fused;
   /// Of each layer only the input is kept; Backward computes the layer again first.
   bool recomputes = false;
@@ -67,6 +69,10 @@ Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const 
 /// The same of one layer; with `input_alone` what recomputation leaves of it.
 Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                         const Storage& storage, bool input_alone);
+
+/// Whether a Forward leaves the input of these layers behind for adapters that read it; those with dropout read a
+/// masked copy. Layers of int8 weights always do.
+bool keeps_input(const MicrobatchLoad& load, ModuleGroup group, const Storage& storage);
 
 /// The most that a Forward or Backward (`pass`) of a microbatch needs beside its whole stash, freed when it ends. Its
 /// result, the next stage's input, is part of it; so is a Backward's input, but not a Forward's, which is stashed.

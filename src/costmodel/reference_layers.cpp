@@ -99,7 +99,9 @@ double fitted_launch_seconds(std::span<const ReferenceLayer> layers) {
 
 Bytes lobra_peak_bytes(std::int64_t tp, std::int64_t pp, std::int64_t tokens) {
   const BackboneShape backbone = builtin_backbone(kBackbone);
-  const Storage storage = gpu_storage(DataType::bf16);
+  Storage storage = gpu_storage(DataType::bf16);
+  // Hetu, in which LobRA is written, has SwiGLU in one kernel.
+  storage.fused_activation = true;
   const MicrobatchLoad load = lobra_load(1, tokens);
   Bytes fullest = 0;
   for (std::int64_t s = 0; s < pp; ++s) {

@@ -46,8 +46,8 @@ std::int64_t forward_numbers(const BackboneShape& backbone, const StageShape& st
   const std::int64_t activation = load.tokens * backbone.intermediate;
   std::int64_t numbers = hidden;
   if (stage.layers > 0) {
-    const std::int64_t normed = storage.keeps_operator_inputs ? 0 : hidden;
-    const std::int64_t activated = storage.keeps_operator_inputs ? 0 : activation;
+    const std::int64_t normed = keeps_input(load, ModuleGroup::gate_up, storage) ? 0 : hidden;
+    const std::int64_t activated = keeps_input(load, ModuleGroup::down, storage) ? 0 : activation;
     numbers =
         std::max({numbers, normed + scratch(ModuleGroup::gate_up), hidden + activated + scratch(ModuleGroup::down)});
   }

@@ -106,37 +106,96 @@ TEST(Memory, WorkspaceHoldsTheLogitsOfAtMostABlockOfRows) {
   EXPECT_EQ(logits(kHeadRows), logits(2000));
 }
 
-TEST(Memory, DropoutKeepsEachModulesMaskedInputAndAMaskOfAByteANumberWhereAutogradDoes) {
+/// As PyTorch's autograd keeps tensors, without its allocator's rounding.
+Storage autograd() {
+  Storage storage = gpu_storage(DataType::bf16);
+  storage.block = 1;
+  return storage;
+}
+
+/// What adapters on these modules leave behind in a layer beside their low-rank products, in bytes a token.
+Bytes kept_for_adapters(const BackboneShape& backbone, std::initializer_list<Module> modules, double dropout,
+                        const Storage& storage, std::int64_t tp = 1) {
+  constexpr std::int64_t kTokens = 1024, kLayers = 3;
+  AdapterShape some = adapter(8, modules);
+  some.dropout = dropout;
+  const StageShape stage{kLayers, false, false, tp};
+  const Bytes low_rank = bytes_of(storage.activations) * kTokens * some.low_rank_width();
+  const Bytes kept = stash_bytes(backbone, stage, one_task(some, kTokens), storage) -
+                     stash_bytes(backbone, stage, one_task(adapter(8, {}), kTokens), storage) - kLayers * low_rank;
+  EXPECT_EQ(kept % (kLayers * kTokens), 0);
+  return kept / (kLayers * kTokens);
+}
+
+TEST(Memory, AutogradKeepsALayersInputForItsAdaptersAlone) {
+  for (const char* name : {"llama2-7b", "gpt3-2.7b"}) {
+    const BackboneShape backbone = builtin_backbone(name);
+    const Bytes hidden = 2 * backbone.hidden, activation = 2 * backbone.intermediate;
+    const auto kept = [&](std::initializer_list<Module> modules) {
+      return kept_for_adapters(backbone, modules, 0, autograd());
+    };
+    EXPECT_EQ(kept({Module::q}), hidden) << name;
+    EXPECT_EQ(kept({Module::q, Module::k, Module::v}), hidden) << "one input of three";
+    EXPECT_EQ(kept({Module::o}), 0) << "attention keeps its result itself";
+    EXPECT_EQ(kept({Module::up}), hidden);
+    EXPECT_EQ(kept({Module::up, Module::down}), hidden + activation);
+    EXPECT_EQ(kept_for_adapters(backbone, {Module::q, Module::down}, 0, Storage{}), 0) << "computed again";
+  }
+}
+
+TEST(Memory, LayersOfInt8WeightsKeepTheirInputWhoeverReadsIt) {
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  Storage int8 = gpu_storage(DataType::int8);
+  int8.block = 1;
+  EXPECT_EQ(kept_for_adapters(backbone, {Module::q, Module::up, Module::down}, 0, int8), 0);
+  const auto frozen = [&](const Storage& storage) {
+    return stash_bytes(backbone, {1, false, false}, one_task(adapter(8, {}), 1000), storage);
+  };
+  EXPECT_EQ(frozen(int8) - frozen(autograd()), 2 * 1000 * (2 * backbone.hidden + backbone.intermediate));
+}
+
+TEST(Memory, WithDropoutAutogradKeepsEachModulesMaskedInputAndAMaskOfAByteANumber) {
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  constexpr Bytes kNumberAndMask = 2 + 1;
+  const Bytes hidden = kNumberAndMask * backbone.hidden, activation = kNumberAndMask * backbone.intermediate;
+  const auto kept = [&](std::initializer_list<Module> modules, const Storage& storage, std::int64_t tp) {
+    return kept_for_adapters(backbone, modules, 0.1, storage, tp);
+  };
+  EXPECT_EQ(kept({Module::q}, autograd(), 1), hidden);
+  EXPECT_EQ(kept({Module::q, Module::k, Module::v}, autograd(), 1), 3 * hidden);
+  EXPECT_EQ(kept({Module::o}, autograd(), 1), hidden);
+  EXPECT_EQ(kept({Module::up, Module::down}, autograd(), 1), hidden + activation);
+  // A shard has all of a column-parallel layer's input and its share of a row-parallel one's.
+  EXPECT_EQ(kept({Module::q, Module::o}, autograd(), 4), hidden + hidden / 4);
+  EXPECT_EQ(kept({Module::q, Module::down}, Storage{}, 1), 0) << "drawn again";
+}
+
+TEST(Memory, RecomputationBringsMaskedInputsBackForOneLayer) {
   const BackboneShape backbone = builtin_backbone("llama2-7b");
   const StageShape layers{3, false, false};
   constexpr std::int64_t kTokens = 1024;
-  const auto added = [&](std::initializer_list<Module> modules, const Storage& storage, std::int64_t tp) {
-    AdapterShape plain = adapter(8, modules), drops = plain;
-    drops.dropout = 0.1;
-    const StageShape stage{layers.layers, false, false, tp};
-    return stash_bytes(backbone, stage, one_task(drops, kTokens), storage) -
-           stash_bytes(backbone, stage, one_task(plain, kTokens), storage);
-  };
-  Storage autograd = gpu_storage(DataType::bf16);
-  autograd.block = 1;
-  constexpr std::int64_t kNumber = 2, kMask = 1;
-  const Bytes hidden = layers.layers * kTokens * backbone.hidden * (kNumber + kMask);
-  const Bytes activation = layers.layers * kTokens * backbone.intermediate * (kNumber + kMask);
-  EXPECT_EQ(added({Module::q}, autograd, 1), hidden);
-  EXPECT_EQ(added({Module::q, Module::k, Module::v}, autograd, 1), 3 * hidden);
-  EXPECT_EQ(added({Module::up, Module::down}, autograd, 1), hidden + activation);
-  // A shard has all of a column-parallel layer's input and its share of a row-parallel one's.
-  EXPECT_EQ(added({Module::q, Module::o}, autograd, 4), hidden + hidden / 4);
-  // Computed again: nothing is kept, and a Forward draws the mask into scratch of its own.
-  EXPECT_EQ(added({Module::q, Module::down}, Storage{}, 1), 0);
-  autograd.recomputes = true;
-  EXPECT_EQ(added({Module::q, Module::down}, autograd, 1), 0);
   AdapterShape plain = adapter(8, {Module::gate, Module::up}), drops = plain;
   drops.dropout = 0.1;
-  const auto again = [&](const AdapterShape& shape) {
-    return workspace_bytes(backbone, layers, one_task(shape, kTokens), Pass::forward, autograd);
+  const auto added = [&](const Storage& storage) {
+    return workspace_bytes(backbone, layers, one_task(drops, kTokens), Pass::forward, storage) -
+           workspace_bytes(backbone, layers, one_task(plain, kTokens), Pass::forward, storage);
   };
-  EXPECT_EQ(again(drops) - again(plain), 2 * hidden / layers.layers) << "of one layer, while it is computed again";
+  const Bytes hidden = kTokens * backbone.hidden;
+  Storage again = autograd();
+  again.recomputes = true;
+  // Two masked inputs and masks in place of the input of both; the input itself is freed when the layer ends.
+  EXPECT_EQ(added(again), 2 * 3 * hidden - 2 * hidden);
+}
+
+TEST(Memory, AFusedActivationKeepsItsInputsAlone) {
+  const BackboneShape llama = builtin_backbone("llama2-7b"), gpt = builtin_backbone("gpt3-2.7b");
+  const auto stash = [](const BackboneShape& backbone, bool fused) {
+    Storage storage = autograd();
+    storage.fused_activation = fused;
+    return stash_bytes(backbone, {1, false, false}, one_task(adapter_on_all(8), 1000), storage);
+  };
+  EXPECT_EQ(stash(llama, false) - stash(llama, true), 2 * 1000 * llama.intermediate);
+  EXPECT_EQ(stash(gpt, false), stash(gpt, true)) << "GELU has no gate";
 }
 
 TEST(Memory, AMessageIsOneHiddenStateAToken) {

@@ -80,7 +80,7 @@ inline const char* any_policy(RandomStream& random) {
 inline void add_any_task(RandomStream& random, Request& request) {
   workload::Task task;
   task.name = "t" + std::to_string(request.workload.tasks.size());
-  task.max_length = one_of(random, {300, 512, 1024, 2048});
+  task.max_length = one_of(random, {300, 512, 1024, 4096});
   task.on_too_long =
       one_of(random, {workload::OnTooLong::error, workload::OnTooLong::truncate, workload::OnTooLong::drop});
   task.adapter.rank = 16;

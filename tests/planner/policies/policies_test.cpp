@@ -331,7 +331,7 @@ TEST(MLora, ASchedulerThatLearnsAddsUpWhatTasksHoldByThemselves) {
   const Study study = make_study({{512, 8, 4}, {512, 8, 4}, {512, 8, 4}}, 1, 4);
   const Overrides four{.tp = {}, .pp = 4, .microbatches = 4};
   costmodel::Profile tight = study.cost.profile();
-  tight.memory_bytes = planned(study, "mlora:batch=off", four).predicted.peak_memory_bytes[0] * 21 / 20;
+  tight.memory_bytes = planned(study, "mlora:batch=off", four).predicted.peak_memory_bytes[0] * 11 / 10;
   const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
   EXPECT_EQ(planned(small, "mlora:batch=off", four).fixed.turns.size(), 0U);
   EXPECT_EQ(planned(small, "mlora:memory=learned", four).fixed.turns.size(), 3U);

@@ -15,7 +15,7 @@ namespace {
 using testing::Request;
 using testing::Study;
 
-constexpr int kMisfits = 30;
+constexpr int kMisfits = 40;
 
 /// What make_plan says where it has no plan; nothing where it has one, whose memory is checked.
 std::optional<std::string> failure_of(const Request& request) {
