@@ -121,7 +121,8 @@ PassWork CostModel::work(std::span<const OperatorCall> calls) const {
   for (std::size_t first = 0; first < calls.size();) {
     std::size_t last = first + 1;
     while (last < calls.size() && calls[last].beside) ++last;
-    const Group group = side_by_side(calls.subspan(first, last - first));
+    const std::span<const OperatorCall> launch = calls.subspan(first, last - first);
+    const Group group = launch.front().op == Operator::attention ? sequences_together(launch) : side_by_side(launch);
     work.calls += times(group.together, group.derived ? 1 : profile_.pass_skew);
     work.host_seconds += group.launches * profile_.launch_seconds;
     if (group.derived) work.device_seconds += group.together.seconds;
@@ -147,10 +148,40 @@ CostModel::Group CostModel::side_by_side(std::span<const OperatorCall> calls) co
   return group;
 }
 
+/// One launch attends within every sequence of a microbatch.
+CostModel::Group CostModel::sequences_together(std::span<const OperatorCall> calls) const {
+  Group group;
+  AttentionWork work;
+  for (const OperatorCall& call : calls) {
+    const Answer alone = answer(call);
+    group.together += times(alone.once, call.count);
+    group.launches = std::max(group.launches, call.count * alone.launches);
+    group.derived = group.derived || alone.derived;
+    work += alone.attention;
+  }
+  if (group.derived && calls.size() > 1) {
+    const double seconds = calls.front().count * (roofline_->seconds(work) + profile_.exposed_launch_seconds);
+    group.together = {seconds, seconds};
+  }
+  return group;
+}
+
 CallPrice CostModel::price(const OperatorCall& call) const {
   const Answer alone = answer(call);
   const double skew = alone.derived ? 1 : profile_.pass_skew;
-  return {skew * alone.once.seconds * call.count, call.count * alone.launches, alone.utilization};
+  CallPrice price{skew * alone.once.seconds * call.count, call.count * alone.launches, alone.utilization};
+  if (call.op == Operator::attention) {
+    price.attention = alone.derived ? alone.attention : AttentionWork{skew * alone.once.seconds, 0};
+    price.attention.product_seconds *= call.count;
+    price.attention.memory_seconds *= call.count;
+  }
+  return price;
+}
+
+double CostModel::attention_seconds(const AttentionWork& work, double layers) const {
+  if (work.memory_seconds <= 0) return work.product_seconds;
+  const AttentionWork one{work.product_seconds / layers, work.memory_seconds / layers};
+  return layers * (roofline_->seconds(one) + profile_.exposed_launch_seconds);
 }
 
 Estimate CostModel::estimate(const OperatorCall& call) const {
@@ -173,7 +204,9 @@ CostModel::Answer CostModel::answer(const OperatorCall& call) const {
     }
     const Roofline::Cost cost = roofline_->cost(call);
     const double seconds = cost.seconds + cost.launches * profile_.exposed_launch_seconds;
-    return {{seconds, seconds}, true, cost.launches, cost.utilization()};
+    Answer derived{{seconds, seconds}, true, cost.launches, cost.utilization()};
+    if (call.op == Operator::attention) derived.attention = roofline_->attention_work(call);
+    return derived;
   }
   refuse(call);
 }

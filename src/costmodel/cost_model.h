@@ -28,6 +28,8 @@ struct CallPrice {
   double seconds = 0;      ///< as a part of a pass
   double launches = 0;     ///< where the roofline answers; else what the host does was measured with the rest
   double utilization = 1;  ///< u of MuxTune Eq. 3; what was measured says nothing of it and is taken to be full
+  /// Of attention, whose sequences share a launch: what adds up. What was measured is taken for products.
+  AttentionWork attention = {};
 };
 
 /// What some calls of one Forward or Backward come to; parts of a pass add up.
@@ -73,12 +75,14 @@ class CostModel {
 
   /// One operator by itself.
   Estimate estimate(const OperatorCall& call) const;
-  /// Of one Forward or Backward: the sum, with adapters beside one another by MuxTune's Eq. 3, and what was measured
-  /// longer by the profile's `pass_skew`.
+  /// Of one Forward or Backward: the sum, with adapters beside one another by MuxTune's Eq. 3 and all sequences of a
+  /// launch of attention together, and what was measured longer by the profile's `pass_skew`.
   PassWork work(std::span<const OperatorCall> calls) const;
   Estimate estimate(std::span<const OperatorCall> calls) const { return work(calls).total(); }
 
   CallPrice price(const OperatorCall& call) const;
+  /// How long sequences attend whose prices add up to that, in each of `layers` layers.
+  double attention_seconds(const AttentionWork& work, double layers) const;
 
   /// The shape of a collective of these ranks: how many, and over how many nodes.
   OperatorShape group_shape(Operator op, std::span<const std::int32_t> ranks) const;
@@ -103,8 +107,9 @@ class CostModel {
   struct Answer {
     Estimate once;
     bool derived = false;
-    double launches = 0;     ///< then
-    double utilization = 1;  ///< then, save for messages and collectives
+    double launches = 0;           ///< then
+    double utilization = 1;        ///< then, save for messages and collectives
+    AttentionWork attention = {};  ///< then, of attention
   };
 
   void fit(const Key& key, Curve& points);
@@ -121,6 +126,7 @@ class CostModel {
   };
 
   Group side_by_side(std::span<const OperatorCall> calls) const;
+  Group sequences_together(std::span<const OperatorCall> calls) const;
   std::optional<Estimate> adapter_between_ranks(const OperatorCall& call) const;
   Estimate attention(const Curve& points, const OperatorCall& call) const;
   std::optional<Estimate> between_chunks(const Curve& whole, const OperatorCall& call) const;

@@ -26,10 +26,12 @@ class Builder {
     stream_bytes(StreamKind::add, static_cast<double>(tokens * in * (2 * bytes_of(type_) + kMaskBytes)), count);
   }
 
-  /// X read once, the low-rank product written, and so many masked copies of X with their masks.
-  void fused_down(std::int64_t tokens, std::int64_t in, std::int64_t low, std::int64_t copies) {
-    const std::int64_t numbers = in + low + copies * in;
-    stream_bytes(StreamKind::add, static_cast<double>(tokens * (numbers * bytes_of(type_) + copies * in * kMaskBytes)));
+  /// X and A read, the low-rank product written; with dropout also the masked X, which the gradient of A reads, and the
+  /// mask.
+  void fused_down(std::int64_t tokens, std::int64_t in, std::int64_t rank, bool drops, double count) {
+    const std::int64_t masked = drops ? in * (bytes_of(type_) + kMaskBytes) : 0;
+    const std::int64_t once = tokens * ((in + rank) * bytes_of(type_) + masked);
+    stream_bytes(StreamKind::add, static_cast<double>(once + in * rank * bytes_of(type_)), count);
   }
 
   /// A kernel that moves `numbers_a_token` · tokens numbers of this type.
@@ -109,20 +111,14 @@ void separate_adapter(const OperatorCall& call, Builder& builder) {
 /// What the fused kernels add to the frozen layer's product, which `linear` charges: see LoRAFusion, figure 10.
 void fused_adapter(const OperatorCall& call, Builder& builder) {
   const auto [in, out_sum, rank, modules] = call.shape;
-  const std::int64_t tokens = call.tokens, low = rank * modules;
-  const bool drops = call.op == Operator::fused_lora_dropout;
+  const std::int64_t tokens = call.tokens, out = out_sum / modules;
+  const auto times = static_cast<double>(modules);
   if (call.pass == Pass::forward) {
-    // X read, the low-rank product written; with dropout also each module's mask and masked X, which the gradient of A
-    // reads.
-    builder.fused_down(tokens, in, low, drops ? modules : 0);
+    builder.fused_down(tokens, in, rank, call.op == Operator::fused_lora_dropout, times);
     return;
   }
-  builder.stream(StreamKind::add, tokens, out_sum + 2 * low);
-  if (drops) {
-    builder.product(rank, tokens, in, static_cast<double>(modules));
-  } else {
-    builder.product(low, tokens, in);
-  }
+  builder.stream(StreamKind::add, tokens, out + 2 * rank, times);
+  builder.product(rank, tokens, in, times);
 }
 
 void attention_kernel(const OperatorCall& call, DataType type, Builder& builder) {

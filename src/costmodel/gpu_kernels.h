@@ -27,8 +27,8 @@ using GpuKernels = boost::container::static_vector<GpuKernel, 16>;
 /// B, of the low-rank product and of A, and towards the input a product, the mask and an addition. Fused adapters as
 /// LoRAFusion does (§5.1): dropout with the product by A, in one read of X; the product by B as r more rows of depth in
 /// the frozen layer's, so that Y is written once; going back the gradients of B and of the low-rank product in one read
-/// of dY, that of A, and r more rows of depth again, whose reading of the masks is hidden. Every module draws a mask of
-/// its own. Attention as FlashAttention-2. None for messages and collectives.
+/// of dY, that of A, and r more rows of depth again, whose reading of the masks is hidden. They run once a module,
+/// which has a mask of its own. Attention as FlashAttention-2. None for messages and collectives.
 GpuKernels gpu_kernels(const OperatorCall& call, DataType type);
 
 }  // namespace braid::costmodel

@@ -90,9 +90,9 @@ class StageCalls {
   void add_linear(Pass pass, ModuleGroup group, std::int64_t in, std::int64_t out, double count) {
     std::int64_t tokens = load_.tokens;
     if (const std::optional<OperatorCall> fused = fuses() ? fused_call(pass, group) : std::nullopt) {
-      // Rows are filled up; the depth is the mean over all of them, with an adapter here or without.
+      // Rows are filled up; those without an adapter here go through the same tiles.
       tokens += fused->tokens - adapted_rows(group);
-      const std::int64_t depth = shares(fused->tokens * fused->shape[2], tokens);
+      const std::int64_t depth = fused->shape[2];
       (pass == Pass::forward ? in : out) += depth * (pass == Pass::forward ? 1 : fused->shape[3]);
     }
     add(Operator::linear, pass, {in, out}, tokens, count);
@@ -107,24 +107,21 @@ class StageCalls {
     return rows;
   }
 
-  /// All tasks of a group in one call: the rank is the rows' mean, rows are filled up to whole tiles where several
-  /// share a launch.
+  /// All tasks of a group in one call: tiles have room for the largest rank, and rows are filled up to whole tiles
+  /// where several share a launch.
   std::optional<OperatorCall> fused_call(Pass pass, ModuleGroup group) const {
     OperatorCall call{Operator::fused_lora, pass};
-    double rank = 0, rows = 0;
     const auto adapted = std::count_if(load_.tasks.begin(), load_.tasks.end(),
                                        [&](const TaskRows& task) { return adapts(task, group); });
     for (const TaskRows& task : load_.tasks) {
       if (!adapts(task, group)) continue;
       const OperatorShape shape = lora_shape(whole_, task.adapter, group, stage_.tp);
       if (task.adapter.dropout > 0) call.op = Operator::fused_lora_dropout;
-      call.shape = {shape[0], std::max(call.shape[1], shape[1]), 0, std::max(call.shape[3], shape[3])};
+      call.shape = {shape[0], std::max(call.shape[1], shape[1]), std::max(call.shape[2], shape[2]),
+                    std::max(call.shape[3], shape[3])};
       call.tokens += adapted > 1 ? shares(task.tokens, kFusedTileRows) * kFusedTileRows : task.tokens;
-      rank += static_cast<double>(task.tokens * shape[2]);
-      rows += static_cast<double>(task.tokens);
     }
-    if (rows == 0) return std::nullopt;
-    call.shape[2] = static_cast<std::int64_t>(std::ceil(rank / rows));
+    if (adapted == 0) return std::nullopt;
     return call;
   }
 

@@ -20,15 +20,28 @@ double Roofline::seconds(const GpuKernel& kernel, bool forward) const {
   switch (kernel.kind) {
     case GpuKernel::Kind::product:
       return products_.seconds(kernel.product);
-    case GpuKernel::Kind::attention: {
-      const double rate = device_.peak_flops(type_) * (forward ? kAttentionForward : kAttentionBackward);
-      const StreamCoefficients& moved = stream_coefficients(device_.generation, StreamKind::add);
-      return std::max(kernel.flops / rate, stream_seconds(device_, moved, kernel.bytes));
-    }
+    case GpuKernel::Kind::attention:
+      return seconds(attention_work(kernel, forward));
     case GpuKernel::Kind::stream:
       break;
   }
   return stream_seconds(device_, stream_coefficients(device_.generation, kernel.stream), kernel.bytes);
+}
+
+AttentionWork Roofline::attention_work(const GpuKernel& kernel, bool forward) const {
+  const double rate = device_.peak_flops(type_) * (forward ? kAttentionForward : kAttentionBackward);
+  return {kernel.flops / rate, kernel.bytes / device_.memory_bandwidth};
+}
+
+AttentionWork Roofline::attention_work(const OperatorCall& call) const {
+  AttentionWork work;
+  for (const GpuKernel& kernel : gpu_kernels(call, type_)) work += attention_work(kernel, call.pass == Pass::forward);
+  return work;
+}
+
+double Roofline::seconds(const AttentionWork& work) const {
+  const StreamCoefficients& moved = stream_coefficients(device_.generation, StreamKind::add);
+  return std::max(work.product_seconds, stream_seconds(device_, moved, work.memory_seconds * device_.memory_bandwidth));
 }
 
 double Roofline::least_seconds(const GpuKernel& kernel) const {

@@ -8,6 +8,19 @@ namespace braid::costmodel {
 
 struct GpuKernel;
 
+/// Attention of any sequences: products, and what is read and written. Sequences of one launch add up, as
+/// multiprocessors take them one after another while the memory is read for all.
+struct AttentionWork {
+  double product_seconds = 0;  ///< at the rate that fused attention reaches
+  double memory_seconds = 0;   ///< of its bytes at the datasheet's bandwidth
+
+  AttentionWork& operator+=(const AttentionWork& other) {
+    product_seconds += other.product_seconds;
+    memory_seconds += other.memory_seconds;
+    return *this;
+  }
+};
+
 /// What an operator costs on a GPU that nobody holds: the sum of its kernels (gpu_kernels.h), products by gemm_seconds,
 /// the others by what they read and write, each with its launch; attention at the share of the peak rate that
 /// FlashAttention-2's paper reports. Frozen layers compute no weight gradient.
@@ -34,6 +47,10 @@ class Roofline {
   double seconds(const OperatorCall& call) const { return cost(call).seconds; }
   /// Of one launch; `forward` matters to attention alone.
   double seconds(const GpuKernel& kernel, bool forward) const;
+
+  /// What a call of attention adds to a launch, and how long a launch of so much takes.
+  AttentionWork attention_work(const OperatorCall& call) const;
+  double seconds(const AttentionWork& work) const;
   double utilization(const OperatorCall& call) const { return cost(call).utilization(); }
 
   /// Bytes read from and written to memory, each operand of each kernel once.
@@ -41,6 +58,7 @@ class Roofline {
 
  private:
   double least_seconds(const GpuKernel& kernel) const;
+  AttentionWork attention_work(const GpuKernel& kernel, bool forward) const;
 
   const Device& device_;
   DataType type_;

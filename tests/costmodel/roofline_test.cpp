@@ -191,5 +191,65 @@ RC_GTEST_PROP(Roofline, StagesObeyTheLawsOnRandomShapes, ()) {
     RC_ASSERT(static_cast<double>(tp) * products(tp) >= products(1) * (1 - 1e-12));
 }
 
+/// Up to five tasks of other ranks and modules, each with up to four sequences of lengths of their own.
+MicrobatchLoad any_load() {
+  MicrobatchLoad load;
+  load.kernels = *rc::gen::element(AdapterKernels::separate, AdapterKernels::split, AdapterKernels::side_by_side,
+                                   AdapterKernels::fused);
+  for (auto tasks = *rc::gen::inRange(1, 6); tasks > 0; --tasks) {
+    AdapterShape shape = adapter(*rc::gen::inRange<std::int64_t>(1, 130), {Module::q, Module::down});
+    shape.targets[static_cast<std::size_t>(Module::up)] = *rc::gen::arbitrary<bool>();
+    shape.dropout = *rc::gen::element(0.0, 0.1);
+    load.tasks.push_back({shape, 0});
+    for (auto sequences = *rc::gen::inRange(1, 5); sequences > 0; --sequences) {
+      const auto length = *rc::gen::inRange<std::int64_t>(1, 3000);
+      load.sequences.push_back({0, length});
+      load.tasks.back().tokens += length;
+    }
+    load.tokens += load.tasks.back().tokens;
+  }
+  load.scored = load.tokens;
+  return load;
+}
+
+RC_GTEST_PROP(CostModel, APassNeverTakesLessWithALongerSequence, ()) {
+  const CostModel cost(analytic_profile(*rc::gen::elementOf(device_names()),
+                                        *rc::gen::element(DataType::f32, DataType::bf16, DataType::int8)));
+  const BackboneShape backbone = any_backbone();
+  const Pass pass = *rc::gen::element(Pass::forward, Pass::backward);
+  const MicrobatchLoad load = any_load();
+  MicrobatchLoad longer = load;
+  const std::int64_t more = *rc::gen::element<std::int64_t>(1, 7, 100, 1000);
+  longer.sequences.back().context += more;
+  longer.tasks.back().tokens += more;
+  longer.tokens += more;
+  const auto seconds = [&](const MicrobatchLoad& of) {
+    return cost.estimate(stage_operators(backbone, {backbone.layers, true, true}, of, pass)).seconds;
+  };
+  RC_ASSERT(seconds(longer) >= seconds(load) * (1 - 1e-12));
+}
+
+TEST(CostModel, SequencesOfUnlikeLengthsAttendAsLongAsTheirWorkSays) {
+  // 8 sequences of 4,096 tokens, and others up to 7 tokens longer: one call, and eight in one launch.
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  const auto attention = [&](const CostModel& cost, Pass pass, std::int64_t unlike) {
+    MicrobatchLoad load = load_of(adapter(16, {Module::q}), {1});
+    load.sequences.clear();
+    for (std::int64_t i = 0; i < 8; ++i) load.sequences.push_back({0, 4096 + i * unlike});
+    std::vector<OperatorCall> calls = stage_operators(backbone, {2, false, false}, load, pass);
+    std::erase_if(calls, [](const OperatorCall& call) { return call.op != Operator::attention; });
+    EXPECT_EQ(calls.size(), unlike > 0 ? 8U : 1U);
+    return cost.estimate(calls).seconds;
+  };
+  for (const char* gpu : {"a40", "a100", "h100"}) {
+    const CostModel cost(analytic_profile(gpu, DataType::bf16));
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      const double alike = attention(cost, pass, 0);
+      EXPECT_GE(attention(cost, pass, 1), alike) << gpu;
+      EXPECT_LE(attention(cost, pass, 1), 1.01 * alike) << gpu;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace braid::costmodel

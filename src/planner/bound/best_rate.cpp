@@ -20,8 +20,8 @@ std::int64_t next_on_grid(std::int64_t units) {
 
 std::size_t BestRates::Hash::operator()(const Question& question) const {
   const costmodel::OperatorCall& call = question.call;
-  std::size_t hash = static_cast<std::size_t>(call.op) * 16 + static_cast<std::size_t>(call.pass) * 4 +
-                     static_cast<std::size_t>(question.unit) * 2 + static_cast<std::size_t>(question.weight);
+  std::size_t hash = static_cast<std::size_t>(call.op) * 32 + static_cast<std::size_t>(call.pass) * 8 +
+                     static_cast<std::size_t>(question.unit) * 4 + static_cast<std::size_t>(question.weight);
   constexpr std::size_t kOdd = 0x9E3779B97F4A7C15;
   for (const std::int64_t number : call.shape) hash = (hash ^ static_cast<std::size_t>(number)) * kOdd;
   return (hash ^ static_cast<std::size_t>(call.context)) * kOdd;
@@ -31,7 +31,17 @@ double BestRates::price(const Question& question, std::int64_t units) const {
   costmodel::OperatorCall call = question.call;
   (question.unit == Unit::tokens ? call.tokens : call.sequences) = units;
   const costmodel::CallPrice price = cost_.price(call);
-  return price.seconds * (question.weight == Weight::utilized ? price.utilization : 1);
+  switch (question.weight) {
+    case Weight::whole:
+      return price.seconds;
+    case Weight::utilized:
+      return price.seconds * price.utilization;
+    case Weight::products:
+      return price.attention.product_seconds;
+    case Weight::memory:
+      return price.attention.memory_seconds;
+  }
+  BRAID_CHECK(false, "no such weight");
 }
 
 double BestRates::seconds(costmodel::OperatorCall call, Unit unit, std::int64_t most, Weight weight) {

@@ -19,8 +19,9 @@ class BestRates {
   explicit BestRates(const costmodel::CostModel& cost) : cost_(cost) {}
 
   enum class Unit { tokens, sequences };
-  /// Whether a call runs alone, or may share its launches, so that MuxTune's Eq. 3 counts its utilization's share.
-  enum class Weight { whole, utilized };
+  /// Whether a call runs alone, or may share its launches: then MuxTune's Eq. 3 counts its utilization's share, and of
+  /// attention the products of all sequences add up, or what they move.
+  enum class Weight { whole, utilized, products, memory };
 
   /// The least seconds per unit over all batches of 1 to `most` units; `call` says the rest, its `count` is not
   /// applied. Too low by no more than a 64th. Cost: O(64 log most) prices for the first question about a kind of call.

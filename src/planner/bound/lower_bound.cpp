@@ -15,9 +15,10 @@
 //   tasks in it, so that its calls take no less, and each task can be charged its own tokens at the rate of what may
 //   come together.
 // - A call of one task alone, or of the tasks of one microbatch together: likewise, over the task's own tokens or all.
-// - Calls side by side by MuxTune's Eq. 3 take at least the sum of utilization · time, and no less than the longest.
-//   Utilization · time is what their work needs at the datasheet's rates; it never falls with more work either, and
-//   over the pieces of a sample attention's is no less than over the whole.
+// - Adapters side by side by MuxTune's Eq. 3 take at least the sum of utilization · time, and no less than the longest.
+//   Utilization · time is what their work needs at the datasheet's rates; it never falls with more work either.
+// - A launch of attention takes no less than its sequences' products, which add up, nor than what they move, which does
+//   too; one of the two is charged for all tasks. Over the pieces of a sample neither is less than over the whole.
 // - The host's launches of a pass are those of its calls; a pass takes what was measured, and the longer of its other
 //   calls and of their launches.
 // - Collectives of a stage's shards: each byte at the best rate of any message up to the largest. They are beside one
@@ -125,6 +126,7 @@ class DeploymentBound {
     bool shares = false;
     bool alike = false;  ///< all sequences of a microbatch are of one length
     Extent most;
+    BestRates::Weight attention = BestRates::Weight::products;  ///< by which sequences of several lengths are charged
   };
 
   const workload::Task& task(std::size_t place) const {
@@ -199,7 +201,7 @@ class DeploymentBound {
   BoundTask bound_task(std::size_t place, const StepDemand& demand) {
     BoundTask bound;
     bound.name = task(place).name;
-    const Company alone{false, demand.alike(), demand.most};
+    const Company alone{false, demand.alike(), demand.most, heavier({&demand, 1})};
     PassSeconds& whole = bound.batch.whole;
     PassSeconds& least = bound.batch.least;
     const double share = 1 / static_cast<double>(scope_.deployment.size());
@@ -233,7 +235,7 @@ class DeploymentBound {
 
   /// What all tasks need of each stage and link where they may share microbatches.
   PassSeconds together(const std::vector<StepDemand>& demands) {
-    Company company{true, true, {}};
+    Company company{true, true, {}, heavier(demands)};
     for (const StepDemand& demand : demands) {
       company.most.tokens += demand.most.tokens;
       company.most.scored += demand.most.scored;
@@ -290,7 +292,7 @@ class DeploymentBound {
   }
 
   /// The calls of a microbatch with rows of this task alone. Fused kernels serve all tasks of a microbatch in calls of
-  /// the rows' mean rank: then the adapters are charged as of the least rank, and the frozen layers without the depth
+  /// the largest rank: then the adapters are charged as of the least rank, and the frozen layers without the depth
   /// that adapters add.
   std::vector<OperatorCall> calls(const StageShape& stage, costmodel::MicrobatchLoad load, Pass pass) const {
     load.kernels = scope_.kernels;
@@ -341,14 +343,34 @@ class DeploymentBound {
   }
 
   double attention_seconds(OperatorCall call, const StepDemand& demand, const Company& company) {
+    if (!company.alike) return attention_seconds(call, demand, company.attention);
     double seconds = 0;
     for (const auto& [length, sequences] : demand.sequences) {
       call.tokens = call.context = length;
-      seconds += sequences * (company.alike
-                                  ? rates_.seconds(call, BestRates::Unit::sequences, company.most.sequences)
-                                  : rates_.seconds(call, BestRates::Unit::sequences, 1, BestRates::Weight::utilized));
+      seconds += sequences * rates_.seconds(call, BestRates::Unit::sequences, company.most.sequences);
     }
     return seconds;
+  }
+  double attention_seconds(OperatorCall call, const StepDemand& demand, BestRates::Weight weight) {
+    double seconds = 0;
+    for (const auto& [length, sequences] : demand.sequences) {
+      call.tokens = call.context = length;
+      seconds += sequences * rates_.seconds(call, BestRates::Unit::sequences, 1, weight);
+    }
+    return seconds;
+  }
+
+  /// Which of the two that add up over attention's sequences comes to more.
+  BestRates::Weight heavier(std::span<const StepDemand> demands) {
+    double products = 0, memory = 0;
+    for (const OperatorCall& call : calls(stages_.front(), one_token({}, scope_.kernels), Pass::forward)) {
+      if (call.op != Operator::attention) continue;
+      for (const StepDemand& demand : demands) {
+        products += attention_seconds(call, demand, BestRates::Weight::products);
+        memory += attention_seconds(call, demand, BestRates::Weight::memory);
+      }
+    }
+    return memory > products ? BestRates::Weight::memory : BestRates::Weight::products;
   }
 
   costmodel::MicrobatchLoad least_load(const StepDemand& demand) const {

@@ -64,8 +64,13 @@ RunPrices::SharedCalls RunPrices::priced(const Task& task) const {
     // The bottom layer's first product has no backward pass to stand beside.
     const bool alone = attends || call.pass == Pass::parameters;
     SharedCall& shared = calls[Slot{attends, call.pass, alone ? 0 : product[0], alone ? 0 : product[1]}];
-    shared.seconds = std::max(shared.seconds, price.seconds);
-    shared.weighted += price.seconds * price.utilization;
+    if (attends) {
+      shared.attention += price.attention;
+      shared.layers = call.count;
+    } else {
+      shared.seconds = std::max(shared.seconds, price.seconds);
+      shared.weighted += price.seconds * price.utilization;
+    }
     shared.launches = std::max(shared.launches, price.launches);
     shared.device = price.launches > 0;
     shared.attends = attends;

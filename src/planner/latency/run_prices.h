@@ -14,6 +14,8 @@ namespace braid::planner {
 /// Calls whose kernels may share launches: attention, and the adapters of one module group.
 struct SharedCall {
   double seconds = 0, weighted = 0, launches = 0;
+  costmodel::AttentionWork attention = {};
+  double layers = 0;     ///< that attend
   bool device = false;   ///< launched from a host, beside it
   bool attends = false;  ///< else an adapter
 };

@@ -87,7 +87,12 @@ class PassTable {
   /// Attention has one launch for all sequences; adapters only where they run side by side.
   void add(const SharedCall& call, SharedCall& together) const {
     together.device = call.device;
-    if (call.attends || loads_.front().kernels == AdapterKernels::side_by_side) {
+    if (call.attends) {
+      together.attends = true;
+      together.attention += call.attention;
+      together.layers = call.layers;
+      together.launches = std::max(together.launches, call.launches);
+    } else if (loads_.front().kernels == AdapterKernels::side_by_side) {
       together.seconds = std::max(together.seconds, call.seconds);
       together.weighted += call.weighted;
       together.launches = std::max(together.launches, call.launches);
@@ -100,7 +105,8 @@ class PassTable {
   double total(const TokenPass& pass, std::span<const SharedCall> together) const {
     double seconds = pass.seconds, device = pass.device, host = pass.host;
     for (const SharedCall& call : together) {
-      const double shared = std::max(call.seconds, call.weighted);
+      const double shared = call.attends ? prices_.cost().attention_seconds(call.attention, call.layers)
+                                         : std::max(call.seconds, call.weighted);
       seconds += shared;
       if (call.device) device += shared;
       host += call.launches * prices_.cost().profile().launch_seconds;

@@ -275,7 +275,7 @@ TEST(LowerBound, SaysWhatBindsAndLooksPastStoppedTasks) {
   for (const std::string name : {"long", "short"}) {
     workload::Task task;
     task.name = name;
-    task.max_length = name == "long" ? 1024 : 32;
+    task.max_length = name == "long" ? 1024 : 64;
     task.adapter.rank = 16;
     task.adapter.targets.fill(true);
     task.global_batch_size = 8;
