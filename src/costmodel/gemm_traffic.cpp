@@ -2,35 +2,73 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+
+#include "base/error.h"
 
 namespace braid::costmodel {
 namespace {
 
-constexpr std::int64_t waves(std::int64_t tiles, std::int64_t a_wave) {
-  return (tiles + a_wave - 1) / a_wave;
+constexpr std::int64_t tiles(std::int64_t whole, std::int64_t tile) {
+  return (whole + tile - 1) / tile;
+}
+
+double bytes(DataType type, std::int64_t rows, std::int64_t columns) {
+  return static_cast<double>(bytes_of(type)) * static_cast<double>(rows) * static_cast<double>(columns);
+}
+
+bool is_empty(const GemmShape& shape) {
+  return shape.rows <= 0 || shape.in <= 0 || shape.out <= 0;
+}
+
+/// What the best rectangles of so many blocks read.
+double least_read(const GemmShape& shape, std::int64_t tile_rows, std::int64_t tile_columns, std::int64_t blocks,
+                  double x, double w) {
+  const std::int64_t rows = tiles(shape.rows, tile_rows), columns = tiles(shape.out, tile_columns);
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t high = 1; high <= std::min(rows, blocks); ++high) {
+    const std::int64_t times_x = tiles(columns, blocks / high), times_w = tiles(rows, high);
+    least = std::min(least, static_cast<double>(times_x) * x + static_cast<double>(times_w) * w);
+  }
+  return least;
 }
 
 }  // namespace
 
 double memory_traffic(const Device& device, DataType type, const GemmShape& shape) {
-  if (shape.rows <= 0 || shape.in <= 0 || shape.out <= 0) return 0;
-  const double once = shape.bytes(type);
-  const double number = static_cast<double>(bytes_of(type));
-  const double x = number * static_cast<double>(shape.rows) * static_cast<double>(shape.in);
-  const double w = number * static_cast<double>(shape.in) * static_cast<double>(shape.out);
-  if (std::min(x, w) <= static_cast<double>(device.l2_bytes) / 2) return once;
-  const double y = once - x - w;
-  const std::int64_t blocks = device.multiprocessors;
+  if (is_empty(shape)) return 0;
+  BRAID_CHECK(device.multiprocessors > 0, "{} without multiprocessors", device.name);
+  const double x = bytes(type, shape.rows, shape.in), w = bytes(type, shape.in, shape.out);
+  const double y = bytes(type, shape.rows, shape.out);
+  if (std::min(x, w) <= static_cast<double>(device.l2_bytes) / 2) return x + w + y;
   double least = std::numeric_limits<double>::infinity();
   for (const GemmTile& tile : kGemmTiles) {
-    const std::int64_t rows = waves(shape.rows, tile.rows), columns = waves(shape.out, tile.columns);
-    for (std::int64_t high = 1; high <= std::min(rows, blocks); ++high) {
-      const double x_reads = static_cast<double>(waves(columns, blocks / high));
-      const double w_reads = static_cast<double>(waves(rows, high));
-      least = std::min(least, y + x * x_reads + w * w_reads);
-    }
+    least = std::min({least, least_read(shape, tile.rows, tile.columns, device.multiprocessors, x, w),
+                      least_read(shape, tile.columns, tile.rows, device.multiprocessors, x, w)});
   }
-  return least;
+  return least + y;
+}
+
+double grouped_memory_traffic(const Device& device, DataType type, const GemmShape& shape, const GemmTile& tile,
+                              std::int64_t group) {
+  if (is_empty(shape)) return 0;
+  BRAID_CHECK(device.multiprocessors > 0, "{} without multiprocessors", device.name);
+  BRAID_CHECK(group > 0, "groups of {} rows of tiles", group);
+  const std::int64_t rows = tiles(shape.rows, tile.rows), columns = tiles(shape.out, tile.columns);
+  double sum = bytes(type, shape.rows, shape.out);
+  for (std::int64_t first = 0; first < rows * columns; first += device.multiprocessors) {
+    std::set<std::int64_t> wave_rows, wave_columns;
+    for (std::int64_t block = first; block < std::min(first + device.multiprocessors, rows * columns); ++block) {
+      const std::int64_t top = block / (group * columns) * group, high = std::min(group, rows - top);
+      wave_rows.insert(top + block % high);
+      wave_columns.insert(block % (group * columns) / high);
+    }
+    for (const std::int64_t row : wave_rows)
+      sum += bytes(type, std::min(tile.rows, shape.rows - row * tile.rows), shape.in);
+    for (const std::int64_t column : wave_columns)
+      sum += bytes(type, shape.in, std::min(tile.columns, shape.out - column * tile.columns));
+  }
+  return sum;
 }
 
 }  // namespace braid::costmodel

@@ -14,7 +14,7 @@ struct PaperFact {
   double ours = 0;
 };
 
-/// Facts that rest on nothing the papers hide: LoRAFusion §3.1 and figures 17 and 19 (one linear layer on an H100),
+/// Facts that rest on nothing the papers hide: LoRAFusion §3.1 and figures 17 and 19 (lorafusion_facts.h),
 /// MuxTune figure 9(b) (batching on an A40), §2.2 and figure 17 (memory), mLoRA figures 14 and 16 (launches, graph
 /// pruning). No constant that these use is fitted on any of them: what a launch of an eager framework costs is from
 /// LobRA's layers.

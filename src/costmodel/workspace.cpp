@@ -6,17 +6,18 @@ namespace braid::costmodel {
 namespace {
 
 /// What the adapters on a group need beside its input and output, one task after another, in numbers: a Backward the
-/// gradient of A x and that of the input with dropout, as PEFT draws it for each module; a Forward that input where it
-/// is not kept.
+/// gradient of A x and that of the input with dropout, as PEFT draws it for each module, in autograd before and after
+/// the mask; a Forward that input where it is not kept.
 std::int64_t adapter_scratch(const BackboneShape& backbone, const MicrobatchLoad& load, ModuleGroup group, Pass pass,
                              const Storage& storage) {
-  const bool masked = pass == Pass::backward || !storage.keeps_operator_inputs;
+  const std::int64_t masked =
+      pass == Pass::forward ? !storage.keeps_operator_inputs : 1 + storage.keeps_operator_inputs;
   std::int64_t most = 0;
   for (const TaskRows& task : load.tasks) {
     const OperatorShape shape = lora_shape(backbone, task.adapter, group);
     if (shape[3] == 0) continue;
     std::int64_t columns = pass == Pass::backward ? shape[2] * shape[3] : 0;
-    if (masked && task.adapter.dropout > 0) columns += shape[0];
+    if (task.adapter.dropout > 0) columns += masked * shape[0];
     most = std::max(most, task.tokens * columns);
   }
   return most;
