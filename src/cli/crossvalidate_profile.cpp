@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "base/error.h"
 #include "cli/crossvalidate.h"
 #include "costmodel/profile_facts.h"
 
@@ -17,6 +18,9 @@ void crossvalidate_profile(const std::filesystem::path& file) {
     all.push_back(std::abs(point.predicted / point.entry.seconds - 1));
     by_operator[fmt::format("{} {}", name(point.entry.op), name(point.entry.pass))].push_back(all.back());
   }
+  if (all.empty())
+    throw error("{}: no measured point lies between two others; give a profile that was measured, not derived",
+                file.string());
   fmt::print("{}: each point between two others, predicted by the rest of its curve\n", profile.machine);
   print_error_header();
   print_errors("all", all);

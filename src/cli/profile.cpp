@@ -18,6 +18,7 @@
 #include "cli/profiles.h"
 #include "cli/session.h"
 #include "costmodel/derive.h"
+#include "costmodel/paper_loads.h"
 #include "costmodel/profile_facts.h"
 
 namespace braid::cli {
@@ -70,20 +71,27 @@ void print_summary(const costmodel::Profile& profile, const std::string& file) {
                100 * median(spreads));
 }
 
-/// A profile of a GPU nobody holds; with a workload also what its operators come to.
+/// Whose operators a derived profile tells where no workload is given: LLaMA-7B with adapters on its attention.
+exec::MeasureRequest usual_request() {
+  exec::MeasureRequest request;
+  request.backbone = costmodel::builtin_backbone("llama2-7b");
+  request.adapters = {costmodel::paper_lora(16, costmodel::kAttentionModules, 0)};
+  request.longest_context = 4096;
+  return request;
+}
+
+/// A profile of a GPU nobody holds, with what operators come to there.
 void derive(const std::string& gpu, const std::string& dtype, double exposed_launch_seconds, const CommonFlags& flags) {
   if (flags.out.empty()) throw error("--out is missing; give a file for the profile of {}", gpu);
   if (std::filesystem::exists(flags.out) && !flags.overwrite)
     throw error("{}: exists; give another file or --overwrite", flags.out);
   costmodel::Profile profile = costmodel::analytic_profile(gpu, costmodel::data_type_of(dtype));
   profile.exposed_launch_seconds = exposed_launch_seconds;
-  if (!flags.workload.empty()) {
-    const workload::Workload workload = workload::read_workload(flags.workload);
-    const exec::MeasureRequest request = measure_request(workload);
-    constexpr std::int64_t kMostTokens = 16384;
-    profile.entries =
-        costmodel::derived_entries(profile, workload.backbone, request.adapters, kMostTokens, request.longest_context);
-  }
+  const exec::MeasureRequest request =
+      flags.workload.empty() ? usual_request() : measure_request(workload::read_workload(flags.workload));
+  constexpr std::int64_t kMostTokens = 16384;
+  profile.entries =
+      costmodel::derived_entries(profile, request.backbone, request.adapters, kMostTokens, request.longest_context);
   write_file(flags.out, costmodel::to_json(profile));
   fmt::print("{}: {:.1f} TFLOP/s in {}, {} entries, written to {}\n", profile.machine, profile.peak_flops / 1e12, dtype,
              profile.entries.size(), flags.out);
@@ -147,7 +155,8 @@ int run_profile(const std::vector<std::string>& words) {
   std::string reference, gpu, dtype;
   std::vector<std::string> checked;
   line.add().add_options()("analytic", boost::program_options::value(&gpu),
-                           "derive the profile of a GPU from its datasheet, such as h100; an unknown name lists them");
+                           "derive the profile of a GPU from its datasheet, such as h100, with entries of the "
+                           "workload's operators, else of LLaMA-7B's; an unknown name lists them");
   line.add().add_options()("dtype", boost::program_options::value(&dtype)->default_value("bf16"),
                            "of a derived profile: f32, bf16, f16 or int8");
   double exposed_launch_seconds = 0;

@@ -12,6 +12,7 @@
 #include "cli/launch.h"
 #include "cli/progress.h"
 #include "cli/session.h"
+#include "costmodel/device.h"
 #include "costmodel/profile.h"
 #include "kernels/versions.h"
 
@@ -33,6 +34,19 @@ std::filesystem::path cache_folder() {
     return std::filesystem::path(folder) / "braid";
   if (const char* home = std::getenv("HOME"); home && *home) return std::filesystem::path(home) / ".cache" / "braid";
   return std::filesystem::temp_directory_path() / "braid-cache";
+}
+
+/// A cluster that names its GPUs is planned for with a profile of theirs.
+void check_device(const costmodel::Profile& profile, const std::string& file, const workload::Cluster& cluster) {
+  if (!cluster.profile.empty()) return;
+  const auto of = [](std::string_view device) {
+    return device.empty() || device == "cpu" ? std::string("CPUs") : fmt::format("GPUs of kind '{}'", device);
+  };
+  const costmodel::Device* device = costmodel::find_device(cluster.gpu);
+  const std::string_view wanted = device ? device->name : "";
+  if (profile.device != wanted)
+    throw error("{}: is of {}, and the cluster's are {}; give a profile of those, or a cluster of gpu: {}", file,
+                of(profile.device), of(wanted), profile.device.empty() ? "cpu" : profile.device);
 }
 
 }  // namespace
@@ -92,6 +106,7 @@ costmodel::Profile profile_for(const CommonFlags& flags, const workload::Workloa
     costmodel::Profile profile = file_given.empty()
                                      ? costmodel::analytic_profile(cluster.gpu, costmodel::DataType::bf16)
                                      : costmodel::read_profile(file_given);
+    if (!flags.profile.empty()) check_device(profile, flags.profile, cluster);
     if (!profile.device.empty() && profile.interconnect == costmodel::Interconnect{})
       profile.interconnect = cluster.interconnect();
     return profile;

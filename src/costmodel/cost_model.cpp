@@ -198,6 +198,7 @@ CostModel::Answer CostModel::answer(const OperatorCall& call) const {
     if (const std::optional<Estimate> between = adapter_between_ranks(call)) return {*between, false};
   }
   if (roofline_) {
+    if (call.op == Operator::launch) return {{profile_.launch_seconds, profile_.launch_seconds}, true};
     if (is_collective(call.op)) {
       const double seconds = collective(call);
       return {{seconds, seconds}, true};
@@ -374,13 +375,15 @@ OperatorShape CostModel::group_shape(Operator op, std::span<const std::int32_t> 
 }
 
 void CostModel::refuse(const OperatorCall& call) const {
-  std::set<std::string> shapes;
+  std::set<std::string> shapes, others;
   for (const auto& [key, points] : curves_) {
-    if (key.op == call.op) shapes.insert(describe(key.shape));
+    if (key.op == call.op && key.pass == call.pass) shapes.insert(describe(key.shape));
+    others.insert(fmt::format("{} {}", name(key.op), name(key.pass)));
   }
+  const std::string known = shapes.empty() ? fmt::format("none, but: {}", fmt::join(others, ", "))
+                                           : fmt::format("{}", fmt::join(shapes, " "));
   throw error("the profile has no '{}' {} of shape {}; it has: {}; measure one for this workload with `braid profile`",
-              name(call.op), name(call.pass), describe(call.shape),
-              shapes.empty() ? "none" : fmt::format("{}", fmt::join(shapes, " ")));
+              name(call.op), name(call.pass), describe(call.shape), known);
 }
 
 }  // namespace braid::costmodel

@@ -74,7 +74,10 @@ std::pair<std::string, std::string> fault_of(const NamedLink& named, const Devic
   if (named.bandwidth_bytes_per_second > 0) return {};
   if (device.nvlink_bandwidth <= 0)
     return {fmt::format("the speed of {} on '{}' is not known", named.name, device.name),
-            "give {bandwidth_gbs: , latency_us: }, or pcie3, pcie4 or pcie5"};
+            fmt::format("give {{bandwidth_gbs: , latency_us: }}, or pcie3, pcie4 or pcie5{}",
+                        find_device(device.name)
+                            ? ""
+                            : fmt::format(", or one of the GPUs that are known: {}", fmt::join(device_names(), ", ")))};
   if (named.name != "nvlink" && !device.nvswitch)
     return {fmt::format("no NVSwitch joins GPUs of kind '{}'", device.name), "give nvlink (their bridge) or pcie4"};
   if (named.kind == LinkKind::nvswitch_sharp && device.generation != Generation::hopper)

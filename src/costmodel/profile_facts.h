@@ -26,7 +26,7 @@ struct HeldOutPoint {
   double predicted = 0;
 };
 
-/// Takes each point that has neighbours on both sides of its curve away in turn, and asks the rest.
+/// Takes each measured point that has neighbours on both sides of its curve away in turn, and asks the rest.
 std::vector<HeldOutPoint> hold_out(const Profile& profile);
 
 }  // namespace braid::costmodel

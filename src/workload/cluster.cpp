@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/link_json.h"
+#include "costmodel/profile.h"
 
 namespace braid::workload {
 namespace {
@@ -20,15 +21,21 @@ bool names_a_file(const std::string& gpu) {
   return gpu.find('/') != std::string::npos || gpu.ends_with(".json");
 }
 
+/// The GPUs that links join: of a profile, those that it is of.
+std::string device_of(const Cluster& cluster) {
+  if (cluster.profile.empty()) return cluster.gpu;
+  const std::string device = costmodel::read_profile(cluster.profile).device;
+  return device.empty() ? "cpu" : device;
+}
+
 /// The link under `key`; a cluster that needs none may leave it out.
 Link read_link_at(const Node& root, std::string_view key, const Cluster& cluster, bool inside_node) {
-  // A profile's file name says nothing about its GPU's links.
-  const std::string gpu = cluster.profile.empty() ? cluster.gpu : cluster.profile.string();
   const Node* node = root.find(key);
-  if (node && !node->is_null()) return costmodel::read_link(*node, gpu, inside_node);
-  if (inside_node && gpu == "cpu") return costmodel::memory_link();
+  if (node && !node->is_null())
+    return costmodel::read_link(*node, node->is_map() ? cluster.gpu : device_of(cluster), inside_node);
+  if (inside_node && cluster.gpu == "cpu") return costmodel::memory_link();
   const bool needed = inside_node ? cluster.gpus_per_node > 1 : cluster.nodes > 1;
-  return needed ? costmodel::read_link(root.at(key), gpu, inside_node) : Link{};
+  return needed ? costmodel::read_link(root.at(key), cluster.gpu, inside_node) : Link{};
 }
 
 }  // namespace

@@ -292,15 +292,25 @@ TEST_F(BadInput, WhatExistsIsNotWrittenOver) {
 
 TEST_F(BadInput, APlanForAnotherMachineIsNotTrainedHere) {
   write_text(folder / "cluster.yaml", "gpu: a40\nnodes: 1\ngpus_per_node: 1\nintra_node: nvlink\n");
-  expect_bad_input("train " + planning() + " --cluster " + path("cluster.yaml") + " --out " + path("out"),
-                   "the plan is for gpu 'a40', which this build cannot execute");
-  ASSERT_EQ(testing::run_braid("profile --analytic a40 --out " + path("a40.json")).status, 0);
+  expect_bad_input(
+      "train --workload " + path("workload.yaml") + " --cluster " + path("cluster.yaml") + " --out " + path("out"),
+      "the plan is for gpu 'a40', which this build cannot execute");
+  for (const std::string gpu : {"a40", "h100"})
+    ASSERT_EQ(testing::run_braid("profile --analytic " + gpu + " --out " + path(gpu + ".json")).status, 0);
   expect_bad_input("train --workload " + path("workload.yaml") + " --profile " + path("a40.json") +
                        " --ranks 1 --out " + path("out"),
-                   "the plan's profile is that of a40, which this build cannot execute");
+                   "a40.json: is of GPUs of kind 'a40', and the cluster's are CPUs; give a profile of those, or a "
+                   "cluster of gpu: a40");
+  expect_bad_input("plan --workload " + path("workload.yaml") + " --cluster " + path("cluster.yaml") + " --profile " +
+                       path("h100.json"),
+                   "h100.json: is of GPUs of kind 'h100-sxm', and the cluster's are GPUs of kind 'a40'");
+  expect_bad_input("profile --crossvalidate " + path("h100.json"), "no measured point lies between two others");
 }
 
 TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
+  write_text(folder / "cluster.yaml", "gpu: b300\nnodes: 1\ngpus_per_node: 2\nintra_node: nvlink\n");
+  expect_bad_input("plan --workload " + path("workload.yaml") + " --cluster " + path("cluster.yaml"),
+                   "or one of the GPUs that are known: v100-sxm2, rtx3090, a40");
   write_text(folder / "cluster.yaml", "gpu: b300\nnodes: 1\ngpus_per_node: 2\nintra_node: pcie5\n");
   expect_bad_input("plan --workload " + path("workload.yaml") + " --cluster " + path("cluster.yaml"),
                    "unknown GPU 'b300'; known: v100-sxm2, rtx3090, a40");

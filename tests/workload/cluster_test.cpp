@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "costmodel/profile.h"
 #include "texts.h"
 
 namespace braid::workload {
@@ -70,8 +71,16 @@ TEST_F(ClusterFile, AProfileFileCountsFromTheClusterFile) {
   EXPECT_EQ(cluster.gpu, "profiles/mine.json");
   EXPECT_EQ(cluster.profile, folder / "profiles/mine.json");
   EXPECT_TRUE(read("gpu: a40\ngpus_per_node: 1\n").profile.empty());
-  folder.write("a40.json", "{}");
-  EXPECT_TRUE(contains(complaint("gpu: a40.json\ngpus_per_node: 2\nintra_node: nvlink\n"), "is not known; give {"));
+}
+
+TEST_F(ClusterFile, LinksOfAProfileAreThoseOfItsGpus) {
+  costmodel::Profile profile = costmodel::analytic_profile("h100", costmodel::DataType::bf16);
+  folder.write("mine.json", costmodel::to_json(profile));
+  const std::string yaml = "gpu: mine.json\ngpus_per_node: 2\nintra_node: nvlink\n";
+  EXPECT_EQ(read(yaml).intra_node, read("gpu: h100\ngpus_per_node: 2\nintra_node: nvlink\n").intra_node);
+  profile.device = "";
+  folder.write("mine.json", costmodel::to_json(profile));
+  EXPECT_TRUE(contains(complaint(yaml), "the speed of nvlink on 'cpu' is not known; give {"));
 }
 
 TEST_F(ClusterFile, SurvivesTheWayThroughJson) {
