@@ -4,7 +4,8 @@
 #   results/accuracy/steps.txt       step times of the plans of results/accuracy/plans.txt: the prediction's error, how much
 #                                    longer a reference pass took between the windows than it did for the profile (pace),
 #                                    and the error at the profile's pace
-# Profiles are measured first. Run it on a quiet machine; it takes a quarter of an hour.
+# Profiles are measured first, of results/accuracy/profiled.yaml: the plans' tasks have other ranks, lengths and batch sizes.
+# Run it on a quiet machine; it takes a quarter of an hour.
 # usage: scripts/accuracy.sh [FOLDER]   (default: a temporary one)
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -13,9 +14,12 @@ folder="${1:-$(mktemp -d)}"
 measured="$(date -u +%Y-%m-%d), $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2- | xargs), $(nproc) cores"
 
 "$braid" init "$folder" --overwrite --quiet
-cp "$root/results/accuracy/workload.yaml" "$folder/workload.yaml"
+cp "$root/results/accuracy/profiled.yaml" "$folder/profiled.yaml"
+for tasks in 2 3 4 6; do
+  awk -v most="$tasks" '/^  - name:/ { seen++ } seen <= most' "$root/results/accuracy/workload.yaml" >"$folder/workload$tasks.yaml"
+done
 for ranks in 1 2; do
-  "$braid" profile --workload "$folder/workload.yaml" --ranks "$ranks" --out "$folder/profile$ranks.json" --overwrite --quiet | sed -n 1p >&2
+  "$braid" profile --workload "$folder/profiled.yaml" --ranks "$ranks" --out "$folder/profile$ranks.json" --overwrite --quiet | sed -n 1p >&2
 done
 {
   echo "# scripts/accuracy.sh, $measured; one rank and two: |predicted / measured - 1|"
@@ -23,12 +27,12 @@ done
 } >"$folder/measured.txt"
 mv "$folder/measured.txt" "$root/results/costmodel/measured.txt"
 
-grep -v '^#' "$root/results/accuracy/plans.txt" | while read -r policy microbatches; do
+grep -v '^#' "$root/results/accuracy/plans.txt" | while read -r policy microbatches tasks; do
   for ranks in 1 2; do
-    echo "$policy, $microbatches microbatches, $ranks ranks" >&2
-    "$braid" validate --workload "$folder/workload.yaml" --profile "$folder/profile$ranks.json" --policy "$policy" \
+    echo "$policy, $microbatches microbatches, $tasks tasks, $ranks ranks" >&2
+    "$braid" validate --workload "$folder/workload$tasks.yaml" --profile "$folder/profile$ranks.json" --policy "$policy" \
       --microbatches "$microbatches" --ranks "$ranks" --json --quiet </dev/null | tr -d '\n'
-    echo " $ranks $microbatches $policy"
+    echo " $ranks $microbatches $tasks $policy"
   done
 done >"$folder/comparisons.txt"
 {
@@ -38,21 +42,21 @@ import json
 import statistics
 import sys
 
-print(f"{'policy':34} {'microbatches':12} {'ranks':>5} {'predicted_ms':>12} {'measured_ms':>12} {'error':>8} {'pace':>8} {'at_pace':>9}")
+print(f"{'policy':34} {'microbatches':12} {'tasks':>5} {'ranks':>5} {'predicted_ms':>12} {'measured_ms':>12} {'error':>8} {'pace':>8} {'at_pace':>9}")
 errors = {"1": [], "2": []}
 for line in open(sys.argv[1]):
-    text, ranks, microbatches, policy = line.rsplit(maxsplit=3)
+    text, ranks, microbatches, tasks, policy = line.rsplit(maxsplit=4)
     comparison = json.loads(text)
     step, reference = comparison["step_seconds"], comparison["reference_pass_seconds"]
     pace = reference["measured"] / reference["predicted"] - 1
     at_pace = comparison["step_seconds_at_profiled_pace"]["error"]
     errors[ranks].append((abs(step["error"]), abs(at_pace)))
-    print(f"{policy:34} {microbatches:12} {ranks:>5} {step['predicted']*1e3:12.1f} {step['measured']*1e3:12.1f} "
+    print(f"{policy:34} {microbatches:12} {tasks:>5} {ranks:>5} {step['predicted']*1e3:12.1f} {step['measured']*1e3:12.1f} "
           f"{step['error']:+8.1%} {pace:+8.1%} {at_pace:+9.1%}")
 for name, summary in (("mean", statistics.mean), ("worst", max)):
     for ranks, rows in errors.items():
         by_clock, at_pace = (summary(column) for column in zip(*rows))
-        print(f"{name:47} {ranks:>5} {'':25} {by_clock:8.1%} {'':8} {at_pace:9.1%}")
+        print(f"{name:53} {ranks:>5} {'':25} {by_clock:8.1%} {'':8} {at_pace:9.1%}")
 PY
 } >"$folder/steps.txt"
 mv "$folder/steps.txt" "$root/results/accuracy/steps.txt"

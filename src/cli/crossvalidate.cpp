@@ -40,12 +40,12 @@ void crossvalidate(const std::filesystem::path& table) {
 }
 
 void print_error_header() {
-  fmt::print("  {:24} {:>7} {:>10} {:>10}\n", "", "points", "median", "95 %");
+  fmt::print("  {:35} {:>7} {:>10} {:>10}\n", "", "points", "median", "95 %");
 }
 
 void print_errors(const std::string& what, const std::vector<double>& errors) {
   if (errors.empty()) return;
-  fmt::print("  {:24} {:>7} {:>8.1f} % {:>8.1f} %\n", what, errors.size(), 100 * median(errors),
+  fmt::print("  {:35} {:>7} {:>8.1f} % {:>8.1f} %\n", what, errors.size(), 100 * median(errors),
              100 * quantile(errors, 0.95));
 }
 

@@ -3,6 +3,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
+#include <type_traits>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -41,10 +43,47 @@ std::vector<double> errors_of(const std::vector<ReferencePoint>& points, const P
 
 template <typename Key, typename Predict>
 void print_by(const char* what, const std::vector<ReferencePoint>& points, const Key& key, const Predict& predict) {
-  std::map<std::int64_t, std::vector<ReferencePoint>> groups;
+  std::map<std::decay_t<decltype(key(points.front()))>, std::vector<ReferencePoint>> groups;
   for (const ReferencePoint& point : points) groups[key(point)].push_back(point);
-  for (const auto& [value, group] : groups)
-    print_errors(fmt::format("predicted, {} {}", value, what), errors_of(group, predict));
+  for (const auto& [value, group] : groups) {
+    const std::vector<double> errors = errors_of(group, predict);
+    if (!errors.empty()) print_errors(fmt::format("predicted, {}{}", value, what), errors);
+  }
+}
+
+/// By operator, tensor-parallel degree and size.
+template <typename Predict>
+void print_by_all(const std::vector<ReferencePoint>& points, const Predict& predict) {
+  print_by(
+      "", points, [](const ReferencePoint& point) { return point.op; }, predict);
+  print_by(
+      " shards", points, [](const ReferencePoint& point) { return point.tp; }, predict);
+  print_by(
+      " tokens", points, [](const ReferencePoint& point) { return point.tokens; }, predict);
+}
+
+/// What the table does that no model may.
+void print_facts(const std::vector<ReferencePoint>& all) {
+  std::map<std::tuple<std::string, std::string, std::string, std::int64_t>, std::map<std::int64_t, double>> curves;
+  for (const ReferencePoint& point : all)
+    curves[{point.gpu, point.backbone, point.op, point.tp}][point.tokens] = point.seconds;
+  int neighbours = 0, falls = 0;
+  for (const auto& [key, curve] : curves) {
+    for (auto point = std::next(curve.begin()); point != curve.end(); ++point) {
+      ++neighbours;
+      falls += point->second < std::prev(point)->second;
+    }
+  }
+  int shards = 0, superlinear = 0;
+  for (const ReferencePoint& point : all) {
+    if (point.tp == 1 || !costmodel::gemm_of(point)) continue;
+    const auto whole = curves.find({point.gpu, point.backbone, point.op, 1});
+    if (whole == curves.end() || !whole->second.contains(point.tokens)) continue;
+    ++shards;
+    superlinear += static_cast<double>(point.tp) * point.seconds < whole->second.at(point.tokens);
+  }
+  fmt::print("of {} neighbouring points {} fall; of {} shards of products {} are superlinear\n", neighbours, falls,
+             shards, superlinear);
 }
 
 void print_coefficients(const costmodel::GemmCoefficients& coefficients) {
@@ -82,10 +121,7 @@ void crossvalidate_products(const costmodel::Device& device, const std::vector<R
   print_errors("fitted", errors_of(fitted, predict));
   print_errors("predicted", errors_of(held_out, predict));
   print_errors("had they been fitted", errors_of(held_out, predicted_with(fitted_on(held_out, device), device)));
-  print_by(
-      "shards", held_out, [](const ReferencePoint& point) { return point.tp; }, predict);
-  print_by(
-      "tokens", held_out, [](const ReferencePoint& point) { return point.tokens; }, predict);
+  print_by_all(held_out, predict);
   const costmodel::GemmCoefficients shipped = fitted_on(all, device);
   fmt::print("{}: linear layers fitted on all backbones, which is what plans use\n", device.name);
   print_coefficients(shipped);
@@ -114,10 +150,12 @@ void print_coefficients(std::string_view name, const costmodel::StreamCoefficien
 void crossvalidate_streams(const costmodel::Device& device, const std::vector<ReferencePoint>& all,
                            const std::vector<ReferencePoint>& fitted, const std::vector<ReferencePoint>& held_out) {
   fmt::print("{}: kernels that move numbers, likewise\n", device.name);
+  std::map<costmodel::StreamKind, costmodel::StreamCoefficients> known;
   for (int k = 0; k < costmodel::kStreamKindCount; ++k) {
     const auto kind = static_cast<costmodel::StreamKind>(k);
     const auto coefficients = fitted_on(fitted, kind, device);
     if (!coefficients) continue;
+    known.emplace(kind, *coefficients);
     const auto predict = [&](const ReferencePoint& point) -> std::optional<double> {
       const auto stream = costmodel::stream_of(point);
       if (!stream || stream->first != kind) return std::nullopt;
@@ -128,13 +166,19 @@ void crossvalidate_streams(const costmodel::Device& device, const std::vector<Re
     print_errors("predicted", errors_of(held_out, predict));
     print_coefficients("fitted on all", *fitted_on(all, kind, device));
   }
+  print_by_all(held_out, [&](const ReferencePoint& point) -> std::optional<double> {
+    const auto stream = costmodel::stream_of(point);
+    if (!stream || !known.contains(stream->first)) return std::nullopt;
+    return costmodel::stream_seconds(device, known.at(stream->first), stream->second.bytes);
+  });
 }
 
 }  // namespace
 
 void crossvalidate_operators(const std::filesystem::path& csv) {
-  const std::vector<ReferencePoint> all = those(
-      costmodel::read_reference_points(csv), [](const ReferencePoint& point) { return point.tokens >= kFewestTokens; });
+  const std::vector<ReferencePoint> table = costmodel::read_reference_points(csv);
+  const std::vector<ReferencePoint> all =
+      those(table, [](const ReferencePoint& point) { return point.tokens >= kFewestTokens; });
   if (all.empty()) throw error("{}: no row has {} tokens or more", csv.string(), kFewestTokens);
   std::set<std::string> gpus;
   for (const ReferencePoint& point : all) gpus.insert(point.gpu);
@@ -148,6 +192,7 @@ void crossvalidate_operators(const std::filesystem::path& csv) {
     crossvalidate_products(device, here, fitted, held_out);
     crossvalidate_streams(device, here, fitted, held_out);
   }
+  print_facts(table);
 }
 
 }  // namespace braid::cli
