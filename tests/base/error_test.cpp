@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/units.h"
-
 namespace braid {
 namespace {
 
@@ -29,13 +27,6 @@ TEST(Error, KindsAreToldApart) {
   EXPECT_FALSE((std::is_base_of_v<Error, Failure>));
   EXPECT_FALSE((std::is_base_of_v<Failure, Error>));
   EXPECT_FALSE((std::is_base_of_v<Error, InternalError>));
-}
-
-TEST(Units, NanosecondsRoundToTheNearest) {
-  EXPECT_EQ(nanoseconds(1.5), 1'500'000'000);
-  EXPECT_EQ(nanoseconds(1.4e-9), 1);
-  EXPECT_EQ(nanoseconds(1.6e-9), 2);
-  EXPECT_EQ(nanoseconds(seconds(123456789)), 123456789);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "costmodel/memory.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "costmodel/shapes.h"
 
@@ -185,6 +186,33 @@ TEST(Memory, RecomputationBringsMaskedInputsBackForOneLayer) {
   again.recomputes = true;
   // Two masked inputs and masks in place of the input of both; the input itself is freed when the layer ends.
   EXPECT_EQ(added(again), 2 * 3 * hidden - 2 * hidden);
+}
+
+RC_GTEST_PROP(Memory, StashesAddUpOverStagesAndTasksOfAnyShape, ()) {
+  const BackboneShape backbone =
+      builtin_backbone(*rc::gen::element("llama2-7b", "gpt3-2.7b", "opt-30b", "qwen2.5-32b"));
+  Storage storage = autograd();
+  storage.weights = *rc::gen::element(DataType::bf16, DataType::int8);
+  storage.recomputes = *rc::gen::arbitrary<bool>();
+  storage.fused_activation = *rc::gen::arbitrary<bool>();
+  const auto any_task = [&] {
+    AdapterShape shape = adapter(*rc::gen::inRange<std::int64_t>(1, 130), {Module::q, Module::up});
+    shape.dropout = *rc::gen::element(0.0, 0.1);
+    return one_task(shape, *rc::gen::inRange<std::int64_t>(1, 5000));
+  };
+  const MicrobatchLoad one = any_task(), other = any_task();
+  const auto layers = *rc::gen::inRange<std::int64_t>(1, 40), cut = *rc::gen::inRange<std::int64_t>(0, layers + 1);
+  const std::int64_t tp = *rc::gen::element<std::int64_t>(1, 2, 8);
+  const auto bytes = [&](std::int64_t count, bool bottom, bool top, const MicrobatchLoad& load) {
+    return stash_bytes(backbone, {count, bottom, top, tp}, load, storage);
+  };
+  RC_ASSERT(bytes(cut, true, false, one) + bytes(layers - cut, false, true, one) == bytes(layers, true, true, one));
+  // What only one of two tasks reads, both keep in a batch of both: never less than apart.
+  RC_ASSERT(bytes(layers, true, true, together(one, other)) >=
+            bytes(layers, true, true, one) + bytes(layers, true, true, other));
+  if (one.tasks.front().adapter.dropout == other.tasks.front().adapter.dropout)
+    RC_ASSERT(bytes(layers, true, true, together(one, other)) ==
+              bytes(layers, true, true, one) + bytes(layers, true, true, other));
 }
 
 TEST(Memory, AFusedActivationKeepsItsInputsAlone) {

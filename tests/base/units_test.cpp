@@ -1,0 +1,30 @@
+#include "base/units.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace braid {
+namespace {
+
+TEST(Units, NanosecondsRoundToTheNearest) {
+  EXPECT_EQ(nanoseconds(1.5), 1'500'000'000);
+  EXPECT_EQ(nanoseconds(1.4e-9), 1);
+  EXPECT_EQ(nanoseconds(1.6e-9), 2);
+  EXPECT_EQ(nanoseconds(seconds(123456789)), 123456789);
+}
+
+RC_GTEST_PROP(Units, NanosecondsSurviveSecondsUpToAMonth, (bool negative)) {
+  const auto month = static_cast<Nanoseconds>(30 * kDay * 1e9);
+  const auto time = *rc::gen::inRange<Nanoseconds>(0, month) * (negative ? -1 : 1);
+  RC_ASSERT(nanoseconds(seconds(time)) == time);
+}
+
+RC_GTEST_PROP(Units, SecondsAreRoundedToTheNearestNanosecond, ()) {
+  const double time = static_cast<double>(*rc::gen::inRange<std::int64_t>(-1'000'000'000, 1'000'000'000)) / 7e8;
+  RC_ASSERT(std::abs(seconds(nanoseconds(time)) - time) <= 0.5000001e-9);
+}
+
+}  // namespace
+}  // namespace braid
