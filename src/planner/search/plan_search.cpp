@@ -15,8 +15,8 @@
 namespace braid::planner {
 namespace {
 
-/// The fastest candidates of a glance that are looked at in full.
-constexpr std::size_t kExamined = 3;
+/// The fastest candidates of a glance that are looked at in full, and how many of all.
+constexpr std::size_t kExamined = 3, kMostExamined = 12;
 /// One of so many parts of the memory is left free where an arrangement missed by little.
 constexpr Bytes kSmallShare = 32;
 /// How often a policy is asked for an arrangement that fits.
@@ -330,17 +330,19 @@ std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choic
     more.insert(more.end(), others.begin(), others.end());
   }
   glance_at(more, glanced);
+  // Those that had to be arranged anew, and came out far slower than they looked, say nothing of the ones behind them.
   std::vector<Candidate> examined;
+  std::size_t as_they_looked = 0;
   double fastest_glance = 0;
   for (Candidate& candidate : glanced) {
-    if (examined.size() == kExamined) break;
+    if (as_they_looked == kExamined || examined.size() == kMostExamined) break;
     const double glance = candidate.prediction.step_seconds;
-    if (!examined.empty() && glance > kFarOff * fastest_glance) break;
+    if (as_they_looked > 0 && glance > kFarOff * fastest_glance) break;
     const FixedPlan& fixed = candidate.arrangement.fixed;
     const Choice choice{fixed.deployment, fixed.microbatches, 0};
     if (!fits_in_full(candidate, policy_input(choice))) continue;
     predict_rates(candidate);
-    if (examined.empty()) fastest_glance = glance;
+    if (candidate.prediction.step_seconds <= kFarOff * glance && ++as_they_looked == 1) fastest_glance = glance;
     examined.push_back(std::move(candidate));
   }
   if (examined.empty()) return std::nullopt;

@@ -98,6 +98,32 @@ TEST(Search, SystemsOfStagesFindTheFastestOnSlowLinks) {
   EXPECT_LT(worst, 0.02);
 }
 
+TEST(Search, WhatFitsOnlyWhenArrangedAnewHidesNothingFasterBehindIt) {
+  // 13B in int8 on 48 GB: a few numbers of microbatches of two tasks fit at a glance and in full only one by one.
+  Study study = make_study({{512, 8}, {512, 8}, {512, 8}, {512, 8}}, 1, 1, 40, "a6000");
+  study.workload.backbone = costmodel::builtin_backbone("llama2-13b");
+  for (workload::Task& task : study.workload.tasks) task.adapter.rank = 16;
+  costmodel::Profile profile = costmodel::analytic_profile("a6000", costmodel::DataType::int8);
+  profile.interconnect = study.cluster.interconnect();
+  std::vector<std::vector<workload::SampleSize>> sizes;
+  for (workload::Task& task : study.workload.tasks) {
+    task.name = "gsm8k" + std::to_string(task.seed);
+    task.lengths = workload::LengthDistribution{.mean = 200, .sigma = 0.4, .max = 512};
+    sizes.push_back(workload::sample_sizes(task));
+  }
+  const Study tight{study.workload, study.cluster, workload::SampleIndex(study.workload.tasks, sizes),
+                    costmodel::CostModel(profile)};
+  const PolicyChoice mlora = parse_policy("mlora");
+  const double found = make_plan(tight.input(), mlora).predicted.step_seconds;
+  for (const std::int64_t microbatches : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    try {
+      const Overrides fixed{.tp = {}, .pp = {}, .microbatches = microbatches};
+      EXPECT_LE(found, make_plan(tight.input(fixed), mlora).predicted.step_seconds) << microbatches;
+    } catch (const Error&) {  // it does not fit
+    }
+  }
+}
+
 /// Whatever the search leaves out as too slow, where a deployment that is asked for fits memory there is a plan.
 TEST(Search, FindsAPlanWhereThereIsOne) {
   RandomStream random(20260103);
