@@ -46,7 +46,8 @@ void check_device(const costmodel::Profile& profile, const std::string& file, co
   const std::string_view wanted = device ? device->name : "";
   if (profile.device != wanted)
     throw error("{}: is of {}, and the cluster's are {}; give a profile of those, or a cluster of gpu: {}", file,
-                of(profile.device), of(wanted), profile.device.empty() ? "cpu" : profile.device);
+                of(profile.device), of(device ? device->name : cluster.gpu),
+                profile.device.empty() ? "cpu" : profile.device);
 }
 
 }  // namespace
