@@ -190,7 +190,7 @@ void add_speedups(std::vector<PaperFact>& facts) {
 /// kernels; it divides Nsight Compute's megabytes by 1,024.
 void add_traffic(std::vector<PaperFact>& facts) {
   const std::string figure = "LoRAFusion fig. 19";
-  constexpr double kGiga = 1e9, kBar = 1.024;
+  constexpr double kGigabyte = 1e9, kBar = 1.024;
   struct Counted {
     std::int64_t side = 0;
     double separate = 0, fused = 0;
@@ -198,8 +198,8 @@ void add_traffic(std::vector<PaperFact>& facts) {
   for (const auto& [side, separate, fused] :
        {Counted{4096, 2.008, 1.258}, Counted{5120, 2.771, 1.836}, Counted{8192, 5.289, 4.044}}) {
     const LinearWithLora layer(side, 8192);
-    const double ours = step(layer, &LinearWithLora::separate).bytes / kGiga;
-    const double ours_fused = step(layer, &LinearWithLora::released).bytes / kGiga;
+    const double ours = step(layer, &LinearWithLora::separate).bytes / kGigabyte;
+    const double ours_fused = step(layer, &LinearWithLora::released).bytes / kGigabyte;
     facts.push_back({figure, fmt::format("PEFT's kernels, {} x {}", side, side), "GB", kBar * separate, ours});
     facts.push_back({figure, fmt::format("fused as released, {} x {}", side, side), "GB", kBar * fused, ours_fused});
     if (side == 4096) facts.push_back({figure, "fused as released over PEFT's", "x", 0.63, ours_fused / ours});
