@@ -117,15 +117,15 @@ Storage autograd() {
 /// What adapters on these modules leave behind in a layer beside their low-rank products, in bytes a token.
 Bytes kept_for_adapters(const BackboneShape& backbone, std::initializer_list<Module> modules, double dropout,
                         const Storage& storage, std::int64_t tp = 1) {
-  constexpr std::int64_t kTokens = 1024, kLayers = 3;
+  constexpr std::int64_t kRows = 1024, kDepth = 3;
   AdapterShape some = adapter(8, modules);
   some.dropout = dropout;
-  const StageShape stage{kLayers, false, false, tp};
-  const Bytes low_rank = bytes_of(storage.activations) * kTokens * some.low_rank_width();
-  const Bytes kept = stash_bytes(backbone, stage, one_task(some, kTokens), storage) -
-                     stash_bytes(backbone, stage, one_task(adapter(8, {}), kTokens), storage) - kLayers * low_rank;
-  EXPECT_EQ(kept % (kLayers * kTokens), 0);
-  return kept / (kLayers * kTokens);
+  const StageShape stage{kDepth, false, false, tp};
+  const Bytes low_rank = bytes_of(storage.activations) * kRows * some.low_rank_width();
+  const Bytes kept = stash_bytes(backbone, stage, one_task(some, kRows), storage) -
+                     stash_bytes(backbone, stage, one_task(adapter(8, {}), kRows), storage) - kDepth * low_rank;
+  EXPECT_EQ(kept % (kDepth * kRows), 0);
+  return kept / (kDepth * kRows);
 }
 
 TEST(Memory, AutogradKeepsALayersInputForItsAdaptersAlone) {
