@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <thread>
 
 #include <boost/program_options/value_semantic.hpp>
@@ -97,6 +98,12 @@ void derive(const std::string& gpu, const std::string& dtype, double exposed_lau
              profile.entries.size(), flags.out);
 }
 
+/// As many numbers as the operator's shape has.
+std::string shape_of(costmodel::Operator op, const costmodel::OperatorShape& shape) {
+  const std::size_t size = costmodel::shape_size(op).most;
+  return fmt::format("{}", fmt::join(std::span(shape).first(size), "x"));
+}
+
 /// What the table does that the fitted curves may not.
 void print_facts(const std::string& file, const costmodel::Profile& profile) {
   const costmodel::ProfileFacts facts = costmodel::facts_of(profile);
@@ -107,7 +114,7 @@ void print_facts(const std::string& file, const costmodel::Profile& profile) {
   const costmodel::Departure& furthest = facts.largest_departure;
   if (furthest.share != 0)
     fmt::print("; the curves of plans depart by {:+.1f} % at most ({}, shape {})", 100 * furthest.share,
-               place_of(furthest), fmt::join(furthest.shape, "x"));
+               place_of(furthest), shape_of(furthest.op, furthest.shape));
   fmt::print("\n");
 }
 
@@ -136,7 +143,7 @@ void check(const std::vector<std::string>& files) {
   for (std::size_t i = 0; i < std::min(kShown, worst.size()); ++i) {
     const costmodel::ProfileEntry& entry = worst[i].entry;
     fmt::print("  {} {} of {} tokens, shape {}: {:.1f} us, {:.1f} us\n", name(entry.op), name(entry.pass), entry.tokens,
-               fmt::join(entry.shape, "x"), entry.seconds * 1e6, worst[i].other_seconds * 1e6);
+               shape_of(entry.op, entry.shape), entry.seconds * 1e6, worst[i].other_seconds * 1e6);
   }
   if (unanswered > 0) fmt::print("{} entries of {} have no answer in {}\n", unanswered, files[0], files[1]);
   print_facts(files[0], first);
