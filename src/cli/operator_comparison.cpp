@@ -34,9 +34,9 @@ std::array<double, kKinds> predicted_seconds(const planner::Plan& plan, std::spa
         const bool forward = instruction.kind == planner::Kind::forward;
         if (!forward && instruction.kind != planner::Kind::backward) continue;
         for (const planner::Part& part : stage.parts_of(instruction)) {
-          for (const costmodel::OperatorCall& call :
-               costmodel::stage_operators(plan.workload.backbone, planner::shape_of(stage, part),
-                                          loads.of(part.microbatch), forward ? Pass::forward : Pass::backward))
+          for (const costmodel::OperatorCall& call : costmodel::stage_operators(
+                   plan.workload.backbone, planner::shape_of(stage, part), loads.of(part.microbatch),
+                   forward ? Pass::forward : Pass::backward, cost.storage()))
             predicted[kind_of(call)] += cost.estimate(call).seconds;
         }
       }

@@ -53,7 +53,7 @@ std::size_t CostModel::KeyHash::operator()(const Key& key) const {
   return hash;
 }
 
-CostModel::CostModel(Profile profile, Curves curves) : profile_(std::move(profile)) {
+CostModel::CostModel(Profile profile, Curves curves) : profile_(std::move(profile)), storage_(profile_.storage()) {
   for (const ProfileEntry& entry : profile_.entries) {
     // Shapes are those of one shard, so that its tp says nothing more; other data types are other machines. What was
     // derived from a datasheet the roofline answers, which also knows launches and utilization.

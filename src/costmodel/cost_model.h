@@ -71,6 +71,8 @@ class CostModel {
   explicit CostModel(Profile profile, Curves curves = Curves::isotonic);
 
   const Profile& profile() const { return profile_; }
+  /// How whoever runs passes on that machine stores things.
+  const Storage& storage() const { return storage_; }
   const Departure& largest_departure() const { return largest_departure_; }
 
   /// One operator by itself.
@@ -134,6 +136,7 @@ class CostModel {
   [[noreturn]] void refuse(const OperatorCall& call) const;
 
   Profile profile_;
+  Storage storage_;
   std::unordered_map<Key, Curve, KeyHash> curves_;
   std::unordered_map<Key, std::vector<std::int64_t>, KeyHash> chunks_;  // that were measured, by whole sequences' key
   std::optional<Roofline> roofline_;

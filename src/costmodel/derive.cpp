@@ -19,6 +19,7 @@ std::vector<ProfileEntry> derived_entries(const Profile& profile, const Backbone
                                           std::int64_t longest_context) {
   const Device& device = device_of(profile.device);
   const Roofline roofline(device, profile.dtype);
+  const Storage storage = profile.storage();
   using Key = std::tuple<Operator, Pass, OperatorShape, std::int64_t, std::int64_t>;
   std::map<Key, double> seconds;
   for (std::int64_t tokens = kFewestTokens; tokens <= std::max(most_tokens, longest_context); tokens *= 2) {
@@ -29,7 +30,7 @@ std::vector<ProfileEntry> derived_entries(const Profile& profile, const Backbone
     for (const Pass pass : {Pass::forward, Pass::backward}) {
       for (const AdapterShape& adapter : adapters) {
         load.tasks = {{adapter, tokens}};
-        for (const OperatorCall& call : stage_operators(backbone, {2, true, true}, load, pass))
+        for (const OperatorCall& call : stage_operators(backbone, {2, true, true}, load, pass, storage))
           if (tokens <= most_tokens || call.op == Operator::attention)
             seconds[{call.op, call.pass, call.shape, call.tokens, call.context}] = roofline.seconds(call);
       }

@@ -90,18 +90,6 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
   return tensors.bytes();
 }
 
-Storage gpu_storage(DataType type) {
-  Storage storage;
-  storage.weights = type;
-  storage.activations = activation_type(type);
-  storage.packed_twice = false;
-  storage.keeps_operator_inputs = true;
-  storage.whole_logits = true;
-  storage.block = Bytes{2} << 20;
-  storage.context = 400'000'000;
-  return storage;
-}
-
 Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, const Storage& storage) {
   const BackboneShape shard = shard_of(backbone, stage.tp);
   const std::int64_t copies = storage.packed_twice ? 2 : 1;

@@ -1,41 +1,9 @@
 #pragma once
 
-#include "costmodel/data_type.h"
 #include "costmodel/operators.h"
+#include "costmodel/storage.h"
 
 namespace braid::costmodel {
-
-/// Whether attention keeps the scores of every pair of tokens for its gradient, or makes them again (FlashAttention).
-enum class AttentionKind { fused, materialized };
-
-/// How an executor stores what a rank holds.
-struct Storage {
-  DataType weights = DataType::f32;      ///< of the layers' products; the rest is in the activations' type
-  DataType activations = DataType::f32;  ///< and messages
-  /// A copy of each linear layer packed for either direction, as oneDNN wants them; else one.
-  bool packed_twice = true;
-  /// What gradients read is kept, as PyTorch's autograd does: of a linear layer's input what its adapters need (the
-  /// frozen layer needs nothing of it), and what a gate's activation left; else computed again.
-  bool keeps_operator_inputs = false;
-  /// A gate, its activation and the product with the other half are one kernel, which keeps its inputs alone.
-  bool fused_activation = false;
-  AttentionKind attention = AttentionKind::fused;
-  /// Of each layer only the input is kept; Backward computes the layer again first.
-  bool recomputes = false;
-  /// The logits of all rows live at once, in the activations' type and three times in f32 (cast, log-softmax,
-  /// gradient); else those of kHeadRows.
-  bool whole_logits = false;
-  /// Tensors above 10 MiB take multiples of this, as PyTorch's allocator rounds them; smaller ones share its segments.
-  Bytes block = 1;
-  Bytes context = 0;       ///< runtime and libraries
-  Bytes head_context = 0;  ///< of these what only a stage with the head has: its compiled products
-
-  bool operator==(const Storage&) const = default;
-};
-
-/// PyTorch on a GPU, FlashAttention, no recomputation: 16-bit weights and activations; 0.4 GB beside them (MuxTune §2.2
-/// gives the items and the sum of LLaMA-7B, batch 8 × 128: 13.4, 4.3 and 18.1 GB).
-Storage gpu_storage(DataType type);
 
 /// Runtime and libraries of a rank that has such a stage.
 inline Bytes context_bytes(const StageShape& stage, const Storage& storage) {

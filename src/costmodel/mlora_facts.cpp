@@ -25,7 +25,7 @@ PassWork step_work(const CostModel& cost, const BackboneShape& backbone, const M
   PassWork work;
   for (const auto& [stage, pass] :
        {std::pair(whole, Pass::forward), std::pair(layers, Pass::forward), std::pair(whole, Pass::backward)})
-    work += cost.work(stage_operators(backbone, stage, load, pass));
+    work += cost.work(stage_operators(backbone, stage, load, pass, cost.storage()));
   return work;
 }
 

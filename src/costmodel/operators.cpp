@@ -46,12 +46,13 @@ std::int64_t shares(std::int64_t whole, std::int64_t parts) {
 /// Collects the calls of the stage's layers; every layer does the same work, save the bottom one going backward.
 class StageCalls {
  public:
-  StageCalls(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load)
+  StageCalls(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, const Storage& storage)
       : whole_(backbone),
         divided_(stage.tp > 1 ? std::optional(shard_of(backbone, stage.tp)) : std::nullopt),
         shard_(divided_ ? *divided_ : backbone),
         stage_(stage),
-        load_(load) {
+        load_(load),
+        storage_(storage) {
     constexpr std::size_t kOthers = 24;
     calls_.reserve(kOthers + load.sequences.size() + 4 * load.tasks.size());
   }
@@ -236,6 +237,7 @@ class StageCalls {
   const BackboneShape& shard_;
   const StageShape& stage_;
   const MicrobatchLoad& load_;
+  const Storage& storage_;
   std::vector<OperatorCall> calls_;
 };
 
@@ -310,17 +312,17 @@ OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adap
 }
 
 std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const StageShape& stage,
-                                          const MicrobatchLoad& load, Pass pass) {
-  StageCalls calls(backbone, stage, load);
+                                          const MicrobatchLoad& load, Pass pass, const Storage& storage) {
+  StageCalls calls(backbone, stage, load, storage);
   return pass == Pass::forward ? calls.forward() : calls.backward();
 }
 
 std::vector<OperatorCall> stage_collectives(const BackboneShape& backbone, const StageShape& stage,
-                                            const MicrobatchLoad& load, Pass pass, Bytes number_bytes) {
+                                            const MicrobatchLoad& load, Pass pass, const Storage& storage) {
   std::vector<OperatorCall> calls;
   if (stage.tp <= 1 || load.tokens <= 0) return calls;
   const auto sum_up = [&](std::int64_t rows, std::int64_t numbers, double count) {
-    const std::int64_t bytes = rows * numbers * number_bytes;
+    const std::int64_t bytes = rows * numbers * bytes_of(storage.activations);
     if (bytes <= 0 || count <= 0) return;
     const OperatorShape shape{stage.tp};
     if (stage.sequence_parallel) {

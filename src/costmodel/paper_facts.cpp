@@ -21,7 +21,7 @@ double pass_seconds(const CostModel& cost, const BackboneShape& backbone, const 
                     const MicrobatchLoad& load) {
   double seconds = 0;
   for (const Pass pass : {Pass::forward, Pass::backward})
-    seconds += cost.estimate(stage_operators(backbone, stage, load, pass)).seconds;
+    seconds += cost.estimate(stage_operators(backbone, stage, load, pass, cost.storage())).seconds;
   return seconds;
 }
 

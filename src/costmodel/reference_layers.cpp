@@ -71,8 +71,8 @@ double lobra_layer_seconds(const CostModel& cost, const ReferenceLayer& layer) {
   const MicrobatchLoad load = lobra_load(layer.sequences, layer.length);
   double seconds = 0;
   for (const Pass pass : {Pass::forward, Pass::backward}) {
-    seconds += cost.estimate(stage_operators(backbone, stage, load, pass)).seconds;
-    for (const OperatorCall& call : stage_collectives(backbone, stage, load, pass, bytes_of(DataType::bf16)))
+    seconds += cost.estimate(stage_operators(backbone, stage, load, pass, cost.storage())).seconds;
+    for (const OperatorCall& call : stage_collectives(backbone, stage, load, pass, cost.storage()))
       seconds += cost.estimate(call).seconds;
   }
   return seconds;

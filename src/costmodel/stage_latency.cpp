@@ -49,7 +49,7 @@ const PassWork& StageLatency::below_head(const StageShape& stage, const Microbat
   }
   StageShape body = stage;
   body.has_head = false;
-  const PassWork work = cost_.work(stage_operators(backbone_, body, load, pass));
+  const PassWork work = cost_.work(stage_operators(backbone_, body, load, pass, cost_.storage()));
   return known_.emplace(hash, std::pair(Question{stage, pass, load}, work))->second.second;
 }
 
@@ -58,7 +58,8 @@ const PassWork& StageLatency::head(std::int64_t tp, std::int64_t scored) {
   if (is_new) {
     MicrobatchLoad load;
     load.tokens = load.scored = scored;
-    std::vector<OperatorCall> calls = stage_operators(backbone_, {0, false, true, tp}, load, Pass::forward);
+    std::vector<OperatorCall> calls =
+        stage_operators(backbone_, {0, false, true, tp}, load, Pass::forward, cost_.storage());
     std::erase_if(calls, [](const OperatorCall& call) { return call.op != Operator::head_loss; });
     known->second = cost_.work(calls);
   }

@@ -54,7 +54,8 @@ void uncached(benchmark::State& state, const CostModel& cost) {
   std::size_t i = 0;
   for (auto _ : state) {
     const MicrobatchLoad& load = asked[i++ % asked.size()];
-    benchmark::DoNotOptimize(cost.estimate(stage_operators(backbone, kStage, load, Pass::forward)).seconds);
+    benchmark::DoNotOptimize(
+        cost.estimate(stage_operators(backbone, kStage, load, Pass::forward, cost.storage())).seconds);
   }
 }
 

@@ -54,7 +54,7 @@ TEST(AdapterKernels, GraphPruningSavesCopiesOfTheWholeInputGradientForEachTask) 
   const CostModel cost(analytic_profile("a6000", DataType::bf16));
   const auto seconds = [&](AdapterKernels kernels, Pass pass, std::int64_t tasks) {
     const MicrobatchLoad load = tasks_of(adapter(16, {Module::q, Module::v}), tasks, 1024, kernels);
-    return cost.estimate(stage_operators(backbone, kLayers, load, pass)).seconds;
+    return cost.estimate(stage_operators(backbone, kLayers, load, pass, cost.storage())).seconds;
   };
   EXPECT_EQ(seconds(AdapterKernels::split, Pass::forward, 4), seconds(AdapterKernels::separate, Pass::forward, 4));
   double last = 1;
@@ -157,7 +157,7 @@ TEST(AdapterKernels, TheOrderOfTasksSideBySideDoesNotMatter) {
     for (const TaskRows& task : load.tasks) load.tokens += task.tokens;
     load.sequences = {{0, load.tokens}};
     load.kernels = AdapterKernels::side_by_side;
-    return cost.estimate(stage_operators(backbone, kLayers, load, Pass::forward)).seconds;
+    return cost.estimate(stage_operators(backbone, kLayers, load, Pass::forward, cost.storage())).seconds;
   };
   const TaskRows query{adapter(16, {Module::q}), 64}, all{adapter_on_all(16), 64};
   EXPECT_DOUBLE_EQ(seconds({query, all}), seconds({all, query}));

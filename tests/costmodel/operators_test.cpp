@@ -246,21 +246,23 @@ TEST(Operators, ShardsDivideTheProductsAndKeepWhatLiesBetween) {
 TEST(Operators, ShardsOfALayerMeetTwiceInEachPass) {
   const BackboneShape backbone = small_backbone();
   const MicrobatchLoad load = load_of(adapter_on_all(4), {40});
-  EXPECT_TRUE(stage_collectives(backbone, {6, true, true}, load, Pass::forward, 2).empty());
+  EXPECT_TRUE(stage_collectives(backbone, {6, true, true}, load, Pass::forward, gpu_storage(DataType::bf16)).empty());
   for (const Pass pass : kPasses) {
-    const auto calls = stage_collectives(backbone, {6, false, false, 2}, load, pass, 2);
+    const auto calls = stage_collectives(backbone, {6, false, false, 2}, load, pass, gpu_storage(DataType::bf16));
     ASSERT_EQ(calls.size(), 1U);
     EXPECT_EQ(calls[0].op, Operator::all_reduce);
     EXPECT_EQ(calls[0].shape, OperatorShape{2});
     EXPECT_EQ(calls[0].count, 12);
     EXPECT_EQ(calls[0].tokens, 40 * backbone.hidden * 2);
-    const auto split = stage_collectives(backbone, {6, false, false, 2, true}, load, pass, 2);
+    const auto split = stage_collectives(backbone, {6, false, false, 2, true}, load, pass, gpu_storage(DataType::bf16));
     ASSERT_EQ(split.size(), 2U);
     EXPECT_EQ(split[0].op, Operator::reduce_scatter);
     EXPECT_EQ(split[1].op, Operator::all_gather);
     EXPECT_EQ(split[0].tokens, calls[0].tokens);
   }
-  EXPECT_EQ(times(stage_collectives(backbone, {6, true, true, 2}, load, Pass::forward, 2), Operator::all_reduce), 15);
+  EXPECT_EQ(times(stage_collectives(backbone, {6, true, true, 2}, load, Pass::forward, gpu_storage(DataType::bf16)),
+                  Operator::all_reduce),
+            15);
 }
 
 TEST(Operators, AFamilyWithoutGateAndRotationHasLayerNormsAndOneInputToItsActivation) {

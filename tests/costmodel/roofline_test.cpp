@@ -224,7 +224,7 @@ RC_GTEST_PROP(CostModel, APassNeverTakesLessWithALongerSequence, ()) {
   longer.tasks.back().tokens += more;
   longer.tokens += more;
   const auto seconds = [&](const MicrobatchLoad& of) {
-    return cost.estimate(stage_operators(backbone, {backbone.layers, true, true}, of, pass)).seconds;
+    return cost.estimate(stage_operators(backbone, {backbone.layers, true, true}, of, pass, cost.storage())).seconds;
   };
   RC_ASSERT(seconds(longer) >= seconds(load) * (1 - 1e-12));
 }

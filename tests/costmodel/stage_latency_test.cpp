@@ -21,7 +21,7 @@ RC_GTEST_PROP(StageLatency, RemembersWhatTheCostModelSays, ()) {
     MicrobatchLoad load = load_of(adapter(small(), {Module::q}), {8 * small(), 8 * small()});
     if (*rc::gen::arbitrary<bool>()) load.kernels = AdapterKernels::fused;
     const Pass pass = *rc::gen::element(Pass::forward, Pass::backward);
-    const Estimate expected = cost.estimate(stage_operators(backbone, stage, load, pass));
+    const Estimate expected = cost.estimate(stage_operators(backbone, stage, load, pass, cost.storage()));
     // But for the order in which the head's time is added.
     const Estimate told = latency.estimate(stage, load, pass);
     RC_ASSERT(std::abs(told.seconds / expected.seconds - 1) < 1e-12);

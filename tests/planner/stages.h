@@ -67,7 +67,7 @@ inline LaunchPricing made_up_pricing() {
 }
 
 inline OperatorGraph graph_of(const AnyStage& any, const costmodel::MicrobatchLoad& load, std::int32_t htask = 0) {
-  return stage_graph(any.backbone, any.stage, load, any.pass, 2, made_up_pricing(), htask);
+  return stage_graph(any.backbone, any.stage, load, any.pass, {}, made_up_pricing(), htask);
 }
 
 inline std::set<OperatorVertex> predecessors_of(const OperatorGraph& graph, OperatorVertex vertex) {

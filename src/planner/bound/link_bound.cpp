@@ -20,7 +20,7 @@ LinkBound::LinkBound(const std::vector<ReplicaShape>& deployment, const costmode
       backbone_(backbone),
       cost_(cost),
       rates_(rates),
-      bytes_a_token_(costmodel::message_bytes_per_token(backbone, cost.profile().storage())) {
+      bytes_a_token_(costmodel::message_bytes_per_token(backbone, cost.storage())) {
   const auto stages = static_cast<std::size_t>(deployment.front().stages());
   links_.resize(stages - 1);
   shards_.resize(stages);
@@ -132,8 +132,7 @@ double LinkBound::in_any_batches(std::span<const OperatorCall> of_one, const Sha
 
 std::vector<OperatorCall> LinkBound::calls(const StageShape& stage, Pass pass,
                                            const costmodel::MicrobatchLoad& load) const {
-  const Bytes number = costmodel::bytes_of(cost_.profile().storage().activations);
-  return stage_collectives(backbone_, stage, load, pass, number);
+  return stage_collectives(backbone_, stage, load, pass, cost_.storage());
 }
 
 }  // namespace braid::planner

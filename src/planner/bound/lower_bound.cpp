@@ -297,13 +297,13 @@ class DeploymentBound {
   std::vector<OperatorCall> calls(const StageShape& stage, costmodel::MicrobatchLoad load, Pass pass) const {
     load.kernels = scope_.kernels;
     const costmodel::BackboneShape& backbone = input_.workload.backbone;
-    if (!fuses_across_tasks()) return stage_operators(backbone, stage, load, pass);
+    if (!fuses_across_tasks()) return stage_operators(backbone, stage, load, pass, cost_.storage());
     const auto fused = [](const OperatorCall& call) { return is_fused_adapter(call.op); };
     load.tasks.front().adapter.rank = least_rank_;
-    std::vector<OperatorCall> adapters = stage_operators(backbone, stage, load, pass);
+    std::vector<OperatorCall> adapters = stage_operators(backbone, stage, load, pass, cost_.storage());
     std::erase_if(adapters, [&](const OperatorCall& call) { return !fused(call); });
     load.kernels = AdapterKernels::separate;
-    std::vector<OperatorCall> all = stage_operators(backbone, stage, load, pass);
+    std::vector<OperatorCall> all = stage_operators(backbone, stage, load, pass, cost_.storage());
     std::erase_if(all, [](const OperatorCall& call) { return is_own(call.op); });
     all.insert(all.end(), adapters.begin(), adapters.end());
     return all;

@@ -24,8 +24,7 @@ Estimate ClockLatency::collectives(const StageShape& stage, std::span<const std:
                                    const MicrobatchLoad& load, Pass pass) const {
   Estimate total;
   if (stage.tp <= 1) return total;
-  const Bytes number_bytes = costmodel::bytes_of(cost().profile().storage().activations);
-  for (costmodel::OperatorCall call : costmodel::stage_collectives(backbone(), stage, load, pass, number_bytes)) {
+  for (costmodel::OperatorCall call : costmodel::stage_collectives(backbone(), stage, load, pass, cost().storage())) {
     call.shape = cost().group_shape(call.op, ranks);
     total += cost().estimate(call);
   }
@@ -66,7 +65,8 @@ ClockLatency::Interleaved ClockLatency::interleaved(const Clock& clock) {
   // As in a pass alone: the host keeps what the roofline answers waiting.
   double host = 0, launched = 0;
   for (const MicrobatchLoad& load : clock.loads) {
-    for (const costmodel::OperatorCall& call : costmodel::stage_operators(backbone(), clock.stage, load, clock.pass)) {
+    for (const costmodel::OperatorCall& call :
+         costmodel::stage_operators(backbone(), clock.stage, load, clock.pass, cost().storage())) {
       const costmodel::CallPrice price = cost().price(call);
       host += price.launches * cost().profile().launch_seconds;
       if (price.launches > 0) launched += price.seconds;
@@ -87,7 +87,6 @@ ClockLatency::Interleaved ClockLatency::interleaved(const Clock& clock) {
 
 /// The schedule of a stage with so many layers, else the same.
 ClockLatency::Interleaved ClockLatency::scheduled(const Clock& clock, std::int64_t layers) {
-  const Bytes number_bytes = costmodel::bytes_of(cost().profile().storage().activations);
   // Collectives of ranks on several nodes take another link than those of the stage's shape alone.
   const LaunchPricing pricing = [&](std::span<const costmodel::OperatorCall> calls) {
     if (!costmodel::is_collective(calls.front().op)) return (*pricing_)(calls);
@@ -100,7 +99,7 @@ ClockLatency::Interleaved ClockLatency::scheduled(const Clock& clock, std::int64
   std::vector<OperatorGraph> graphs;
   graphs.reserve(clock.loads.size());
   for (const MicrobatchLoad& load : clock.loads) {
-    graphs.push_back(stage_graph(backbone(), stage, load, clock.pass, number_bytes, pricing,
+    graphs.push_back(stage_graph(backbone(), stage, load, clock.pass, cost().storage(), pricing,
                                  static_cast<std::int32_t>(graphs.size())));
   }
   const auto laid_out = [&](Adapters adapters) -> Interleaved {

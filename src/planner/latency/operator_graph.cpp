@@ -27,8 +27,8 @@ constexpr std::array<ModuleGroup, 4> kBackwardProducts = {ModuleGroup::down, Mod
 class Launches {
  public:
   Launches(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
-           Bytes number_bytes, const LaunchPricing& pricing, std::int32_t htask) {
-    const std::vector<OperatorCall> calls = stage_operators(backbone, stage, load, pass);
+           const costmodel::Storage& storage, const LaunchPricing& pricing, std::int32_t htask) {
+    const std::vector<OperatorCall> calls = stage_operators(backbone, stage, load, pass, storage);
     std::size_t products = 0;
     for (std::size_t first = 0, last = 0; first < calls.size(); first = last) {
       for (last = first + 1; last < calls.size() && calls[last].beside;) ++last;
@@ -43,7 +43,7 @@ class Launches {
       if (products > 0) work.node.group = order[products - 1];
       if (calls[first].pass == Pass::parameters) work.node.group = ModuleGroup::qkv;
     }
-    for (const OperatorCall& call : stage_collectives(backbone, stage, load, pass, number_bytes)) {
+    for (const OperatorCall& call : stage_collectives(backbone, stage, load, pass, storage)) {
       add({call}, pricing, htask).node.communication = true;
     }
   }
@@ -223,14 +223,14 @@ class StageGraph {
 }  // namespace
 
 OperatorGraph stage_graph(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
-                          Bytes number_bytes, const LaunchPricing& pricing, std::int32_t htask) {
+                          const costmodel::Storage& storage, const LaunchPricing& pricing, std::int32_t htask) {
   BRAID_CHECK(load.tokens > 0, "a microbatch of hTask {} has no tokens", htask);
   const auto launches = [&](std::int64_t layers, bool ends) {
     StageShape part = stage;
     part.layers = layers;
     part.has_embedding = ends && stage.has_embedding;
     part.has_head = ends && layers == 0 && stage.has_head;
-    return Launches(backbone, part, load, pass, number_bytes, pricing, htask);
+    return Launches(backbone, part, load, pass, storage, pricing, htask);
   };
   Launches outside = launches(0, true);
   OperatorGraph result;

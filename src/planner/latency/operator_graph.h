@@ -34,7 +34,7 @@ using OperatorVertex = OperatorGraph::vertex_descriptor;
 /// their frozen product reads, and whatever reads the product waits for both. What going back computes again it
 /// computes no sooner than its layer is reached. `load` has tokens. Each kind of call is priced once.
 OperatorGraph stage_graph(const costmodel::BackboneShape& backbone, const costmodel::StageShape& stage,
-                          const costmodel::MicrobatchLoad& load, costmodel::Pass pass, Bytes number_bytes,
-                          const LaunchPricing& pricing, std::int32_t htask = 0);
+                          const costmodel::MicrobatchLoad& load, costmodel::Pass pass,
+                          const costmodel::Storage& storage, const LaunchPricing& pricing, std::int32_t htask = 0);
 
 }  // namespace braid::planner

@@ -56,7 +56,8 @@ const RunPrices::SharedCalls& RunPrices::shared_calls(const StageShape& stage, c
 RunPrices::SharedCalls RunPrices::priced(const Task& task) const {
   std::map<Slot, SharedCall> calls;
   costmodel::OperatorShape product{};
-  for (const OperatorCall& call : costmodel::stage_operators(backbone_, task.stage, task.load, task.pass)) {
+  for (const OperatorCall& call :
+       costmodel::stage_operators(backbone_, task.stage, task.load, task.pass, cost_.storage())) {
     if (call.op == Operator::linear) product = call.shape;
     if (!belongs_to_a_task(call.op)) continue;
     const bool attends = call.op == Operator::attention;
@@ -138,7 +139,7 @@ bool RunPrices::TokenPrices::holds(const OperatorCall& call) const {
 TokenPass RunPrices::TokenPrices::priced(const MicrobatchLoad& load) const {
   const costmodel::CostModel& cost = prices_->cost_;
   TokenPass pass;
-  for (const OperatorCall& call : costmodel::stage_operators(prices_->backbone_, stage_, load, pass_)) {
+  for (const OperatorCall& call : costmodel::stage_operators(prices_->backbone_, stage_, load, pass_, cost.storage())) {
     if (!holds(call)) continue;
     const costmodel::CallPrice price = cost.price(call);
     pass.seconds += price.seconds;

@@ -14,7 +14,7 @@ WeightGathers weight_gathers(const costmodel::StageShape& stage, std::span<const
                              const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone) {
   BRAID_CHECK(stage.has_embedding && stage.has_head && stage.tp == 1, "shares of a part of the backbone");
   if (ranks.size() < 2) return {};
-  const costmodel::WeightUnits units = costmodel::weight_units(backbone, stage, cost.profile().storage());
+  const costmodel::WeightUnits units = costmodel::weight_units(backbone, stage, cost.storage());
   const costmodel::OperatorShape shape = cost.group_shape(Operator::all_gather, ranks);
   const auto gather = [&](Bytes bytes) {
     return cost.estimate({Operator::all_gather, Pass::forward, shape, bytes, 0, 0, 1}).seconds;

@@ -25,7 +25,7 @@ class LoraArrangement {
   explicit LoraArrangement(const PolicyInput& input)
       : input_(input),
         stages_(input.deployment.front().stages()),
-        storage_(input.cost().profile().storage()),
+        storage_(input.cost().storage()),
         learns_(value_of(input.options, "memory") == "learned" && input.capacity > 0),
         batches_(!learns_ && value_of(input.options, "batch") == "on") {
     fixed_.pipeline =

@@ -162,7 +162,7 @@ void PlanSearch::miss_with_tasks_alone() {
   fixed.deployment = choice.deployment;
   fixed.microbatches = choice.microbatches;
   fixed.padding = Padding::max_length;
-  fixed.storage = cost().profile().storage();
+  fixed.storage = cost().storage();
   Predictor predictor(fixed, window(), Outlook::glance);
   fits(alone, predictor);
 }
@@ -377,7 +377,7 @@ std::optional<Candidate> PlanSearch::arrange(const PolicyInput& asked) {
   std::optional<Arrangement> arrangement = choice_.policy->arrange(asked);
   if (!arrangement) return std::nullopt;
   FixedPlan& fixed = arrangement->fixed;
-  fixed.storage = cost().profile().storage();
+  fixed.storage = cost().storage();
   fixed.deployment = asked.deployment;
   fixed.microbatches = asked.microbatches;
   return Candidate{std::move(*arrangement), {}};

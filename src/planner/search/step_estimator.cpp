@@ -139,7 +139,7 @@ std::optional<FixedPlan> StepEstimator::arrange(const PolicyInput& input) const 
   std::optional<Arrangement> arrangement = choice_.policy->arrange(input);
   if (!arrangement) return std::nullopt;
   FixedPlan& fixed = arrangement->fixed;
-  fixed.storage = input.cost().profile().storage();
+  fixed.storage = input.cost().storage();
   fixed.deployment = input.deployment;
   fixed.microbatches = input.microbatches;
   return fixed;

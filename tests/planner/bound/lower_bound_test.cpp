@@ -37,7 +37,7 @@ costmodel::Profile profile_of(const RandomPlan& made) {
 double predicted_seconds(const RandomPlan& made, const CostModel& cost, const WindowInput& input) {
   ClockLatency latency(cost, made.workload.backbone);
   FixedPlan fixed = made.fixed;
-  fixed.storage = cost.profile().storage();
+  fixed.storage = cost.storage();
   return predict(fixed, input, latency, judge).step_seconds;
 }
 

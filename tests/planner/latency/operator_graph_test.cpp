@@ -37,7 +37,7 @@ RC_GTEST_PROP(OperatorGraph, HoldsTheCallsOfTheStageAndNoOthers, ()) {
   Counts in_graph, in_list;
   for (OperatorVertex v = 0; v < boost::num_vertices(graph); ++v) count(in_graph, graph[v].calls);
   count(in_list, stage_operators(any.backbone, any.stage, load, any.pass));
-  count(in_list, stage_collectives(any.backbone, any.stage, load, any.pass, 2));
+  count(in_list, stage_collectives(any.backbone, any.stage, load, any.pass));
   RC_ASSERT(in_graph == in_list);
 }
 
@@ -141,15 +141,15 @@ TEST(OperatorGraph, LatenciesAddUpToTheStagesWithoutTheHost) {
     load.kernels = kernels;
     for (const Pass pass : {Pass::forward, Pass::backward}) {
       const costmodel::StageShape stage{8, true, true, 4};
-      const OperatorGraph graph = stage_graph(backbone, stage, load, pass, 2, device_pricing(cost));
+      const OperatorGraph graph = stage_graph(backbone, stage, load, pass, cost.storage(), device_pricing(cost));
       Nanoseconds compute = 0, communication = 0;
       for (OperatorVertex v = 0; v < boost::num_vertices(graph); ++v)
         (graph[v].communication ? communication : compute) += graph[v].latency;
       const auto nodes = static_cast<double>(boost::num_vertices(graph));  // each rounded
       EXPECT_NEAR(static_cast<double>(compute),
-                  device.estimate(stage_operators(backbone, stage, load, pass)).seconds * 1e9, nodes);
+                  device.estimate(stage_operators(backbone, stage, load, pass, device.storage())).seconds * 1e9, nodes);
       EXPECT_NEAR(static_cast<double>(communication),
-                  device.estimate(stage_collectives(backbone, stage, load, pass, 2)).seconds * 1e9, nodes);
+                  device.estimate(stage_collectives(backbone, stage, load, pass, cost.storage())).seconds * 1e9, nodes);
     }
   }
 }

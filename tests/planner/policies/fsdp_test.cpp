@@ -34,7 +34,7 @@ class ShardedPass {
     fixed.deployment = deploy(layers(), 1, 1, ranks);
     fixed.htasks = fixed.buckets = {{0}};
     fixed.pipeline = PipelineTemplate::one_by_one;
-    fixed.storage = cost.profile().storage();
+    fixed.storage = cost.storage();
     program_ = window_program(fixed, input, 0);
     style_ = pass_style(fixed, workload);
     // Of few samples not every rank has one.
@@ -42,9 +42,7 @@ class ShardedPass {
   }
 
   std::int64_t layers() const { return backbone_.layers; }
-  Bytes weights(const StageShape& stage) const {
-    return costmodel::backbone_bytes(backbone_, stage, cost_.profile().storage());
-  }
+  Bytes weights(const StageShape& stage) const { return costmodel::backbone_bytes(backbone_, stage, cost_.storage()); }
   Bytes all_weights() const { return weights({layers(), true, true, 1}); }
   Bytes layer_weights() const { return weights({1, false, false, 1}); }
   Bytes rest_weights() const { return all_weights() - layers() * layer_weights(); }
@@ -185,7 +183,7 @@ TEST(Fsdp, RanksAreAsBusyAsWithoutShares) {
     fixed.deployment = deploy(22, 1, 1, 4);
     fixed.htasks = fixed.buckets = {{0}};
     fixed.pipeline = PipelineTemplate::one_by_one;
-    fixed.storage = cost.profile().storage();
+    fixed.storage = cost.storage();
     const auto told = [&](bool shards) {
       fixed.shards_weights = shards;
       return predict(fixed, input, latency, study.input().judge);
@@ -233,7 +231,7 @@ TEST(Fsdp, KeepsItsShareOfTheWeightsAndTwoLayers) {
     const Plan plan = make_plan(study.input({.tp = {}, .pp = 1, .microbatches = 2}), parse_policy(policy));
     return plan.predicted.peak_memory_bytes[0];
   };
-  const costmodel::Storage storage = study.cost.profile().storage();
+  const costmodel::Storage storage = study.cost.storage();
   const auto weights = [&](std::int64_t layers, bool ends) {
     return costmodel::backbone_bytes(study.workload.backbone, {layers, ends, ends, 1}, storage);
   };

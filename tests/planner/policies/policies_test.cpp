@@ -127,7 +127,7 @@ TEST(MuxTune, TheTemplateTakesAboutWhatItsReplayDoes) {
   fixed.microbatches = 4;
   fixed.padding = Padding::max_length;
   fixed.chunk_size = 64;
-  fixed.storage = study.cost.profile().storage();
+  fixed.storage = study.cost.storage();
   LaidOutBuckets buckets;
   const std::optional<Nanoseconds> makespan = order_structured(input, BucketSearch::descending, buckets, fixed);
   ASSERT_TRUE(makespan);
