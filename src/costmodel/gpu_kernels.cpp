@@ -162,6 +162,8 @@ GpuKernels gpu_kernels(const OperatorCall& call, DataType type) {
     case Operator::rms_norm:
     case Operator::layer_norm:
       builder.stream(StreamKind::norm, call.tokens, (forward ? 2 : 3) * call.shape[0]);
+      // To the gradient that went past the norm.
+      if (!forward) builder.stream(StreamKind::add, call.tokens, 3 * call.shape[0]);
       break;
     case Operator::linear:
       if (type == DataType::int8) {

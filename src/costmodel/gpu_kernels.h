@@ -22,13 +22,14 @@ struct GpuKernel {
 /// The launches of one call, without allocating.
 using GpuKernels = boost::container::static_vector<GpuKernel, 16>;
 
-/// What a GPU runs for one call (`count` not applied). Operators run as PyTorch runs them. Adapters kernel by kernel,
-/// as Hugging Face PEFT runs them: dropout, two thin products, scaling, addition; going back scaling, the gradients of
-/// B, of the low-rank product and of A, and towards the input a product, the mask and an addition. Fused adapters as
-/// LoRAFusion does (§5.1): dropout with the product by A, in one read of X; the product by B as r more rows of depth in
-/// the frozen layer's, so that Y is written once; going back the gradients of B and of the low-rank product in one read
-/// of dY, that of A, and r more rows of depth again, whose reading of the masks is hidden. They run once a module,
-/// which has a mask of its own. Attention as FlashAttention-2. None for messages and collectives.
+/// What a GPU runs for one call (`count` not applied). Operators run as PyTorch runs them; the gradient that a norm
+/// sends down is added to the one that went past it in a kernel of its own. Adapters kernel by kernel, as Hugging Face
+/// PEFT runs them: dropout, two thin products, scaling, addition; going back scaling, the gradients of B, of the
+/// low-rank product and of A, and towards the input a product, the mask and an addition. Fused adapters as LoRAFusion
+/// does (§5.1): dropout with the product by A, in one read of X; the product by B as r more rows of depth in the frozen
+/// layer's, so that Y is written once; going back the gradients of B and of the low-rank product in one read of dY,
+/// that of A, and r more rows of depth again, whose reading of the masks is hidden. They run once a module, which has a
+/// mask of its own. Attention as FlashAttention-2. None for messages and collectives.
 GpuKernels gpu_kernels(const OperatorCall& call, DataType type);
 
 }  // namespace braid::costmodel

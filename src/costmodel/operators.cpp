@@ -207,15 +207,17 @@ class StageCalls {
     add_lora(Pass::forward, ModuleGroup::down, layers);
   }
 
-  /// What an adapter needs of its input is computed again rather than kept.
+  /// Whether what the group's adapters read is computed again, as it was not kept.
+  bool again(ModuleGroup group) const { return !storage_.keeps_operator_inputs && any_lora(group); }
+
   void backward_layers(double inner, double bottom) {
     const double layers = inner + bottom;
     const std::int64_t hidden = whole_.hidden;
-    if (any_lora(ModuleGroup::down)) add_activation(Pass::forward, layers);
+    if (again(ModuleGroup::down)) add_activation(Pass::forward, layers);
     add_linear(Pass::backward, ModuleGroup::down, shard_.intermediate, hidden, layers);
     add_lora(Pass::backward, ModuleGroup::down, layers);
     add_activation(Pass::backward, layers);
-    if (any_lora(ModuleGroup::gate_up)) add_norm(Pass::forward, layers);
+    if (again(ModuleGroup::gate_up)) add_norm(Pass::forward, layers);
     add_linear(Pass::backward, ModuleGroup::gate_up, hidden, shard_.up_width(), layers);
     add_lora(Pass::backward, ModuleGroup::gate_up, layers);
     add_norm(Pass::backward, layers);
@@ -225,7 +227,7 @@ class StageCalls {
     const double through_attention = inner + (attention_below ? bottom : 0);
     add_attention(Pass::backward, through_attention);
     add_rope(Pass::backward, through_attention);
-    if (attention_below) add_norm(Pass::forward, layers);
+    if (again(ModuleGroup::qkv)) add_norm(Pass::forward, layers);
     add_linear(Pass::backward, ModuleGroup::qkv, hidden, shard_.qkv_width(), inner);
     add_lora(Pass::backward, ModuleGroup::qkv, inner);
     add_lora(Pass::parameters, ModuleGroup::qkv, bottom);

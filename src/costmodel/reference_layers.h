@@ -50,7 +50,7 @@ double lobra_layer_seconds(const CostModel& cost, const ReferenceLayer& layer);
 /// differences.
 double fitted_launch_seconds(std::span<const ReferenceLayer> layers);
 /// The same of the rows of eight shards, where most kernels are short: what an eager framework's GPU waits for.
-inline constexpr double kEagerLaunchSeconds = 20.5e-6;
+inline constexpr double kEagerLaunchSeconds = 20.8e-6;
 
 /// Bytes on the fullest rank of a replica ⟨tp, pp⟩ that keeps 2 · pp microbatches of `tokens` tokens alive (GPipe).
 Bytes lobra_peak_bytes(std::int64_t tp, std::int64_t pp, std::int64_t tokens);

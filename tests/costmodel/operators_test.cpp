@@ -168,6 +168,21 @@ TEST(Operators, NothingBelowTheLowestAdapterIsDifferentiated) {
   for (const OperatorCall& call : backward({3, false, false}, attention)) EXPECT_NE(call.pass, Pass::parameters);
 }
 
+TEST(Operators, WhatIsKeptIsNotComputedAgain) {
+  const BackboneShape backbone = small_backbone();
+  Storage keeps;
+  keeps.keeps_operator_inputs = true;
+  const auto again = [&](const AdapterShape& shape, const Storage& storage) {
+    double calls = 0;
+    for (const OperatorCall& call : stage_operators(backbone, kWhole, load_of(shape, {20}), Pass::backward, storage))
+      calls += call.pass == Pass::forward && call.op != Operator::dispatch ? call.count : 0;
+    return calls;
+  };
+  EXPECT_EQ(again(adapter_on_all(4), {}), 3.0 * 6);
+  EXPECT_EQ(again(adapter(4, {Module::q, Module::o}), {}), 1.0 * 6);
+  EXPECT_EQ(again(adapter_on_all(4), keeps), 0);
+}
+
 TEST(Operators, EmbeddingAndHeadBelongToTheirStages) {
   const BackboneShape backbone = small_backbone();
   const MicrobatchLoad load = load_of(adapter_on_all(4), {20, 20});

@@ -38,6 +38,7 @@ struct AnyStage {
   costmodel::BackboneShape backbone;
   costmodel::StageShape stage;
   costmodel::Pass pass = costmodel::Pass::forward;
+  costmodel::Storage storage;
 };
 
 inline AnyStage any_stage() {
@@ -50,6 +51,7 @@ inline AnyStage any_stage() {
                *rc::gen::element(1, 2, 4)};
   any.stage.sequence_parallel = any.stage.tp > 1 && *rc::gen::arbitrary<bool>();
   any.pass = *rc::gen::element(costmodel::Pass::forward, costmodel::Pass::backward);
+  any.storage.keeps_operator_inputs = *rc::gen::arbitrary<bool>();
   return any;
 }
 
@@ -67,7 +69,7 @@ inline LaunchPricing made_up_pricing() {
 }
 
 inline OperatorGraph graph_of(const AnyStage& any, const costmodel::MicrobatchLoad& load, std::int32_t htask = 0) {
-  return stage_graph(any.backbone, any.stage, load, any.pass, {}, made_up_pricing(), htask);
+  return stage_graph(any.backbone, any.stage, load, any.pass, any.storage, made_up_pricing(), htask);
 }
 
 inline std::set<OperatorVertex> predecessors_of(const OperatorGraph& graph, OperatorVertex vertex) {

@@ -129,7 +129,7 @@ std::map<ModuleGroup, std::size_t> fused_parts(const AnyStage& any, std::int32_t
 
 TEST(AdapterFusion, WhatIsFusibleWithTensorParallelismAndWithout) {
   using Parts = std::map<ModuleGroup, std::size_t>;
-  AnyStage any{costmodel::small_backbone(), {2, true, false, 1}, Pass::forward};
+  AnyStage any{costmodel::small_backbone(), {2, true, false, 1}, Pass::forward, {}};
   const Parts all = {{ModuleGroup::qkv, 3}, {ModuleGroup::o, 3}, {ModuleGroup::gate_up, 3}, {ModuleGroup::down, 3}};
   for (const Pass pass : {Pass::forward, Pass::backward}) {
     any.pass = pass;
@@ -148,7 +148,7 @@ TEST(AdapterFusion, WhatIsFusibleWithTensorParallelismAndWithout) {
 }
 
 TEST(AdapterFusion, HTasksOfSeveralTasksAreLeftAlone) {
-  const AnyStage any{costmodel::small_backbone(), {2, true, true, 1}, Pass::forward};
+  const AnyStage any{costmodel::small_backbone(), {2, true, true, 1}, Pass::forward, {}};
   const AdapterShape adapter = costmodel::adapter_on_all(4);
   MicrobatchLoad two = together(load_of(adapter, {30}), load_of(adapter, {50}));
   two.kernels = AdapterKernels::side_by_side;

@@ -36,8 +36,8 @@ RC_GTEST_PROP(OperatorGraph, HoldsTheCallsOfTheStageAndNoOthers, ()) {
   const OperatorGraph graph = graph_of(any, load);
   Counts in_graph, in_list;
   for (OperatorVertex v = 0; v < boost::num_vertices(graph); ++v) count(in_graph, graph[v].calls);
-  count(in_list, stage_operators(any.backbone, any.stage, load, any.pass));
-  count(in_list, stage_collectives(any.backbone, any.stage, load, any.pass));
+  count(in_list, stage_operators(any.backbone, any.stage, load, any.pass, any.storage));
+  count(in_list, stage_collectives(any.backbone, any.stage, load, any.pass, any.storage));
   RC_ASSERT(in_graph == in_list);
 }
 

@@ -123,7 +123,7 @@ RC_GTEST_PROP(Segment, AStagesSubgraphsAreOneChainButForAdaptersBesideTheirProdu
 }
 
 TEST(Segment, ALayersSubgraphsUnderTensorParallelism) {
-  AnyStage any{costmodel::small_backbone(), {1, false, false, 2}, Pass::forward};
+  AnyStage any{costmodel::small_backbone(), {1, false, false, 2}, Pass::forward, {}};
   const costmodel::MicrobatchLoad load = costmodel::load_of(costmodel::adapter_on_all(4), {40});
   const auto names = [&] {
     const OperatorGraph graph = graph_of(any, load);
