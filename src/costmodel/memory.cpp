@@ -71,7 +71,12 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
   const std::int64_t between = stage.sequence_parallel ? (tokens + stage.tp - 1) / stage.tp : tokens;
   Tensors tensors(storage);
   tensors.add(between * hidden);
-  if (input_alone) return tensors.bytes();
+  if (input_alone) {
+    for (const SequenceLoad& sequence : load.sequences) {
+      if (sequence.continues) tensors.add(2 * (sequence.context - sequence.prefix) * shard.kv_width());
+    }
+    return tensors.bytes();
+  }
   // The other residual input and both norms' scales; q, k, v after rotation; attention's output and log sums.
   tensors.add(between * hidden).add(between, shard.gated() ? 2 : 4);
   tensors.add(tokens * shard.qkv_width()).add(tokens * shard.query_width()).add(tokens * shard.heads);

@@ -34,7 +34,8 @@ Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, 
 Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                   const Storage& storage = {});
 
-/// The same of one layer; with `input_alone` what recomputation leaves of it.
+/// The same of one layer; with `input_alone` what recomputation leaves of it: its input, and keys and values that later
+/// chunks read.
 Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                         const Storage& storage, bool input_alone);
 

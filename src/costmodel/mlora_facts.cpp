@@ -20,12 +20,17 @@ AdapterShape mlora_adapter() {
   return paper_lora(16, kAttentionModules, 0.05);
 }
 
+Profile mlora_profile() {
+  Profile profile = analytic_profile("a6000", DataType::int8);
+  profile.recomputes = true;
+  return profile;
+}
+
 PassWork step_work(const CostModel& cost, const BackboneShape& backbone, const MicrobatchLoad& load) {
-  const StageShape whole{backbone.layers, true, true}, layers{backbone.layers, false, false};
+  const StageShape whole{backbone.layers, true, true};
   PassWork work;
-  for (const auto& [stage, pass] :
-       {std::pair(whole, Pass::forward), std::pair(layers, Pass::forward), std::pair(whole, Pass::backward)})
-    work += cost.work(stage_operators(backbone, stage, load, pass, cost.storage()));
+  for (const Pass pass : {Pass::forward, Pass::backward})
+    work += cost.work(stage_operators(backbone, whole, load, pass, cost.storage()));
   return work;
 }
 
@@ -57,8 +62,7 @@ LaunchFact launch_fact(const CostModel& cost, const std::string& name, std::int6
 
 /// The most that one GPU holds of so many tasks in one batch.
 Bytes peak_bytes(const BackboneShape& backbone, std::int64_t tasks, std::int64_t batch, std::int64_t length) {
-  Storage storage = gpu_storage(DataType::int8);
-  storage.recomputes = true;
+  const Storage storage = mlora_profile().storage();
   const StageShape whole{backbone.layers, true, true};
   const MicrobatchLoad load = paper_load(mlora_adapter(), tasks, batch, length);
   return storage.context + backbone_bytes(backbone, whole, storage) +
@@ -94,7 +98,7 @@ const std::vector<std::string>& mlora_backbones() {
 }
 
 std::vector<LaunchFact> launch_facts() {
-  const CostModel cost(analytic_profile("a6000", DataType::int8));
+  const CostModel cost(mlora_profile());
   std::vector<LaunchFact> facts;
   for (const std::string& name : mlora_backbones()) {
     for (const std::int64_t tasks : {1, 2, 4}) {

@@ -65,15 +65,15 @@ class StageCalls {
     }
     const auto layers = static_cast<double>(stage_.layers);
     if (stage_.layers > 0) forward_layers(layers);
-    if (stage_.has_head && load_.scored > 0) {
-      add(Operator::head_loss, Pass::forward, {whole_.hidden, shard_.vocabulary}, load_.scored, 1);
-    }
+    if (stage_.has_head)
+      add(Operator::head_loss, Pass::forward, {whole_.hidden, shard_.vocabulary}, head_rows(load_, storage_), 1);
     add(Operator::dispatch, Pass::forward, {}, load_.tokens, 1);
     return std::move(calls_);
   }
 
   std::vector<OperatorCall> backward() {
     const double bottom = stage_.has_embedding && stage_.layers > 0 ? 1 : 0;
+    if (storage_.recomputes && stage_.layers > 0) forward_layers(static_cast<double>(stage_.layers));
     backward_layers(static_cast<double>(stage_.layers) - bottom, bottom);
     add(Operator::dispatch, Pass::backward, {}, load_.tokens, 1);
     return std::move(calls_);
@@ -337,6 +337,7 @@ std::vector<OperatorCall> stage_collectives(const BackboneShape& backbone, const
   const auto layers = static_cast<double>(stage.layers);
   const bool bottom = pass == Pass::backward && stage.has_embedding && stage.layers > 0;
   sum_up(load.tokens, backbone.hidden, 2 * layers - (bottom ? 1 : 0));
+  if (pass == Pass::backward && storage.recomputes) sum_up(load.tokens, backbone.hidden, 2 * layers);
   if (pass == Pass::forward && stage.has_embedding) {
     sum_up(load.tokens, backbone.hidden, 1);
     // The first norm works on the share that the reduce-scatter leaves.
@@ -344,9 +345,9 @@ std::vector<OperatorCall> stage_collectives(const BackboneShape& backbone, const
   }
   if (pass == Pass::forward && stage.has_head) {
     // A maximum, a sum and the label's logit a row, in f32; then the gradient of the hidden state.
-    const std::int64_t bytes = 3 * 4 * load.scored;
+    const std::int64_t rows = head_rows(load, storage), bytes = 3 * 4 * rows;
     if (bytes > 0) calls.push_back({Operator::all_reduce, Pass::forward, {stage.tp}, bytes, 0, 0, 1});
-    sum_up(load.scored, backbone.hidden, 1);
+    sum_up(rows, backbone.hidden, 1);
   }
   return calls;
 }

@@ -30,8 +30,8 @@ enum class Operator {
   swiglu,              ///< {F}
   gelu,                ///< {F}; also ReLU: one input, one result
   residual,            ///< {H}
-  head_loss,  ///< {H, V}: final norm, head, cross-entropy and the gradient back to the hidden state; rows with a loss
-  dispatch,   ///< {}: what one Forward or Backward costs beside its operators
+  head_loss,       ///< {H, V}: final norm, head, cross-entropy and the gradient back to the hidden state; of head_rows
+  dispatch,        ///< {}: what one Forward or Backward costs beside its operators
   squared_norm,    ///< {}: tokens counts numbers
   adamw,           ///< {}: tokens counts numbers
   send_recv,       ///< {}, between nodes {2, 2}: tokens counts bytes
@@ -124,6 +124,7 @@ struct TaskRows {
 struct SequenceLoad {
   std::int64_t prefix = 0;
   std::int64_t context = 0;
+  bool continues = false;  ///< later chunks of the sample read its keys and values
   bool operator==(const SequenceLoad&) const = default;
 };
 
@@ -136,6 +137,11 @@ struct MicrobatchLoad {
   AdapterKernels kernels = AdapterKernels::separate;
   bool operator==(const MicrobatchLoad&) const = default;
 };
+
+/// Rows of a microbatch that the head works on.
+inline std::int64_t head_rows(const MicrobatchLoad& load, const Storage& storage) {
+  return storage.whole_logits ? load.tokens : load.scored;
+}
 
 /// Rows of a tile of LoRAFusion's kernels. A tile serves one adapter, so that tasks' rows are filled up to it.
 inline constexpr std::int64_t kFusedTileRows = 128;

@@ -62,6 +62,7 @@ ProfileEntry entry_from(const Node& node) {
 
 Storage Profile::storage() const {
   Storage storage = device.empty() ? Storage{} : gpu_storage(dtype);
+  storage.recomputes = recomputes;
   if (device.empty()) storage.context = runtime_bytes, storage.head_context = head_runtime_bytes;
   return storage;
 }
@@ -94,6 +95,7 @@ Profile profile_from(const Node& node) {
                           "derive the profile again with `braid profile --analytic`");
     profile.launch_seconds = node.number_or("launch_seconds", profile.launch_seconds, 0.0);
     profile.exposed_launch_seconds = node.number_or("exposed_launch_seconds", 0.0, 0.0);
+    if (const Node* recomputes = node.find("recomputes")) profile.recomputes = recomputes->as_bool("recomputes");
     if (const Node* interconnect = node.find("interconnect")) profile.interconnect = interconnect_from(*interconnect);
   }
   for (const Node& entry : node.at("entries").sequence("entries")) profile.entries.push_back(entry_from(entry));
@@ -137,6 +139,7 @@ std::string to_json(const Profile& profile) {
     field("dtype", name(profile.dtype));
     field("launch_seconds", profile.launch_seconds);
     if (profile.exposed_launch_seconds > 0) field("exposed_launch_seconds", profile.exposed_launch_seconds);
+    if (profile.recomputes) field("recomputes", true);
     if (profile.interconnect != Interconnect{}) field("interconnect", json_of(profile.interconnect));
   }
   text += "  \"entries\": [";

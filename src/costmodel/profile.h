@@ -64,6 +64,7 @@ struct Profile {
   /// What the GPU waits for each kernel beside that, in a framework whose host does not run ahead of it; the 0 of one
   /// that does hides launches behind kernels that outlast them.
   double exposed_launch_seconds = 0;
+  bool recomputes = false;    ///< plans for the GPU keep of each layer its input alone (Storage::recomputes)
   Interconnect interconnect;  ///< between ranks, where messages have no entries
   Storage storage() const;
 

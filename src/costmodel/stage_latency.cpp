@@ -34,9 +34,10 @@ bool alike_below_head(const MicrobatchLoad& a, const MicrobatchLoad& b) {
 
 Estimate StageLatency::estimate(const StageShape& stage, const MicrobatchLoad& load, Pass pass) {
   // The loss and its gradient are one call of the Forward.
-  if (!stage.has_head || pass != Pass::forward || load.scored == 0) return below_head(stage, load, pass).total();
+  const std::int64_t rows = stage.has_head && pass == Pass::forward ? head_rows(load, cost_.storage()) : 0;
+  if (rows == 0) return below_head(stage, load, pass).total();
   PassWork whole = below_head(stage, load, pass);
-  whole += head(stage.tp, load.scored);
+  whole += head(stage.tp, rows);
   return whole.total();
 }
 
@@ -53,11 +54,11 @@ const PassWork& StageLatency::below_head(const StageShape& stage, const Microbat
   return known_.emplace(hash, std::pair(Question{stage, pass, load}, work))->second.second;
 }
 
-const PassWork& StageLatency::head(std::int64_t tp, std::int64_t scored) {
-  const auto [known, is_new] = heads_.try_emplace({tp, scored});
+const PassWork& StageLatency::head(std::int64_t tp, std::int64_t rows) {
+  const auto [known, is_new] = heads_.try_emplace({tp, rows});
   if (is_new) {
     MicrobatchLoad load;
-    load.tokens = load.scored = scored;
+    load.tokens = load.scored = rows;
     std::vector<OperatorCall> calls =
         stage_operators(backbone_, {0, false, true, tp}, load, Pass::forward, cost_.storage());
     std::erase_if(calls, [](const OperatorCall& call) { return call.op != Operator::head_loss; });

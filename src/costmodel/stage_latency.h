@@ -28,13 +28,13 @@ class StageLatency {
 
   const CostModel& cost_;
   const BackboneShape& backbone_;
-  /// Of all but the head, which alone depends on how many rows have a loss.
+  /// Of all but the head, which alone may depend on how many rows have a loss.
   const PassWork& below_head(const StageShape& stage, const MicrobatchLoad& load, Pass pass);
-  const PassWork& head(std::int64_t tp, std::int64_t scored);
+  const PassWork& head(std::int64_t tp, std::int64_t rows);
 
   /// By hash, so that a question is only copied when it is new.
   std::unordered_multimap<std::size_t, std::pair<Question, PassWork>> known_;
-  std::map<std::pair<std::int64_t, std::int64_t>, PassWork> heads_;  // by tp and scored rows
+  std::map<std::pair<std::int64_t, std::int64_t>, PassWork> heads_;  // by tp and rows
 };
 
 }  // namespace braid::costmodel

@@ -20,10 +20,11 @@ struct Storage {
   /// A gate, its activation and the product with the other half are one kernel, which keeps its inputs alone.
   bool fused_activation = false;
   AttentionKind attention = AttentionKind::fused;
-  /// Of each layer only the input is kept; Backward computes the layer again first.
+  /// Of each layer only the input is kept, and the keys and values that later chunks read; Backward computes the layer
+  /// again first, collectives and all.
   bool recomputes = false;
-  /// The logits of all rows live at once, in the activations' type and three times in f32 (cast, log-softmax,
-  /// gradient); else those of kHeadRows.
+  /// The head works on all rows, whether they have a loss or not, and their logits live at once, in the activations'
+  /// type and three times in f32 (cast, log-softmax, gradient); else on those with a loss, kHeadRows at a time.
   bool whole_logits = false;
   /// Tensors above 10 MiB take multiples of this, as PyTorch's allocator rounds them; smaller ones share its segments.
   Bytes block = 1;

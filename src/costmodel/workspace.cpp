@@ -33,7 +33,7 @@ bool any_adapter(const MicrobatchLoad& load, ModuleGroup group) {
 std::int64_t logit_numbers(const BackboneShape& backbone, const MicrobatchLoad& load, const Storage& storage) {
   if (!storage.whole_logits) return std::min(kHeadRows, load.scored) * (backbone.vocabulary + 3 * backbone.hidden + 1);
   const std::int64_t copies = 1 + 3 * bytes_of(DataType::f32) / bytes_of(storage.activations);
-  return load.scored * (copies * backbone.vocabulary + backbone.hidden);
+  return head_rows(load, storage) * (copies * backbone.vocabulary + backbone.hidden);
 }
 
 /// Numbers beside the stash at the fullest moments of a Forward: in the last layer, when all others are stashed, and in

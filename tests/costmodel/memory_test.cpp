@@ -107,6 +107,26 @@ TEST(Memory, WorkspaceHoldsTheLogitsOfAtMostABlockOfRows) {
   EXPECT_EQ(logits(kHeadRows), logits(2000));
 }
 
+TEST(Memory, AHeadOverAllRowsHoldsTheLogitsOfRowsWithoutALoss) {
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  MicrobatchLoad load = one_task(adapter_on_all(8), 4096);
+  load.scored = 4;
+  const Storage storage = gpu_storage(DataType::bf16);
+  // In 16 bits, and three times in 32.
+  EXPECT_GE(workspace_bytes(backbone, {2, false, true}, load, Pass::forward, storage),
+            4096 * backbone.vocabulary * (2 + 3 * kFloat));
+}
+
+TEST(Memory, RecomputationKeepsTheKeysAndValuesThatLaterChunksRead) {
+  const BackboneShape backbone = builtin_backbone("llama3.1-8b");
+  Storage storage = gpu_storage(DataType::bf16);
+  storage.recomputes = true;
+  MicrobatchLoad load = load_of(adapter_on_all(8), {128, 128});
+  const Bytes alone = stash_bytes(backbone, {4, false, false}, load, storage);
+  load.sequences = {{256, 384, true}, {0, 128, false}};
+  EXPECT_EQ(stash_bytes(backbone, {4, false, false}, load, storage) - alone, 2 * 4 * 2 * 128 * 8 * 128);
+}
+
 /// As PyTorch's autograd keeps tensors, without its allocator's rounding.
 Storage autograd() {
   Storage storage = gpu_storage(DataType::bf16);

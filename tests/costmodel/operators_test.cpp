@@ -183,6 +183,47 @@ TEST(Operators, WhatIsKeptIsNotComputedAgain) {
   EXPECT_EQ(again(adapter_on_all(4), keeps), 0);
 }
 
+TEST(Operators, RecomputationRunsTheLayersForwardOnceMoreCollectivesAndAll) {
+  const BackboneShape backbone = small_backbone();
+  const MicrobatchLoad load = together(load_of(adapter_on_all(4), {10, 30}), load_of(adapter(8, {Module::o}), {25}));
+  Storage keeps = gpu_storage(DataType::bf16), recomputes = keeps;
+  recomputes.recomputes = true;
+  for (const bool ends : {false, true}) {
+    const StageShape stage{6, ends, ends, 2}, layers{6, false, false, 2};
+    const auto work = [&](const StageShape& shape, Pass pass, const Storage& storage) {
+      Work all = work_of(stage_operators(backbone, shape, load, pass, storage));
+      all = sum(all, work_of(stage_collectives(backbone, shape, load, pass, storage)));
+      std::erase_if(all, [](const auto& entry) { return std::get<0>(entry.first) == Operator::dispatch; });
+      return all;
+    };
+    EXPECT_EQ(work(stage, Pass::forward, recomputes), work(stage, Pass::forward, keeps));
+    EXPECT_EQ(work(stage, Pass::backward, recomputes),
+              sum(work(stage, Pass::backward, keeps), work(layers, Pass::forward, keeps)));
+  }
+}
+
+TEST(Operators, TheHeadWorksOnRowsWithALossOrOnAll) {
+  const BackboneShape backbone = small_backbone();
+  MicrobatchLoad load = load_of(adapter_on_all(4), {20, 20});
+  for (const std::int64_t scored : {0, 7}) {
+    load.scored = scored;
+    for (const bool all : {false, true}) {
+      Storage storage;
+      storage.whole_logits = all;
+      const std::int64_t rows = all ? 40 : scored;
+      EXPECT_EQ(head_rows(load, storage), rows);
+      std::int64_t scores = 0, sums = 0;
+      const StageShape stage{2, false, true, 2};
+      for (const OperatorCall& call : stage_operators(backbone, stage, load, Pass::forward, storage))
+        scores += call.op == Operator::head_loss ? call.tokens : 0;
+      for (const OperatorCall& call : stage_collectives(backbone, stage, load, Pass::forward, storage))
+        sums += static_cast<std::int64_t>(call.count) * call.tokens;
+      EXPECT_EQ(scores, rows);
+      EXPECT_EQ(sums, 4 * 40 * 4 * backbone.hidden + rows * 4 * (3 + backbone.hidden));
+    }
+  }
+}
+
 TEST(Operators, EmbeddingAndHeadBelongToTheirStages) {
   const BackboneShape backbone = small_backbone();
   const MicrobatchLoad load = load_of(adapter_on_all(4), {20, 20});

@@ -101,16 +101,19 @@ TEST(Profile, EveryFieldComesBack) {
   }
 }
 
-TEST(Profile, OfAGpuLaunchesComeBack) {
+TEST(Profile, OfAGpuHowItRunsComesBack) {
   Profile profile = analytic_profile("a100-80", DataType::f16);
   profile.launch_seconds = 4.25e-6;
   profile.exposed_launch_seconds = 24.5e-6;
+  profile.recomputes = true;
   const TestFolder folder;
   const Profile back = read_profile(folder.write("p.json", to_json(profile)));
   EXPECT_EQ(back.device, "a100-80");
   EXPECT_EQ(back.dtype, DataType::f16);
   EXPECT_EQ(back.launch_seconds, profile.launch_seconds);
   EXPECT_EQ(back.exposed_launch_seconds, profile.exposed_launch_seconds);
+  EXPECT_TRUE(back.recomputes);
+  EXPECT_TRUE(back.storage().recomputes);
   EXPECT_EQ(to_json(back), to_json(profile));
 }
 

@@ -17,6 +17,7 @@ namespace braid::planner::testing {
 struct RandomPlan {
   std::string gpu;
   bool slow_links = false;
+  bool recomputes = false;
   workload::Workload workload;
   std::vector<std::vector<workload::SampleSize>> sizes;
   FixedPlan fixed;
@@ -122,6 +123,7 @@ inline RandomPlan any_plan() {
   RandomPlan made;
   made.gpu = *rc::gen::element<std::string>("a40", "h100");
   made.slow_links = *rc::gen::arbitrary<bool>();
+  made.recomputes = *rc::gen::arbitrary<bool>();
   made.workload.backbone = any_backbone();
   const int tasks = *rc::gen::inRange(1, 5);
   for (int t = 0; t < tasks; ++t) made.workload.tasks.push_back(any_task(t, made.sizes.emplace_back()));

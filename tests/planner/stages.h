@@ -52,6 +52,8 @@ inline AnyStage any_stage() {
   any.stage.sequence_parallel = any.stage.tp > 1 && *rc::gen::arbitrary<bool>();
   any.pass = *rc::gen::element(costmodel::Pass::forward, costmodel::Pass::backward);
   any.storage.keeps_operator_inputs = *rc::gen::arbitrary<bool>();
+  any.storage.recomputes = *rc::gen::arbitrary<bool>();
+  any.storage.whole_logits = *rc::gen::arbitrary<bool>();
   return any;
 }
 

@@ -90,7 +90,7 @@ class DeploymentBound {
         cost_(cost),
         rates_(rates),
         links_(scope.deployment, input.workload.backbone, cost, rates),
-        demands_(scope, input) {
+        demands_(scope, input, cost.storage().whole_logits) {
     const ReplicaShape& replica = scope.deployment.front();
     for (std::int32_t s = 0; s < replica.stages(); ++s) {
       stages_.push_back({replica.layers_of(s), s == 0, s + 1 == replica.stages(), replica.tp});

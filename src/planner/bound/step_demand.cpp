@@ -20,7 +20,8 @@ Extent larger(const Extent& a, const Extent& b) {
 
 }  // namespace
 
-StepDemands::StepDemands(const BoundScope& scope, const WindowInput& input) : scope_(scope) {
+StepDemands::StepDemands(const BoundScope& scope, const WindowInput& input, bool scores_all)
+    : scope_(scope), scores_all_(scores_all) {
   const bool cuts = scope.least_chunk > 0;
   const bool pads = scope.padding != Padding::none && !(cuts && scope.skips_padding);
   for (TaskIndex task = 0; task < static_cast<TaskIndex>(input.workload.tasks.size()); ++task) {
@@ -33,7 +34,7 @@ StepDemands::StepDemands(const BoundScope& scope, const WindowInput& input) : sc
       for (const workload::SampleRef& sample : input.samples.global_batch(task, step)) {
         const std::int64_t tokens = pads ? std::max(sample.tokens, max_length) : sample.tokens;
         // Of a row that is cut, padding may go through behind another row, where it attends to less.
-        rows.push_back({tokens, cuts ? sample.tokens : tokens, sample.supervised});
+        rows.push_back({tokens, cuts ? sample.tokens : tokens, scores_all ? tokens : sample.supervised});
       }
     }
   }
@@ -63,22 +64,23 @@ StepDemand StepDemands::of(std::size_t place, std::int64_t microbatches) const {
     const auto count = static_cast<std::int64_t>(rows.size());
     for (std::int64_t part = 0; part < parts; ++part) {
       Extent size;
-      std::int64_t tokens = 0, pieces = 1;
+      std::int64_t tokens = 0, scored = 0, pieces = 1;
       for (std::int64_t i = part * count / parts; i < (part + 1) * count / parts; ++i) {
         const Row& row = rows[static_cast<std::size_t>(i)];
         tokens += row.tokens;
         size.tokens += std::min(row.tokens, chunk);
         if (cuts) pieces = std::max(pieces, (row.tokens - 1) / chunk + 1);
-        size.scored += row.scored;
+        scored += row.scored;
+        size.scored += std::min(row.scored, chunk);
         ++size.sequences;
         demand.sequences[row.length] += kShare;
         demand.shortest = std::min(demand.shortest, row.length);
       }
       if (size.sequences == 0) continue;
       demand.tokens += kShare * static_cast<double>(tokens);
-      demand.scored += kShare * static_cast<double>(size.scored);
+      demand.scored += kShare * static_cast<double>(scored);
       demand.microbatches += kShare * static_cast<double>(pieces);
-      demand.scored_microbatches += size.scored > 0 ? kShare : 0;
+      demand.scored_microbatches += kShare * static_cast<double>(scores_all_ ? pieces : scored > 0);
       demand.most = larger(demand.most, size);
       demand.least = smaller(demand.least, size);
     }

@@ -22,7 +22,7 @@ struct StepDemand {
   double scored = 0;
   std::map<std::int64_t, double> sequences;  ///< how many, by length
   double microbatches = 0;
-  double scored_microbatches = 0;  ///< with a loss
+  double scored_microbatches = 0;  ///< that the head has rows of
   Extent most;                     ///< no microbatch has more
   Extent least;                    ///< none has less
   std::int64_t shortest = 0;       ///< length in the smallest microbatch; 0: a piece of a sample, of any length
@@ -36,7 +36,8 @@ struct StepDemand {
 /// chunks of it are skipped. Whatever else kernels process is more work, which takes no less time.
 class StepDemands {
  public:
-  StepDemands(const BoundScope& scope, const WindowInput& input);
+  /// With `scores_all` every row that is computed counts as one with a loss, as the head works on all.
+  StepDemands(const BoundScope& scope, const WindowInput& input, bool scores_all);
 
   const std::vector<TaskIndex>& tasks() const { return tasks_; }
   std::int64_t largest_batch() const;
@@ -51,6 +52,7 @@ class StepDemands {
   };
 
   const BoundScope& scope_;
+  bool scores_all_ = false;
   std::vector<TaskIndex> tasks_;
   std::vector<std::vector<std::vector<Row>>> batches_;  ///< by task, then step
 };

@@ -75,7 +75,7 @@ std::vector<Subgraph> fuse_adapters(std::span<const Subgraph> subgraphs, std::sp
                                     std::span<const MicrobatchLoad> htasks, const LaunchPricing& pricing) {
   if (!single_tasks(htasks)) return {subgraphs.begin(), subgraphs.end()};
   // Layers and products follow one another alike in all hTasks, so that fusing makes no circle.
-  std::map<std::tuple<std::int32_t, costmodel::ModuleGroup>, SubgraphIndex> of_product;
+  std::map<std::tuple<std::int32_t, costmodel::ModuleGroup, bool>, SubgraphIndex> of_product;
   std::vector<Subgraph> fused;
   std::vector<SubgraphIndex> places;
   for (const Subgraph& subgraph : subgraphs) {
@@ -83,7 +83,9 @@ std::vector<Subgraph> fuse_adapters(std::span<const Subgraph> subgraphs, std::sp
     SubgraphIndex here = next;
     if (subgraph.adapters) {
       const OperatorNode& node = graphs[place(subgraph.htask())][subgraph.parts.front().vertices.front()];
-      here = of_product.try_emplace({node.layer, node.group}, next).first->second;
+      // A layer that is computed again has each product twice.
+      const bool forward = node.calls.front().pass == costmodel::Pass::forward;
+      here = of_product.try_emplace({node.layer, node.group, forward}, next).first->second;
     }
     places.push_back(here);
     if (here == next) {

@@ -45,9 +45,9 @@ PassTime ClockLatency::estimate(const StageShape& stage, std::span<const std::in
   for (const MicrobatchLoad& load : loads) apart += alone(stage, ranks, load, pass);
   if (loads.size() < 2 || !pricing_ || apart.total.seconds <= 0) return apart;
   Clock clock{stage, {ranks.begin(), ranks.end()}, {loads.begin(), loads.end()}, pass, rule};
-  // Rows with a loss matter to the head alone, which does all its work in the Forward.
+  // They matter to the head alone, which does all its work in the Forward.
   const bool scores = stage.has_head && pass == Pass::forward;
-  for (MicrobatchLoad& load : clock.loads) load.scored = scores ? load.scored : 0;
+  for (MicrobatchLoad& load : clock.loads) load.scored = scores ? head_rows(load, cost().storage()) : 0;
   std::size_t hash = static_cast<std::size_t>(stage.layers * 8 + stage.has_embedding * 4 + stage.has_head * 2) +
                      static_cast<std::size_t>(pass);
   for (const MicrobatchLoad& load : clock.loads)

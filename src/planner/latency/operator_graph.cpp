@@ -29,12 +29,15 @@ class Launches {
   Launches(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
            const costmodel::Storage& storage, const LaunchPricing& pricing, std::int32_t htask) {
     const std::vector<OperatorCall> calls = stage_operators(backbone, stage, load, pass, storage);
-    std::size_t products = 0;
+    // Of either direction: a layer that is computed again goes forward first.
+    std::size_t products_forward = 0, products_backward = 0;
     for (std::size_t first = 0, last = 0; first < calls.size(); first = last) {
       for (last = first + 1; last < calls.size() && calls[last].beside;) ++last;
       // Every stage has one, and so none of its layers.
       if (calls[first].op == Operator::dispatch && stage.layers > 0) continue;
-      const auto& order = pass == Pass::forward ? kForwardProducts : kBackwardProducts;
+      const bool forward = calls[first].pass == Pass::forward;
+      const auto& order = forward ? kForwardProducts : kBackwardProducts;
+      std::size_t& products = forward ? products_forward : products_backward;
       if (calls[first].op == Operator::linear) ++products;
       Work& work =
           add({calls.begin() + static_cast<std::ptrdiff_t>(first), calls.begin() + static_cast<std::ptrdiff_t>(last)},
@@ -53,17 +56,17 @@ class Launches {
     return take_if(
         [&](const OperatorNode& node) { return node.calls.front().op == op && node.calls.front().pass == pass; });
   }
+  /// Of a layer's calls those that go forward come before those that go back.
   std::optional<OperatorNode> take_product(ModuleGroup group) {
     return take_if(
         [&](const OperatorNode& node) { return node.calls.front().op == Operator::linear && node.group == group; });
   }
-  std::optional<OperatorNode> take_adapter(ModuleGroup group) {
-    return take_if([&](const OperatorNode& node) { return of_adapters(node) && node.group == group; });
+  std::optional<OperatorNode> take_adapter(ModuleGroup group, bool forward) {
+    return take_if([&](const OperatorNode& node) { return adapts(node, group, forward); });
   }
   bool adapts(ModuleGroup group) const {
-    return std::any_of(works_.begin(), works_.end(), [&](const Work& work) {
-      return work.left > 0 && of_adapters(work.node) && work.node.group == group;
-    });
+    return std::any_of(works_.begin(), works_.end(),
+                       [&](const Work& work) { return work.left > 0 && adapts(work.node, group, false); });
   }
   bool empty() const {
     return std::all_of(works_.begin(), works_.end(), [](const Work& work) { return work.left == 0; });
@@ -75,7 +78,11 @@ class Launches {
     int left = 1;
   };
 
-  static bool of_adapters(const OperatorNode& node) { return node.adapter || is_fused_adapter(node.calls.front().op); }
+  static bool adapts(const OperatorNode& node, ModuleGroup group, bool forward) {
+    const OperatorCall& call = node.calls.front();
+    return (node.adapter || is_fused_adapter(call.op)) && node.group == group &&
+           (call.pass == Pass::forward) == forward;
+  }
 
   Work& add(std::vector<OperatorCall> calls, const LaunchPricing& pricing, std::int32_t htask) {
     Work work;
@@ -138,33 +145,14 @@ class StageGraph {
 
   void forward_layer(Launches work, std::int32_t layer) {
     layer_ = layer;
-    Ends out = gather(work, then(work.take(norm()), ends_));
-    out = product(work, ModuleGroup::qkv, out, out);
-    out = then(work.take(Operator::rope), out);
-    out = then(work.take(Operator::attention), out);
-    out = sum_up(work, product(work, ModuleGroup::o, out, out));
-    ends_ = then(work.take(Operator::residual), both(out, ends_));
-    out = gather(work, then(work.take(norm()), ends_));
-    out = product(work, ModuleGroup::gate_up, out, out);
-    out = then(work.take(activation()), out);
-    out = sum_up(work, product(work, ModuleGroup::down, out, out));
-    ends_ = then(work.take(Operator::residual), both(out, ends_));
+    run_forward(work);
     finish(work);
   }
 
-  void backward_layer(Launches work, std::int32_t layer) {
+  void backward_layer(Launches work, std::int32_t layer, bool recomputes) {
     layer_ = layer;
-    Ends out = gather(work, ends_);
-    out = product(work, ModuleGroup::down, out, again(work, ModuleGroup::down, activation(), out));
-    out = then(work.take(activation(), Pass::backward), out);
-    out = sum_up(work, product(work, ModuleGroup::gate_up, out, again(work, ModuleGroup::gate_up, norm(), out)));
-    ends_ = then(work.take(norm(), Pass::backward), both(out, ends_));
-    out = gather(work, ends_);
-    out = product(work, ModuleGroup::o, out, out);
-    out = then(work.take(Operator::attention, Pass::backward), out);
-    out = then(work.take(Operator::rope, Pass::backward), out);
-    out = sum_up(work, product(work, ModuleGroup::qkv, out, again(work, ModuleGroup::qkv, norm(), out)));
-    ends_ = then(work.take(norm(), Pass::backward), both(out, ends_));
+    if (recomputes) run_forward(work);
+    run_backward(work);
     finish(work);
   }
 
@@ -174,6 +162,36 @@ class StageGraph {
   }
 
  private:
+  void run_forward(Launches& work) {
+    Ends out = gather(work, then(work.take(norm()), ends_));
+    out = product(work, ModuleGroup::qkv, Pass::forward, out, out);
+    out = then(work.take(Operator::rope), out);
+    out = then(work.take(Operator::attention), out);
+    out = sum_up(work, product(work, ModuleGroup::o, Pass::forward, out, out));
+    ends_ = then(work.take(Operator::residual), both(out, ends_));
+    out = gather(work, then(work.take(norm()), ends_));
+    out = product(work, ModuleGroup::gate_up, Pass::forward, out, out);
+    out = then(work.take(activation()), out);
+    out = sum_up(work, product(work, ModuleGroup::down, Pass::forward, out, out));
+    ends_ = then(work.take(Operator::residual), both(out, ends_));
+  }
+
+  void run_backward(Launches& work) {
+    Ends out = gather(work, ends_);
+    out = product(work, ModuleGroup::down, Pass::backward, out, again(work, ModuleGroup::down, activation(), out));
+    out = then(work.take(activation(), Pass::backward), out);
+    out = sum_up(
+        work, product(work, ModuleGroup::gate_up, Pass::backward, out, again(work, ModuleGroup::gate_up, norm(), out)));
+    ends_ = then(work.take(norm(), Pass::backward), both(out, ends_));
+    out = gather(work, ends_);
+    out = product(work, ModuleGroup::o, Pass::backward, out, out);
+    out = then(work.take(Operator::attention, Pass::backward), out);
+    out = then(work.take(Operator::rope, Pass::backward), out);
+    out =
+        sum_up(work, product(work, ModuleGroup::qkv, Pass::backward, out, again(work, ModuleGroup::qkv, norm(), out)));
+    ends_ = then(work.take(norm(), Pass::backward), both(out, ends_));
+  }
+
   Operator norm() const { return backbone_.gated() ? Operator::rms_norm : Operator::layer_norm; }
   Operator activation() const { return backbone_.gated() ? Operator::swiglu : Operator::gelu; }
 
@@ -200,9 +218,9 @@ class StageGraph {
 
   /// The frozen product with its adapters beside it. LoRAFusion's kernels make the low-rank rows that the product takes
   /// in.
-  Ends product(Launches& work, ModuleGroup group, const Ends& input, const Ends& adapter_input) {
+  Ends product(Launches& work, ModuleGroup group, Pass pass, const Ends& input, const Ends& adapter_input) {
     Ends adapters, rows;
-    while (std::optional<OperatorNode> node = work.take_adapter(group)) {
+    while (std::optional<OperatorNode> node = work.take_adapter(group, pass == Pass::forward)) {
       const Operator op = node->calls.front().op;
       if (op == Operator::split_gradient) {
         adapters.back() = then(std::move(node), {adapters.back()}).front();
@@ -249,9 +267,9 @@ OperatorGraph stage_graph(const BackboneShape& backbone, const StageShape& stage
     const std::int32_t bottom = stage.has_embedding && layers > 0 ? 1 : 0;
     if (layers > bottom) {
       const Launches inner = launches(1, false);
-      for (std::int32_t layer = layers; layer-- > bottom;) graph.backward_layer(inner, layer);
+      for (std::int32_t layer = layers; layer-- > bottom;) graph.backward_layer(inner, layer, storage.recomputes);
     }
-    if (bottom > 0) graph.backward_layer(launches(1, true), 0);
+    if (bottom > 0) graph.backward_layer(launches(1, true), 0, storage.recomputes);
   }
   graph.finish(outside);
   return result;

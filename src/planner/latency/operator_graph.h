@@ -32,7 +32,8 @@ using OperatorVertex = OperatorGraph::vertex_descriptor;
 /// The operators of one Forward or Backward (`pass` forward or backward) of an hTask on a stage, as a DAG (MuxTune
 /// §3.4.2): exactly the calls of costmodel::stage_operators and stage_collectives, layer by layer. Adapters read what
 /// their frozen product reads, and whatever reads the product waits for both. What going back computes again it
-/// computes no sooner than its layer is reached. `load` has tokens. Each kind of call is priced once.
+/// computes no sooner than its layer is reached, and a whole layer before anything of its way back. `load` has tokens.
+/// Each kind of call is priced once.
 OperatorGraph stage_graph(const costmodel::BackboneShape& backbone, const costmodel::StageShape& stage,
                           const costmodel::MicrobatchLoad& load, costmodel::Pass pass,
                           const costmodel::Storage& storage, const LaunchPricing& pricing, std::int32_t htask = 0);

@@ -109,6 +109,7 @@ RunPrices::TokenPasses RunPrices::token_passes(const StageShape& stage, const Mi
   passes.further_layers = static_cast<double>(stage.layers - body.layers);
   if (stage.layers > 1) passes.further_layer = &token_prices(Piece::further_layer, layer, adapter, load.kernels, pass);
   // The loss and its gradient are one call of the Forward.
+  passes.scores_all = cost_.storage().whole_logits;
   if (stage.has_head && pass == Pass::forward) passes.head = &token_prices(Piece::head, head, {}, {}, pass);
   return passes;
 }
@@ -116,7 +117,7 @@ RunPrices::TokenPasses RunPrices::token_passes(const StageShape& stage, const Mi
 TokenPass RunPrices::TokenPasses::of(std::int64_t tokens, std::int64_t scored) const {
   TokenPass pass = body->of(tokens);
   if (further_layer) pass.add(further_layer->of(tokens), further_layers);
-  if (head) pass.add(head->of(scored), 1);
+  if (head) pass.add(head->of(scores_all ? tokens : scored), 1);
   return pass;
 }
 

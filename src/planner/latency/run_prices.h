@@ -71,10 +71,11 @@ class RunPrices {
   };
 
   /// Runs whose passes differ in their tokens alone: a stage's first layer with all that is not in layers, as many
-  /// further layers, which are alike, and the head, which takes the scored rows alone.
+  /// further layers, which are alike, and the head, which may take the scored rows alone.
   struct TokenPasses {
     TokenPrices *body = nullptr, *further_layer = nullptr, *head = nullptr;  ///< nullptr: none
     double further_layers = 0;
+    bool scores_all = false;
 
     TokenPass of(std::int64_t tokens, std::int64_t scored) const;
   };

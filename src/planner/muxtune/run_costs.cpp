@@ -26,7 +26,7 @@ void cut_load(const MicrobatchLoad& part, double cut, std::int64_t chunk_size, M
   const std::int64_t piece = std::min(load.tokens, chunked ? chunk_size : length);
   const std::int64_t prefix = chunked ? (length - chunk_size) / 2 : 0;
   load.sequences.assign(static_cast<std::size_t>(std::max<std::int64_t>(1, load.tokens / piece)),
-                        {prefix, prefix + piece});
+                        {prefix, prefix + piece, chunked});
 }
 
 double nearest_power(double ratio) {

@@ -38,6 +38,7 @@ struct Segment {
   std::int32_t end = 0;
   std::int32_t padding = 0;  ///< tokens after `end` that kernels process for nothing
   std::int32_t scored = 0;   ///< tokens of [begin, end) whose prediction has a loss
+  bool continues = false;    ///< a later segment of the sample reads its keys and values
 
   std::int32_t tokens() const { return end - begin; }
   std::int32_t computed_tokens() const { return tokens() + padding; }

@@ -24,7 +24,7 @@ constexpr int kAttempts = 6;
 /// The best sketches that are arranged: up to so many tasks' worth.
 constexpr std::size_t kLeastArranged = 6, kMostArranged = 24, kTasksArranged = 128;
 /// What a glance finds so much slower than the fastest that fits is not looked at in full.
-constexpr double kFarOff = 1.05;
+constexpr double kFarOff = 1.08;
 
 std::int64_t largest_batch(const workload::Workload& workload) {
   std::int64_t most = 1;

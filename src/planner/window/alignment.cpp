@@ -25,6 +25,7 @@ Segment segment_of(const SampleRow& row, std::int64_t begin, std::int64_t end, s
   segment.begin = static_cast<std::int32_t>(begin);
   segment.end = static_cast<std::int32_t>(end);
   segment.padding = static_cast<std::int32_t>(padding);
+  segment.continues = end < row.tokens;
   const std::int32_t last = row.tokens - 1;
   segment.scored = std::max(0, std::min(segment.end, last) - std::max(segment.begin, last - row.scored));
   return segment;

@@ -31,7 +31,9 @@ costmodel::Profile profile_of(const std::string& gpu, bool slow_links = false) {
   return profile;
 }
 costmodel::Profile profile_of(const RandomPlan& made) {
-  return profile_of(made.gpu, made.slow_links);
+  costmodel::Profile profile = profile_of(made.gpu, made.slow_links);
+  profile.recomputes = made.recomputes;
+  return profile;
 }
 
 double predicted_seconds(const RandomPlan& made, const CostModel& cost, const WindowInput& input) {

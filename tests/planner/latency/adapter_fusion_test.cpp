@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -95,17 +96,19 @@ RC_GTEST_PROP(AdapterFusion, TakesNoLongerThanTheAdaptersOneByOneNorLessThanTheL
 RC_GTEST_PROP(AdapterFusion, FusesJustTheAdaptersOfOneProductOfOneLayerThatNoCollectiveWaitsFor, ()) {
   const AnyStage any = any_stage();
   const Bucket bucket = bucket_of(any, any_single_tasks());
-  std::map<std::pair<std::int32_t, ModuleGroup>, int> launches;
+  std::map<std::tuple<std::int32_t, ModuleGroup, bool>, int> launches;
   for (const Subgraph& subgraph : bucket.fused()) {
     RC_ASSERT(subgraph.adapters || subgraph.parts.size() == 1U);
     if (!subgraph.adapters) continue;
     RC_ASSERT(subgraph.communication == 0);
     const OperatorNode& first = bucket.first_node(subgraph.parts.front());
-    const int here = ++launches[std::pair(first.layer, first.group)];
+    const auto goes_forward = [](const OperatorNode& node) { return node.calls.front().pass == Pass::forward; };
+    const int here = ++launches[std::tuple(first.layer, first.group, goes_forward(first))];
     RC_ASSERT(here == 1);
     for (const SubgraphPart& part : subgraph.parts) {
       RC_ASSERT(bucket.first_node(part).layer == first.layer);
       RC_ASSERT(bucket.first_node(part).group == first.group);
+      RC_ASSERT(goes_forward(bucket.first_node(part)) == goes_forward(first));
       const OperatorGraph& graph = bucket.graphs[static_cast<std::size_t>(part.htask)];
       for (const OperatorVertex v : part.vertices) {
         for (const OperatorVertex after : successors_of(graph, v)) RC_ASSERT(!graph[after].communication);

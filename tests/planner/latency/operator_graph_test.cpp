@@ -56,14 +56,16 @@ RC_GTEST_PROP(OperatorGraph, AdaptersStandBesideTheirProduct, ()) {
   const AnyStage any = any_stage();
   const OperatorGraph graph =
       graph_of(any, any_load(2, *rc::gen::element(AdapterKernels::separate, AdapterKernels::side_by_side)));
-  std::map<std::pair<std::int32_t, ModuleGroup>, OperatorVertex> products;
+  std::map<std::tuple<std::int32_t, ModuleGroup, bool>, OperatorVertex> products;
   for (OperatorVertex v = 0; v < boost::num_vertices(graph); ++v) {
-    if (graph[v].calls.front().op == Operator::linear) products[{graph[v].layer, graph[v].group}] = v;
+    const OperatorCall& call = graph[v].calls.front();
+    if (call.op == Operator::linear) products[{graph[v].layer, graph[v].group, call.pass == Pass::forward}] = v;
   }
   for (OperatorVertex v = 0; v < boost::num_vertices(graph); ++v) {
     if (!graph[v].adapter) continue;
-    const auto found = products.find({graph[v].layer, graph[v].group});
-    if (graph[v].calls.front().pass == Pass::parameters) {
+    const Pass pass = graph[v].calls.front().pass;
+    const auto found = products.find({graph[v].layer, graph[v].group, pass == Pass::forward});
+    if (pass == Pass::parameters) {
       RC_ASSERT(found == products.end());
       RC_ASSERT(successors_of(graph, v).empty());
       continue;
@@ -73,8 +75,9 @@ RC_GTEST_PROP(OperatorGraph, AdaptersStandBesideTheirProduct, ()) {
     // Both read the same; what is computed again for the adapter lies between.
     std::set<OperatorVertex> input = predecessors_of(graph, v);
     const OperatorNode& first = graph[*input.begin()];
-    const bool again = any.pass == Pass::backward && first.calls.front().pass == Pass::forward &&
-                       !first.communication && first.calls.front().op != Operator::dispatch;
+    const bool again = pass == Pass::backward && !any.storage.keeps_operator_inputs &&
+                       first.calls.front().pass == Pass::forward && !first.communication &&
+                       input != predecessors_of(graph, found->second);
     if (again) input = predecessors_of(graph, *input.begin());
     RC_ASSERT(input == predecessors_of(graph, found->second));
   }
@@ -113,11 +116,11 @@ RC_GTEST_PROP(OperatorGraph, PartialSumsMeetBeforeAnyoneReadsThem, ()) {
   any.stage.tp = *rc::gen::element(2, 4);
   const OperatorGraph graph = graph_of(any, any_load(2, any_kernels()));
   // The products whose inner dimension is divided: their results are partial on every rank.
-  const bool forward = any.pass == Pass::forward;
   for (OperatorVertex v = 0; v < boost::num_vertices(graph); ++v) {
     const OperatorNode& node = graph[v];
     const OperatorCall& call = node.calls.front();
     const bool by_columns = node.group == ModuleGroup::qkv || node.group == ModuleGroup::gate_up;
+    const bool forward = call.pass == Pass::forward;
     const bool partial = (call.op == Operator::linear || node.adapter) && by_columns != forward;
     if (call.pass == Pass::parameters || !(partial || call.op == Operator::embedding)) continue;
     for (const OperatorVertex after : successors_of(graph, v)) {

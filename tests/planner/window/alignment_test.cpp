@@ -41,6 +41,7 @@ void check_samples(const Case& made, const Alignment& alignment) {
       for (std::int32_t at = segment.begin; at < segment.end; ++at)
         scored += at + 1 < row.tokens && at + 1 >= row.tokens - row.scored ? 1 : 0;
       RC_ASSERT(segment.scored == scored);
+      RC_ASSERT(segment.continues == (segment.end < row.tokens));
     }
   });
   for (const auto& rows : made.tasks) {
