@@ -18,7 +18,7 @@ class Machine:
     nodes: int
     gpus_per_node: int
     link: str | dict
-    dtype: str = "f32"
+    dtype: str = "f32"  # with int8 weights activations are recomputed too
 
     @property
     def gpus(self) -> int:
@@ -49,7 +49,7 @@ def compare(
     count: int | None = None,
 ) -> list[Plan]:
     """Pipelines run over all GPUs; the number of microbatches is each policy's best where it is not fixed."""
-    profile = profile or planner.profile(machine.gpu, machine.dtype)
+    profile = profile or planner.profile(machine.gpu, machine.dtype, recomputes=machine.dtype == "int8")
     file, cluster = workload(planner, backbone, tasks), machine.cluster(planner)
     plans = []
     for policy in policies:

@@ -13,13 +13,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/statistics.h"
+#include "cli/analytic.h"
 #include "cli/command.h"
 #include "cli/crossvalidate.h"
 #include "cli/papers.h"
 #include "cli/profiles.h"
 #include "cli/session.h"
 #include "costmodel/derive.h"
-#include "costmodel/paper_loads.h"
 #include "costmodel/profile_facts.h"
 
 namespace braid::cli {
@@ -70,32 +70,6 @@ void print_summary(const costmodel::Profile& profile, const std::string& file) {
   if (!spreads.empty() && median(spreads) > kNoisySpread)
     fmt::print("half of the entries spread over {:.0f} %: the machine was busy; measure again when it is quiet\n",
                100 * median(spreads));
-}
-
-/// Whose operators a derived profile tells where no workload is given: LLaMA-7B with adapters on its attention.
-exec::MeasureRequest usual_request() {
-  exec::MeasureRequest request;
-  request.backbone = costmodel::builtin_backbone("llama2-7b");
-  request.adapters = {costmodel::paper_lora(16, costmodel::kAttentionModules, 0)};
-  request.longest_context = 4096;
-  return request;
-}
-
-/// A profile of a GPU nobody holds, with what operators come to there.
-void derive(const std::string& gpu, const std::string& dtype, double exposed_launch_seconds, const CommonFlags& flags) {
-  if (flags.out.empty()) throw error("--out is missing; give a file for the profile of {}", gpu);
-  if (std::filesystem::exists(flags.out) && !flags.overwrite)
-    throw error("{}: exists; give another file or --overwrite", flags.out);
-  costmodel::Profile profile = costmodel::analytic_profile(gpu, costmodel::data_type_of(dtype));
-  profile.exposed_launch_seconds = exposed_launch_seconds;
-  const exec::MeasureRequest request =
-      flags.workload.empty() ? usual_request() : measure_request(workload::read_workload(flags.workload));
-  constexpr std::int64_t kMostTokens = 16384;
-  profile.entries =
-      costmodel::derived_entries(profile, request.backbone, request.adapters, kMostTokens, request.longest_context);
-  write_file(flags.out, costmodel::to_json(profile));
-  fmt::print("{}: {:.1f} TFLOP/s in {}, {} entries, written to {}\n", profile.machine, profile.peak_flops / 1e12, dtype,
-             profile.entries.size(), flags.out);
 }
 
 /// As many numbers as the operator's shape has.
@@ -159,18 +133,10 @@ int run_profile(const std::vector<std::string>& words) {
                            "whose backbone and adapters to measure");
   line.add().add_options()("ranks", boost::program_options::value(&flags.ranks),
                            "ranks at work at once; left out: one a core");
-  std::string reference, gpu, dtype;
+  AnalyticFlags analytic;
+  add_analytic(line, analytic);
+  std::string reference;
   std::vector<std::string> checked;
-  line.add().add_options()("analytic", boost::program_options::value(&gpu),
-                           "derive the profile of a GPU from its datasheet, such as h100, with entries of the "
-                           "workload's operators, else of LLaMA-7B's; an unknown name lists them");
-  line.add().add_options()("dtype", boost::program_options::value(&dtype)->default_value("bf16"),
-                           "of a derived profile: f32, bf16, f16 or int8");
-  double exposed_launch_seconds = 0;
-  line.add().add_options()(
-      "exposed-launch-seconds", boost::program_options::value(&exposed_launch_seconds)->default_value(0),
-      "of a derived profile: what the GPU waits for each kernel under an eager framework, such as 24e-6; 0: the host "
-      "runs ahead");
   line.add().add_options()("check", boost::program_options::value(&checked)->multitoken(),
                            "two profiles: print where they disagree");
   line.add().add_options()("crossvalidate", boost::program_options::value(&reference),
@@ -182,10 +148,7 @@ int run_profile(const std::vector<std::string>& words) {
   line.add_out("profile file; left out: where plans look for it");
   line.add_threads();
   if (!line.parse(words)) return kSuccess;
-  if (!(exposed_launch_seconds >= 0 && std::isfinite(exposed_launch_seconds)))
-    throw error("--exposed-launch-seconds {} is no time a launch; give seconds, such as 24e-6", exposed_launch_seconds);
-  if (exposed_launch_seconds != 0 && gpu.empty())
-    throw error("--exposed-launch-seconds is of derived profiles; give --analytic GPU beside it");
+  check(analytic);
   if (!checked.empty()) {
     check(checked);
     return kSuccess;
@@ -194,8 +157,8 @@ int run_profile(const std::vector<std::string>& words) {
     print_papers(flags.json);
     return kSuccess;
   }
-  if (!gpu.empty()) {
-    derive(gpu, dtype, exposed_launch_seconds, flags);
+  if (!analytic.gpu.empty()) {
+    derive(analytic, flags);
     return kSuccess;
   }
   if (!reference.empty()) {

@@ -54,6 +54,10 @@ std::size_t CostModel::KeyHash::operator()(const Key& key) const {
 }
 
 CostModel::CostModel(Profile profile, Curves curves) : profile_(std::move(profile)), storage_(profile_.storage()) {
+  if (!profile_.device.empty()) {
+    const double own = profile_.overlap_slowdown;
+    overlap_slowdown_ = own > 0 ? own : costmodel::overlap_slowdown(device_of(profile_.device));
+  }
   for (const ProfileEntry& entry : profile_.entries) {
     // Shapes are those of one shard, so that its tp says nothing more; other data types are other machines. What was
     // derived from a datasheet the roofline answers, which also knows launches and utilization.

@@ -73,6 +73,8 @@ class CostModel {
   const Profile& profile() const { return profile_; }
   /// How whoever runs passes on that machine stores things.
   const Storage& storage() const { return storage_; }
+  /// How many times as long compute takes beside a collective: the profile's, else by its device; 1 without one.
+  double overlap_slowdown() const { return overlap_slowdown_; }
   const Departure& largest_departure() const { return largest_departure_; }
 
   /// One operator by itself.
@@ -137,6 +139,7 @@ class CostModel {
 
   Profile profile_;
   Storage storage_;
+  double overlap_slowdown_ = 1;
   std::unordered_map<Key, Curve, KeyHash> curves_;
   std::unordered_map<Key, std::vector<std::int64_t>, KeyHash> chunks_;  // that were measured, by whole sequences' key
   std::optional<Roofline> roofline_;

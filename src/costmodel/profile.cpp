@@ -95,6 +95,7 @@ Profile profile_from(const Node& node) {
                           "derive the profile again with `braid profile --analytic`");
     profile.launch_seconds = node.number_or("launch_seconds", profile.launch_seconds, 0.0);
     profile.exposed_launch_seconds = node.number_or("exposed_launch_seconds", 0.0, 0.0);
+    profile.overlap_slowdown = node.number_or("overlap_slowdown", 0.0, 1.0);
     if (const Node* recomputes = node.find("recomputes")) profile.recomputes = recomputes->as_bool("recomputes");
     if (const Node* interconnect = node.find("interconnect")) profile.interconnect = interconnect_from(*interconnect);
   }
@@ -139,6 +140,7 @@ std::string to_json(const Profile& profile) {
     field("dtype", name(profile.dtype));
     field("launch_seconds", profile.launch_seconds);
     if (profile.exposed_launch_seconds > 0) field("exposed_launch_seconds", profile.exposed_launch_seconds);
+    if (profile.overlap_slowdown > 0) field("overlap_slowdown", profile.overlap_slowdown);
     if (profile.recomputes) field("recomputes", true);
     if (profile.interconnect != Interconnect{}) field("interconnect", json_of(profile.interconnect));
   }

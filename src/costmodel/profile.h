@@ -64,6 +64,8 @@ struct Profile {
   /// What the GPU waits for each kernel beside that, in a framework whose host does not run ahead of it; the 0 of one
   /// that does hides launches behind kernels that outlast them.
   double exposed_launch_seconds = 0;
+  /// How many times as long compute takes beside a collective; 0: as overlap_slowdown (collective_model.h) has it.
+  double overlap_slowdown = 0;
   bool recomputes = false;    ///< plans for the GPU keep of each layer its input alone (Storage::recomputes)
   Interconnect interconnect;  ///< between ranks, where messages have no entries
   Storage storage() const;

@@ -287,8 +287,8 @@ class DeploymentBound {
   double pass_seconds(const Work& work, double passes, double collectives, Pass pass) const {
     const double seconds = work.seconds() + (scope_.joins_htasks ? 0 : collectives);
     if (!scope_.gathers_weights) return seconds;
-    return gathered_seconds(seconds, 0, stages_.front().layers, {passes * gathers_.rest, passes * gathers_.layer},
-                            pass);
+    const WeightGathers all{passes * gathers_.rest, passes * gathers_.layer, gathers_.slowdown};
+    return gathered_seconds(seconds, 0, stages_.front().layers, all, pass);
   }
 
   /// The calls of a microbatch with rows of this task alone. Fused kernels serve all tasks of a microbatch in calls of

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "costmodel/collective_model.h"
 #include "planner/latency/adapter_fusion.h"
 #include "planner/latency/subgraph_schedule.h"
 
@@ -17,7 +16,6 @@ ClockLatency::ClockLatency(const costmodel::CostModel& cost, const costmodel::Ba
     : latency_(cost, backbone), run_prices_(cost, latency_.backbone()) {
   if (cost.profile().device.empty()) return;
   pricing_ = device_pricing(cost);
-  slowdown_ = costmodel::overlap_slowdown(costmodel::device_of(cost.profile().device));
 }
 
 Estimate ClockLatency::collectives(const StageShape& stage, std::span<const std::int32_t> ranks,
@@ -107,7 +105,7 @@ ClockLatency::Interleaved ClockLatency::scheduled(const Clock& clock, std::int64
     for (const OperatorGraph& graph : graphs) segments.push_back(segment(graph, adapters));
     std::vector<Subgraph> subgraphs = joined(segments);
     if (adapters == Adapters::isolated) subgraphs = fuse_adapters(subgraphs, graphs, clock.loads, pricing);
-    const LaunchSchedule made = schedule(subgraphs, clock.rule, slowdown_);
+    const LaunchSchedule made = schedule(subgraphs, clock.rule, cost().overlap_slowdown());
     return {seconds(made.makespan), seconds(made.exposed_communication)};
   };
   const Interleaved apart = laid_out(Adapters::with_neighbours);

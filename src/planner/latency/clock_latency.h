@@ -76,7 +76,6 @@ class ClockLatency {
   costmodel::StageLatency latency_;
   RunPrices run_prices_;
   std::optional<LaunchPricing> pricing_;                                       // of a GPU
-  double slowdown_ = 1;                                                        // of computation beside a collective
   std::unordered_multimap<std::size_t, std::pair<Clock, Interleaved>> known_;  // by hash
 };
 

@@ -31,13 +31,13 @@ struct LaunchSchedule {
 /// paper's line 11 puts in all of its DAG that are ready, those in the queue again). `slowdown` matters to
 /// earliest_start alone.
 /// Throws InternalError when subgraphs wait for one another in a circle. Cost: O(n log n + edges) for n subgraphs.
-std::vector<SubgraphIndex> launch_order(std::span<const Subgraph> subgraphs, LaunchRule rule = LaunchRule::earliest_start,
-                                        double slowdown = 1);
+std::vector<SubgraphIndex> launch_order(std::span<const Subgraph> subgraphs,
+                                        LaunchRule rule = LaunchRule::earliest_start, double slowdown = 1);
 
 /// The times of a launch order, one clock a stream where the paper's Algorithm 1 has one for both. Computation starts
 /// when its stream is free and all of its predecessors have ended, communication included; communication when the
 /// subgraph's computation has ended and its stream is free; both streams run in the order of launch. Computation takes
-/// `slowdown` (at least 1: costmodel::overlap_slowdown) times as long while communication runs.
+/// `slowdown` (at least 1: CostModel::overlap_slowdown) times as long while communication runs.
 ///
 /// One stream is always busy until the end, so that whatever the order
 ///   makespan = compute_busy + exposed_communication <= sequential_time(subgraphs).

@@ -19,14 +19,15 @@ WeightGathers weight_gathers(const costmodel::StageShape& stage, std::span<const
   const auto gather = [&](Bytes bytes) {
     return cost.estimate({Operator::all_gather, Pass::forward, shape, bytes, 0, 0, 1}).seconds;
   };
-  return {gather(units.rest), gather(units.layer)};
+  return {gather(units.rest), gather(units.layer), cost.overlap_slowdown()};
 }
 
 double gathered_seconds(double computed, double head, std::int64_t layers, const WeightGathers& gathers, Pass pass) {
   const auto count = static_cast<double>(layers);
   const double layer = (computed - head) / count;
   const double rest = pass == Pass::forward ? gathers.rest : 0;
-  return rest + gathers.layer + (count - 1) * std::max(layer, gathers.layer) + layer + head;
+  const double beside = layer + (1 - 1 / gathers.slowdown) * gathers.layer;
+  return rest + gathers.layer + (count - 1) * std::max(beside, gathers.layer) + layer + head;
 }
 
 }  // namespace braid::planner

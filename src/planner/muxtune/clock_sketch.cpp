@@ -5,8 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include "costmodel/collective_model.h"
-
 namespace braid::planner {
 
 using costmodel::MicrobatchLoad;
@@ -21,14 +19,13 @@ ClockSketch::ClockSketch(const PolicyInput& input, std::span<const costmodel::St
       scored_before_{0},
       ranks_(static_cast<std::size_t>(input.deployment.front().tp)) {
   std::iota(ranks_.begin(), ranks_.end(), 0);
-  const costmodel::Profile& profile = input.cost().profile();
   for (const costmodel::StageShape& stage : stages)
     first_alike_.push_back(static_cast<std::size_t>(std::find(stages.begin(), stages.end(), stage) - stages.begin()));
   for (const MicrobatchLoad& load : loads) {
     tokens_before_.push_back(tokens_before_.back() + load.tokens);
     scored_before_.push_back(scored_before_.back() + load.scored);
   }
-  if (!profile.device.empty()) slowdown_ = costmodel::overlap_slowdown(costmodel::device_of(profile.device));
+  slowdown_ = input.cost().overlap_slowdown();
 }
 
 std::int64_t ClockSketch::clocks_of(std::vector<TaskRun>& runs) const {

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <limits>
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -16,9 +19,10 @@ using costmodel::Pass;
 using costmodel::StageShape;
 
 /// A GPU whose ranks are joined by bare wires: no latency, each byte once.
-costmodel::CostModel wired(const std::string& gpu, double bytes_per_second) {
+costmodel::CostModel wired(const std::string& gpu, double bytes_per_second, double slowdown = 1) {
   costmodel::Profile profile = costmodel::analytic_profile(gpu, costmodel::DataType::bf16);
   profile.interconnect.intra_node = {"wire", bytes_per_second, 0};
+  profile.overlap_slowdown = slowdown;
   return costmodel::CostModel(std::move(profile));
 }
 
@@ -93,17 +97,25 @@ class ShardedPass {
 };
 
 /// Two streams, event by event: the link gathers unit after unit, a layer's when one of two places for layers is free;
-/// compute takes layer after layer as they come.
-double pipeline_seconds(std::int64_t layers, double rest, double gather, double compute, double head) {
-  double link = rest, busy_until = rest;
-  std::vector<double> ended;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    if (layer >= 2) link = std::max(link, ended[static_cast<std::size_t>(layer) - 2]);
-    link += gather;
-    busy_until = std::max(busy_until, link) + compute;
-    ended.push_back(busy_until);
+/// compute takes layer after layer as they come, `slowdown` times as long while the link is busy.
+double pipeline_seconds(std::int64_t layers, double rest, double gather, double compute, double head, double slowdown) {
+  const auto count = static_cast<std::size_t>(layers);
+  const double never = std::numeric_limits<double>::infinity();
+  double now = rest;
+  std::size_t gathered = 0, computed = 0;
+  double left_to_gather = gather, left_to_compute = compute;
+  while (computed < count) {
+    const bool gathers = gathered < count && gathered < computed + 2, computes = computed < gathered;
+    const double pace = gathers ? 1 / slowdown : 1;
+    const double step = std::min(gathers ? left_to_gather : never, computes ? left_to_compute / pace : never);
+    now += step;
+    const bool ends_gather = gathers && left_to_gather <= step, ends_layer = computes && left_to_compute <= step * pace;
+    if (gathers) left_to_gather = ends_gather ? gather : left_to_gather - step;
+    if (computes) left_to_compute = ends_layer ? compute : left_to_compute - step * pace;
+    gathered += ends_gather;
+    computed += ends_layer;
   }
-  return busy_until + head;
+  return now + head;
 }
 
 constexpr double kNanosecond = 1e-9;
@@ -114,13 +126,14 @@ RC_GTEST_PROP(Fsdp, APassIsAPipelineOfGathersAndLayersOfWhichTwoAreThere, ()) {
   std::vector<std::vector<workload::SampleSize>> sizes(1);
   workload.tasks.push_back(any_task(0, sizes[0]));
   const workload::SampleIndex samples(workload.tasks, sizes);
-  const costmodel::CostModel cost =
-      wired(*rc::gen::element<std::string>("a40", "h100"), std::pow(10, *rc::gen::inRange(7, 14)));
+  const costmodel::CostModel cost = wired(*rc::gen::element<std::string>("a40", "h100"),
+                                          std::pow(10, *rc::gen::inRange(7, 14)), *rc::gen::element(1.0, 1.1, 1.5));
   ShardedPass pass(workload, samples, *rc::gen::inRange(2, 9), cost);
   for (const Pass direction : {Pass::forward, Pass::backward}) {
     const double rest = direction == Pass::forward ? pass.gather_seconds(pass.rest_weights()) : 0;
-    const double expected = pipeline_seconds(pass.layers(), rest, pass.gather_seconds(pass.layer_weights()),
-                                             pass.layer_seconds(direction), pass.head_seconds(direction));
+    const double expected =
+        pipeline_seconds(pass.layers(), rest, pass.gather_seconds(pass.layer_weights()), pass.layer_seconds(direction),
+                         pass.head_seconds(direction), cost.overlap_slowdown());
     const double told = pass.sharded(direction);
     RC_ASSERT(std::abs(told - expected) <= 2 * kNanosecond * static_cast<double>(pass.layers()));
     // Between nothing hidden and all but the first gathers.

@@ -1,0 +1,79 @@
+#include "cli/analytic.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include <boost/program_options/value_semantic.hpp>
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/profiles.h"
+#include "costmodel/derive.h"
+#include "costmodel/paper_loads.h"
+
+namespace braid::cli {
+namespace {
+
+/// Whose operators a derived profile tells where no workload is given: LLaMA-7B with adapters on its attention.
+exec::MeasureRequest usual_request() {
+  exec::MeasureRequest request;
+  request.backbone = costmodel::builtin_backbone("llama2-7b");
+  request.adapters = {costmodel::paper_lora(16, costmodel::kAttentionModules, 0)};
+  request.longest_context = 4096;
+  return request;
+}
+
+}  // namespace
+
+void add_analytic(CommandLine& line, AnalyticFlags& flags) {
+  namespace options = boost::program_options;
+  line.add().add_options()("analytic", options::value(&flags.gpu),
+                           "derive the profile of a GPU from its datasheet, such as h100, with entries of the "
+                           "workload's operators, else of LLaMA-7B's; an unknown name lists them");
+  line.add().add_options()("dtype", options::value(&flags.dtype)->default_value("bf16"),
+                           "of a derived profile: f32, bf16, f16 or int8");
+  line.add().add_options()(
+      "exposed-launch-seconds", options::value(&flags.exposed_launch_seconds)->default_value(0),
+      "of a derived profile: what the GPU waits for each kernel under an eager framework, such as 24e-6; 0: the host "
+      "runs ahead");
+  line.add().add_options()("overlap-slowdown", options::value(&flags.overlap_slowdown),
+                           "of a derived profile: how many times as long compute takes beside a collective, such as "
+                           "1.2; left out: by the multiprocessors that 8 thread blocks of NCCL leave");
+  line.add().add_options()(
+      "recompute", options::bool_switch(&flags.recompute),
+      "of a derived profile: of each layer only the input is kept, and Backward computes it again");
+}
+
+void check(const AnalyticFlags& flags) {
+  const double waits = flags.exposed_launch_seconds, slowdown = flags.overlap_slowdown;
+  if (!(waits >= 0 && std::isfinite(waits)))
+    throw error("--exposed-launch-seconds {} is no time a launch; give seconds, such as 24e-6", waits);
+  if (slowdown != 0 && !(slowdown >= 1 && std::isfinite(slowdown)))
+    throw error("--overlap-slowdown {} is no slowdown; give 1 or more, such as 1.2", slowdown);
+  const char* alone = waits != 0        ? "--exposed-launch-seconds"
+                      : slowdown != 0   ? "--overlap-slowdown"
+                      : flags.recompute ? "--recompute"
+                                        : nullptr;
+  if (flags.gpu.empty() && alone) throw error("{} is of derived profiles; give --analytic GPU beside it", alone);
+}
+
+void derive(const AnalyticFlags& analytic, const CommonFlags& flags) {
+  if (flags.out.empty()) throw error("--out is missing; give a file for the profile of {}", analytic.gpu);
+  if (std::filesystem::exists(flags.out) && !flags.overwrite)
+    throw error("{}: exists; give another file or --overwrite", flags.out);
+  costmodel::Profile profile = costmodel::analytic_profile(analytic.gpu, costmodel::data_type_of(analytic.dtype));
+  profile.exposed_launch_seconds = analytic.exposed_launch_seconds;
+  if (analytic.overlap_slowdown != 0) profile.overlap_slowdown = analytic.overlap_slowdown;
+  profile.recomputes = analytic.recompute;
+  const exec::MeasureRequest request =
+      flags.workload.empty() ? usual_request() : measure_request(workload::read_workload(flags.workload));
+  constexpr std::int64_t kMostTokens = 16384;
+  profile.entries =
+      costmodel::derived_entries(profile, request.backbone, request.adapters, kMostTokens, request.longest_context);
+  write_file(flags.out, costmodel::to_json(profile));
+  fmt::print("{}: {:.1f} TFLOP/s in {}, {} entries, written to {}\n", profile.machine, profile.peak_flops / 1e12,
+             analytic.dtype, profile.entries.size(), flags.out);
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "cli/options.h"
+
+namespace braid::cli {
+
+/// `braid profile --analytic` and what goes with it.
+struct AnalyticFlags {
+  std::string gpu, dtype;
+  double exposed_launch_seconds = 0;
+  double overlap_slowdown = 0;  ///< 0: not given
+  bool recompute = false;
+};
+
+void add_analytic(CommandLine& line, AnalyticFlags& flags);
+
+/// Throws Error for numbers that are none of the kind, and for flags of a derived profile without a GPU.
+void check(const AnalyticFlags& flags);
+
+/// Writes the profile of a GPU nobody holds, with what the workload's operators come to there, and says so.
+void derive(const AnalyticFlags& analytic, const CommonFlags& flags);
+
+}  // namespace braid::cli
