@@ -21,6 +21,7 @@
 #include "cli/session.h"
 #include "costmodel/derive.h"
 #include "costmodel/profile_facts.h"
+#include "costmodel/profile_fit.h"
 
 namespace braid::cli {
 namespace {
@@ -124,6 +125,22 @@ void check(const std::vector<std::string>& files) {
   print_facts(files[1], second);
 }
 
+/// Writes a GPU's measured profile anew with what its entries say of the GPU, and how well that holds.
+void fit(const std::string& file, const CommonFlags& flags) {
+  if (flags.out.empty()) throw error("--out is missing; give a file for the fitted profile");
+  if (std::filesystem::exists(flags.out) && !flags.overwrite)
+    throw error("{}: exists; give another file or --overwrite", flags.out);
+  const costmodel::ProfileFit fitted = costmodel::fit_profile(costmodel::read_profile(file));
+  write_file(flags.out, costmodel::to_json(fitted.profile));
+  fmt::print("{}: |predicted / measured - 1|\n", fitted.profile.machine);
+  print_error_header();
+  print_errors("products, with its generation's coefficients", fitted.generation);
+  print_errors("products, fitted on all", fitted.fitted);
+  if (!fitted.held_out.empty()) print_errors("products, half of the shapes by the others", fitted.held_out);
+  if (!fitted.copies.empty()) print_errors("copies, fitted on all", fitted.copies);
+  fmt::print("written to {}\n", flags.out);
+}
+
 }  // namespace
 
 int run_profile(const std::vector<std::string>& words) {
@@ -142,6 +159,11 @@ int run_profile(const std::vector<std::string>& words) {
   line.add().add_options()("crossvalidate", boost::program_options::value(&reference),
                            "a table measured elsewhere (Vidur's operators or collectives, LobRA's layers or "
                            "capacities) or a profile: fit on part of it, predict the rest");
+  std::string measured;
+  line.add().add_options()(
+      "fit", boost::program_options::value(&measured),
+      "a GPU's measured profile, such as gpu-probe writes: learn from its products and copies what "
+      "plans take for all others, and write it with that to --out");
   bool facts = false;
   line.add().add_options()("papers", boost::program_options::bool_switch(&facts),
                            "print what the papers report of operators and memory beside what the analytic model says");
@@ -159,6 +181,10 @@ int run_profile(const std::vector<std::string>& words) {
   }
   if (!analytic.gpu.empty()) {
     derive(analytic, flags);
+    return kSuccess;
+  }
+  if (!measured.empty()) {
+    fit(measured, flags);
     return kSuccess;
   }
   if (!reference.empty()) {

@@ -75,7 +75,7 @@ CostModel::CostModel(Profile profile, Curves curves) : profile_(std::move(profil
     curves_[{entry.op, entry.pass, entry.shape, whole ? 0 : entry.chunk()}].push_back(
         {work, entry.seconds / sequences});
   }
-  if (!profile_.device.empty()) roofline_.emplace(device_of(profile_.device), profile_.dtype);
+  if (!profile_.device.empty()) roofline_.emplace(profile_);
   for (auto& [key, points] : curves_) {
     std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.work < b.work; });
     points = one_a_place(points);

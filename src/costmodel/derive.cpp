@@ -18,7 +18,7 @@ std::vector<ProfileEntry> derived_entries(const Profile& profile, const Backbone
                                           std::span<const AdapterShape> adapters, std::int64_t most_tokens,
                                           std::int64_t longest_context) {
   const Device& device = device_of(profile.device);
-  const Roofline roofline(device, profile.dtype);
+  const Roofline roofline(profile);
   const Storage storage = profile.storage();
   using Key = std::tuple<Operator, Pass, OperatorShape, std::int64_t, std::int64_t>;
   std::map<Key, double> seconds;

@@ -27,6 +27,7 @@ constexpr std::array<Bounds, 9> kBounds = {{{-16, -11.5},  // launch: 0.1 to 10 
                                             {-3, 2},       // split cost
                                             {0, 4}}};      // cache bandwidth
 constexpr std::size_t kUnknowns = kBounds.size();
+static_assert(kFewestProducts == 2 * kUnknowns);
 
 GemmCoefficients coefficients_at(const double* x) {
   return {std::exp(x[0]),
@@ -81,9 +82,9 @@ double search(nlopt_algorithm algorithm, int evaluations, Problem& problem, std:
 }  // namespace
 
 GemmCoefficients fit_gemm(std::span<const GemmPoint> points, const Device& device, DataType type) {
-  if (points.size() < 2 * kUnknowns)
+  if (points.size() < kFewestProducts)
     throw error("{} measured products are too few to fit {} coefficients; give {} or more", points.size(), kUnknowns,
-                2 * kUnknowns);
+                kFewestProducts);
   Problem problem{points, &device, type};
   constexpr int kStarts = 4;
   constexpr int kGlobal = 20000, kLocal = 10000;

@@ -39,6 +39,7 @@ struct GemmCoefficients {
   double wave_rounding = 1;         ///< 1: a wave that is not full costs a whole one; 0: its share
   double split_cost = 1;       ///< writes and reads of partial results when K is split, over the memory's time for them
   double cache_bandwidth = 1;  ///< what tiles read again, over the memory's bandwidth
+  bool operator==(const GemmCoefficients&) const = default;
 };
 
 /// Time of one product on an otherwise idle GPU, the best over tiles and over K whole or in halves: waves of thread

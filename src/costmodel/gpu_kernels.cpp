@@ -63,12 +63,13 @@ class Builder {
 
 /// A frozen layer of int8 weights as LLM.int8() runs it (Dettmers et al. 2022): scales of X's rows, X quantized and
 /// laid out anew, the product, its scaling back, and the few columns of outliers multiplied apart and added. Going back
-/// the weights are widened first.
+/// the weights are widened first: copied in 16 bits, then scaled there.
 void int8_linear(const OperatorCall& call, Builder& builder) {
   const auto [in, out, u0, u1] = call.shape;
   const std::int64_t tokens = call.tokens;
   if (call.pass != Pass::forward) {
     builder.stream_bytes(StreamKind::add, 3 * static_cast<double>(in * out));
+    builder.stream_bytes(StreamKind::add, 4 * static_cast<double>(in * out));
     builder.product(tokens, out, in);
     return;
   }

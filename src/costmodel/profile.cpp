@@ -1,5 +1,7 @@
 #include "costmodel/profile.h"
 
+#include <utility>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -58,6 +60,48 @@ ProfileEntry entry_from(const Node& node) {
   return entry;
 }
 
+/// Both directions of a profile's coefficients.
+constexpr std::pair<const char*, double GemmCoefficients::*> kProductFields[] = {
+    {"launch_seconds", &GemmCoefficients::launch_seconds},
+    {"block_seconds", &GemmCoefficients::block_seconds},
+    {"block_depth", &GemmCoefficients::block_depth},
+    {"rate_efficiency", &GemmCoefficients::rate_efficiency},
+    {"edge_cost", &GemmCoefficients::edge_cost},
+    {"bandwidth_efficiency", &GemmCoefficients::bandwidth_efficiency},
+    {"wave_rounding", &GemmCoefficients::wave_rounding},
+    {"split_cost", &GemmCoefficients::split_cost},
+    {"cache_bandwidth", &GemmCoefficients::cache_bandwidth}};
+constexpr std::pair<const char*, double StreamCoefficients::*> kCopyFields[] = {
+    {"launch_seconds", &StreamCoefficients::launch_seconds},
+    {"cached", &StreamCoefficients::cached},
+    {"beyond_cache", &StreamCoefficients::beyond_cache}};
+
+template <typename Coefficients, typename Fields>
+Json coefficients_json(const Coefficients& coefficients, const Fields& fields) {
+  Json json;
+  for (const auto& [key, field] : fields) json[key] = coefficients.*field;
+  return json;
+}
+
+template <typename Coefficients, typename Fields>
+Coefficients coefficients_from(const Node& node, const Fields& fields) {
+  Coefficients coefficients;
+  for (const auto& [key, field] : fields) coefficients.*field = node.number_at(key, 0.0);
+  return coefficients;
+}
+
+/// Shares of the datasheet's rates.
+void check_shares(const Node& node, const GemmCoefficients& products) {
+  for (const auto& [key, share] : {std::pair("rate_efficiency", products.rate_efficiency),
+                                   std::pair("bandwidth_efficiency", products.bandwidth_efficiency)}) {
+    if (share <= 0 || share > 1)
+      throw node.error(fmt::format("{} {} is no share", key, share), "give more than 0 and at most 1");
+  }
+  if (products.cache_bandwidth <= 0 || products.edge_cost <= 0 || products.wave_rounding > 1)
+    throw node.error("edge_cost and cache_bandwidth are above 0, wave_rounding at most 1",
+                     "fit the profile again with `braid profile --fit`");
+}
+
 }  // namespace
 
 Storage Profile::storage() const {
@@ -96,6 +140,12 @@ Profile profile_from(const Node& node) {
     profile.launch_seconds = node.number_or("launch_seconds", profile.launch_seconds, 0.0);
     profile.exposed_launch_seconds = node.number_or("exposed_launch_seconds", 0.0, 0.0);
     profile.overlap_slowdown = node.number_or("overlap_slowdown", 0.0, 1.0);
+    if (const Node* products = node.find("products")) {
+      profile.products = coefficients_from<GemmCoefficients>(*products, kProductFields);
+      check_shares(*products, *profile.products);
+    }
+    if (const Node* copies = node.find("copies"))
+      profile.copies = coefficients_from<StreamCoefficients>(*copies, kCopyFields);
     if (const Node* recomputes = node.find("recomputes")) profile.recomputes = recomputes->as_bool("recomputes");
     if (const Node* interconnect = node.find("interconnect")) profile.interconnect = interconnect_from(*interconnect);
   }
@@ -142,6 +192,8 @@ std::string to_json(const Profile& profile) {
     if (profile.exposed_launch_seconds > 0) field("exposed_launch_seconds", profile.exposed_launch_seconds);
     if (profile.overlap_slowdown > 0) field("overlap_slowdown", profile.overlap_slowdown);
     if (profile.recomputes) field("recomputes", true);
+    if (profile.products) field("products", coefficients_json(*profile.products, kProductFields));
+    if (profile.copies) field("copies", coefficients_json(*profile.copies, kCopyFields));
     if (profile.interconnect != Interconnect{}) field("interconnect", json_of(profile.interconnect));
   }
   text += "  \"entries\": [";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,9 +9,11 @@
 #include "base/node.h"
 #include "costmodel/data_type.h"
 #include "costmodel/device.h"
+#include "costmodel/gemm_model.h"
 #include "costmodel/link.h"
 #include "costmodel/memory.h"
 #include "costmodel/operators.h"
+#include "costmodel/stream_model.h"
 
 namespace braid::costmodel {
 
@@ -66,7 +69,11 @@ struct Profile {
   double exposed_launch_seconds = 0;
   /// How many times as long compute takes beside a collective; 0: as overlap_slowdown (collective_model.h) has it.
   double overlap_slowdown = 0;
-  bool recomputes = false;    ///< plans for the GPU keep of each layer its input alone (Storage::recomputes)
+  bool recomputes = false;  ///< plans for the GPU keep of each layer its input alone (Storage::recomputes)
+  /// How the GPU departs from its datasheet, by its own measured products and copies (profile_fit.h); else as its
+  /// generation does.
+  std::optional<GemmCoefficients> products;
+  std::optional<StreamCoefficients> copies;
   Interconnect interconnect;  ///< between ranks, where messages have no entries
   Storage storage() const;
 

@@ -86,7 +86,7 @@ void count_shards(const Profile& profile, ProfileFacts& facts) {
 
 void count_cached(const Profile& profile, ProfileFacts& facts) {
   if (profile.device.empty()) return;
-  const Roofline roofline(device_of(profile.device), profile.dtype);
+  const Roofline roofline(profile);
   for (const ProfileEntry& entry : profile.entries) {
     if (!moves_numbers(entry.op)) continue;
     ++facts.moves;

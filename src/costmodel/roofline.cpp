@@ -14,7 +14,40 @@ namespace {
 constexpr double kAttentionForward = 0.61;
 constexpr double kAttentionBackward = 0.54;
 
+using Streams = std::array<StreamCoefficients, kStreamKindCount>;
+
+Streams streams_of(Generation generation) {
+  Streams streams;
+  for (int kind = 0; kind < kStreamKindCount; ++kind)
+    streams[static_cast<std::size_t>(kind)] = stream_coefficients(generation, static_cast<StreamKind>(kind));
+  return streams;
+}
+
+Streams scaled_to(const StreamCoefficients& copies, Streams streams) {
+  const StreamCoefficients add = streams[static_cast<std::size_t>(StreamKind::add)];
+  for (StreamCoefficients& one : streams) {
+    one.launch_seconds = std::max(0.0, one.launch_seconds + copies.launch_seconds - add.launch_seconds);
+    one.cached *= copies.cached / add.cached;
+    one.beyond_cache *= copies.beyond_cache / add.beyond_cache;
+  }
+  return streams;
+}
+
 }  // namespace
+
+Roofline::Roofline(const Device& device, DataType type)
+    : device_(device),
+      type_(type),
+      products_(device, activation_type(type), gemm_coefficients(device.generation)),
+      streams_(streams_of(device.generation)) {}
+
+Roofline::Roofline(const Profile& profile)
+    : device_(device_of(profile.device)),
+      type_(profile.dtype),
+      products_(device_, activation_type(type_),
+                profile.products ? *profile.products : gemm_coefficients(device_.generation)),
+      streams_(profile.copies ? scaled_to(*profile.copies, streams_of(device_.generation))
+                              : streams_of(device_.generation)) {}
 
 double Roofline::seconds(const GpuKernel& kernel, bool forward) const {
   switch (kernel.kind) {
@@ -25,7 +58,7 @@ double Roofline::seconds(const GpuKernel& kernel, bool forward) const {
     case GpuKernel::Kind::stream:
       break;
   }
-  return stream_seconds(device_, stream_coefficients(device_.generation, kernel.stream), kernel.bytes);
+  return stream_seconds(device_, streams_[static_cast<std::size_t>(kernel.stream)], kernel.bytes);
 }
 
 AttentionWork Roofline::attention_work(const GpuKernel& kernel, bool forward) const {
@@ -40,7 +73,7 @@ AttentionWork Roofline::attention_work(const OperatorCall& call) const {
 }
 
 double Roofline::seconds(const AttentionWork& work) const {
-  const StreamCoefficients& moved = stream_coefficients(device_.generation, StreamKind::add);
+  const StreamCoefficients& moved = streams_[static_cast<std::size_t>(StreamKind::add)];
   return std::max(work.product_seconds, stream_seconds(device_, moved, work.memory_seconds * device_.memory_bandwidth));
 }
 

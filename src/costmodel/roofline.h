@@ -1,8 +1,8 @@
 #pragma once
 
-#include "costmodel/device.h"
-#include "costmodel/gemm_model.h"
-#include "costmodel/operators.h"
+#include <array>
+
+#include "costmodel/profile.h"
 
 namespace braid::costmodel {
 
@@ -26,8 +26,11 @@ struct AttentionWork {
 /// FlashAttention-2's paper reports. Frozen layers compute no weight gradient.
 class Roofline {
  public:
-  Roofline(const Device& device, DataType type)
-      : device_(device), type_(type), products_(device, activation_type(type), gemm_coefficients(device.generation)) {}
+  /// With the coefficients of the device's generation.
+  Roofline(const Device& device, DataType type);
+  /// Of a profile's device; with coefficients fitted on its own entries where it has them. Kernels that move numbers in
+  /// other ways than copies are as far from these as in the device's generation.
+  explicit Roofline(const Profile& profile);
 
   const Device& device() const { return device_; }
   DataType type() const { return type_; }
@@ -63,6 +66,7 @@ class Roofline {
   const Device& device_;
   DataType type_;
   GemmModel products_;
+  std::array<StreamCoefficients, kStreamKindCount> streams_;
 };
 
 }  // namespace braid::costmodel

@@ -19,6 +19,7 @@ struct StreamCoefficients {
   double launch_seconds = 0;
   double cached = 1;
   double beyond_cache = 1;
+  bool operator==(const StreamCoefficients&) const = default;
 };
 
 /// Time of a kernel that reads and writes `bytes` in all. Never falls with more bytes, and never lies below

@@ -323,6 +323,9 @@ TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
   expect_bad_input("profile --analytic h100 --overlap-slowdown 0.9 --out " + path("p.json"),
                    "--overlap-slowdown 0.9 is no slowdown", "p.json");
   expect_bad_input("profile --papers --recompute", "--recompute is of derived profiles");
+  expect_bad_input("profile --fit " + path("profile.json"), "--out is missing");
+  expect_bad_input("profile --fit " + path("profile.json") + " --out " + path("p.json"),
+                   "is of no GPU with a datasheet", "p.json");
   expect_bad_input("profile --check " + path("profile.json"), "--check takes two profiles, not 1");
   expect_bad_input("profile --crossvalidate " + path("data0.jsonl"),
                    "data0.jsonl:1: this is no table of measurements that is known");

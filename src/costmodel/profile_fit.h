@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "costmodel/profile.h"
+
+namespace braid::costmodel {
+
+/// How a GPU departs from its datasheet, learned from what was measured on it.
+struct ProfileFit {
+  Profile profile;  ///< with `products` and `copies` by its own entries, which stay
+  /// |predicted / measured - 1| of products: of all under their own fit, under the coefficients of the GPU's
+  /// generation, and of each half of the shapes under a fit on the other half.
+  std::vector<double> fitted, generation, held_out;
+  std::vector<double> copies;  ///< of copies, under their own fit
+};
+
+/// From the measured entries of products and copies of a GPU's profile, such as gpu-probe writes. Throws Error for a
+/// profile of no GPU with a datasheet, and for too few products. Takes seconds.
+ProfileFit fit_profile(const Profile& profile);
+
+}  // namespace braid::costmodel
