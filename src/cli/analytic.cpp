@@ -40,6 +40,8 @@ void add_analytic(CommandLine& line, AnalyticFlags& flags) {
   line.add().add_options()("overlap-slowdown", options::value(&flags.overlap_slowdown),
                            "of a derived profile: how many times as long compute takes beside a collective, such as "
                            "1.2; left out: by the multiprocessors that 8 thread blocks of NCCL leave");
+  line.add().add_options()("clock", options::value(&flags.clock)->default_value(1),
+                           "of a derived profile: at which share of its full frequency the GPU computes, such as 0.8");
   line.add().add_options()(
       "recompute", options::bool_switch(&flags.recompute),
       "of a derived profile: of each layer only the input is kept, and Backward computes it again");
@@ -51,10 +53,13 @@ void check(const AnalyticFlags& flags) {
     throw error("--exposed-launch-seconds {} is no time a launch; give seconds, such as 24e-6", waits);
   if (slowdown != 0 && !(slowdown >= 1 && std::isfinite(slowdown)))
     throw error("--overlap-slowdown {} is no slowdown; give 1 or more, such as 1.2", slowdown);
-  const char* alone = waits != 0        ? "--exposed-launch-seconds"
-                      : slowdown != 0   ? "--overlap-slowdown"
-                      : flags.recompute ? "--recompute"
-                                        : nullptr;
+  if (!(flags.clock >= costmodel::kLeastClock && flags.clock <= 1))
+    throw error("--clock {} is no share of the full frequency; give {} to 1", flags.clock, costmodel::kLeastClock);
+  const char* alone = waits != 0         ? "--exposed-launch-seconds"
+                      : slowdown != 0    ? "--overlap-slowdown"
+                      : flags.clock != 1 ? "--clock"
+                      : flags.recompute  ? "--recompute"
+                                         : nullptr;
   if (flags.gpu.empty() && alone) throw error("{} is of derived profiles; give --analytic GPU beside it", alone);
 }
 
@@ -65,6 +70,7 @@ void derive(const AnalyticFlags& analytic, const CommonFlags& flags) {
   costmodel::Profile profile = costmodel::analytic_profile(analytic.gpu, costmodel::data_type_of(analytic.dtype));
   profile.exposed_launch_seconds = analytic.exposed_launch_seconds;
   if (analytic.overlap_slowdown != 0) profile.overlap_slowdown = analytic.overlap_slowdown;
+  profile.clock = analytic.clock;
   profile.recomputes = analytic.recompute;
   const exec::MeasureRequest request =
       flags.workload.empty() ? usual_request() : measure_request(workload::read_workload(flags.workload));

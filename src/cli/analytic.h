@@ -11,6 +11,7 @@ struct AnalyticFlags {
   std::string gpu, dtype;
   double exposed_launch_seconds = 0;
   double overlap_slowdown = 0;  ///< 0: not given
+  double clock = 1;
   bool recompute = false;
 };
 

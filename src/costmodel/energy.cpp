@@ -4,19 +4,11 @@
 
 namespace braid::costmodel {
 
-Power power_of(const Device& device) {
+Power power_of(const Device& device, double clock) {
+  BRAID_CHECK(clock > 0 && clock <= 1, "a clock of {} of the full frequency", clock);
   constexpr double kIdleShare = 0.15;
-  return {kIdleShare * device.power_watts, device.power_watts};
-}
-
-Power at_clock(Power power, double clock) {
-  BRAID_CHECK(clock > 0 && clock <= 1, "a clock of {} of the full frequency", clock);
-  return {power.idle_watts, power.idle_watts + (power.busy_watts - power.idle_watts) * clock * clock * clock};
-}
-
-double seconds_at_clock(double product_seconds, double other_seconds, double clock) {
-  BRAID_CHECK(clock > 0 && clock <= 1, "a clock of {} of the full frequency", clock);
-  return product_seconds / clock + other_seconds;
+  const double idle = kIdleShare * device.power_watts;
+  return {idle, idle + (device.power_watts - idle) * clock * clock * clock};
 }
 
 double energy_joules(Power power, double gpus, double span_seconds, double busy_seconds) {

@@ -11,16 +11,9 @@ struct Power {
 };
 
 /// Busy at the datasheet's limit; idle at 15 % of it, as nvidia-smi shows an A100 of 400 W at about 60 and an H100 of
-/// 700 W at 70 to 110.
-Power power_of(const Device& device);
-
-/// The same at `clock` of the full frequency, in (0, 1]: voltage follows frequency, so that what is above idle falls
-/// with its cube (CMOS: capacitance · voltage² · frequency).
-Power at_clock(Power power, double clock);
-
-/// Time of work at `clock` whose products take `product_seconds` at full clock and whose memory traffic the rest:
-/// memory has a clock of its own.
-double seconds_at_clock(double product_seconds, double other_seconds, double clock);
+/// 700 W at 70 to 110. At `clock` of the full frequency, in (0, 1], voltage follows frequency, so that what is above
+/// idle falls with its cube (CMOS: capacitance · voltage² · frequency).
+Power power_of(const Device& device, double clock = 1);
 
 /// Joules that `gpus` GPUs take over `span_seconds` when their busy times add up to `busy_seconds`.
 double energy_joules(Power power, double gpus, double span_seconds, double busy_seconds);

@@ -140,6 +140,7 @@ Profile profile_from(const Node& node) {
     profile.launch_seconds = node.number_or("launch_seconds", profile.launch_seconds, 0.0);
     profile.exposed_launch_seconds = node.number_or("exposed_launch_seconds", 0.0, 0.0);
     profile.overlap_slowdown = node.number_or("overlap_slowdown", 0.0, 1.0);
+    profile.clock = node.number_or("clock", 1.0, kLeastClock, 1.0);
     if (const Node* products = node.find("products")) {
       profile.products = coefficients_from<GemmCoefficients>(*products, kProductFields);
       check_shares(*products, *profile.products);
@@ -191,6 +192,7 @@ std::string to_json(const Profile& profile) {
     field("launch_seconds", profile.launch_seconds);
     if (profile.exposed_launch_seconds > 0) field("exposed_launch_seconds", profile.exposed_launch_seconds);
     if (profile.overlap_slowdown > 0) field("overlap_slowdown", profile.overlap_slowdown);
+    if (profile.clock != 1) field("clock", profile.clock);
     if (profile.recomputes) field("recomputes", true);
     if (profile.products) field("products", coefficients_json(*profile.products, kProductFields));
     if (profile.copies) field("copies", coefficients_json(*profile.copies, kCopyFields));

@@ -17,6 +17,9 @@
 
 namespace braid::costmodel {
 
+/// GPUs clock no lower while they work: nvidia-smi offers from about an eighth of the full frequency.
+inline constexpr double kLeastClock = 0.1;
+
 /// What the source of an entry begins with that was not measured.
 inline constexpr std::string_view kDerived = "derived";
 
@@ -69,6 +72,8 @@ struct Profile {
   double exposed_launch_seconds = 0;
   /// How many times as long compute takes beside a collective; 0: as overlap_slowdown (collective_model.h) has it.
   double overlap_slowdown = 0;
+  /// At which share of its full frequency the GPU computes; memory and links keep theirs.
+  double clock = 1;
   bool recomputes = false;  ///< plans for the GPU keep of each layer its input alone (Storage::recomputes)
   /// How the GPU departs from its datasheet, by its own measured products and copies (profile_fit.h); else as its
   /// generation does.

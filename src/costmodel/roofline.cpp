@@ -33,6 +33,20 @@ Streams scaled_to(const StreamCoefficients& copies, Streams streams) {
   return streams;
 }
 
+Device clocked(Device device, double clock) {
+  device.bf16_flops *= clock;
+  device.f32_flops *= clock;
+  return device;
+}
+
+GemmCoefficients products_of(const Profile& profile) {
+  GemmCoefficients products =
+      profile.products ? *profile.products : gemm_coefficients(device_of(profile.device).generation);
+  products.block_seconds /= profile.clock;
+  products.cache_bandwidth *= profile.clock;
+  return products;
+}
+
 }  // namespace
 
 Roofline::Roofline(const Device& device, DataType type)
@@ -42,10 +56,9 @@ Roofline::Roofline(const Device& device, DataType type)
       streams_(streams_of(device.generation)) {}
 
 Roofline::Roofline(const Profile& profile)
-    : device_(device_of(profile.device)),
+    : device_(clocked(device_of(profile.device), profile.clock)),
       type_(profile.dtype),
-      products_(device_, activation_type(type_),
-                profile.products ? *profile.products : gemm_coefficients(device_.generation)),
+      products_(device_, activation_type(type_), products_of(profile)),
       streams_(profile.copies ? scaled_to(*profile.copies, streams_of(device_.generation))
                               : streams_of(device_.generation)) {}
 

@@ -29,7 +29,8 @@ class Roofline {
   /// With the coefficients of the device's generation.
   Roofline(const Device& device, DataType type);
   /// Of a profile's device; with coefficients fitted on its own entries where it has them. Kernels that move numbers in
-  /// other ways than copies are as far from these as in the device's generation.
+  /// other ways than copies are as far from these as in the device's generation. At a lower clock multiprocessors
+  /// and the cache that they share are slower by as much, the memory is not.
   explicit Roofline(const Profile& profile);
 
   const Device& device() const { return device_; }
@@ -63,7 +64,7 @@ class Roofline {
   double least_seconds(const GpuKernel& kernel) const;
   AttentionWork attention_work(const GpuKernel& kernel, bool forward) const;
 
-  const Device& device_;
+  Device device_;  // as it is clocked
   DataType type_;
   GemmModel products_;
   std::array<StreamCoefficients, kStreamKindCount> streams_;

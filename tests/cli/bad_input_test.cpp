@@ -322,6 +322,8 @@ TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
   expect_bad_input("profile --papers --exposed-launch-seconds 1e-6", "--exposed-launch-seconds is of derived profiles");
   expect_bad_input("profile --analytic h100 --overlap-slowdown 0.9 --out " + path("p.json"),
                    "--overlap-slowdown 0.9 is no slowdown", "p.json");
+  expect_bad_input("profile --analytic h100 --clock 1.2 --out " + path("p.json"),
+                   "--clock 1.2 is no share of the full frequency; give 0.1 to 1", "p.json");
   expect_bad_input("profile --papers --recompute", "--recompute is of derived profiles");
   expect_bad_input("profile --fit " + path("profile.json"), "--out is missing");
   expect_bad_input("profile --fit " + path("profile.json") + " --out " + path("p.json"),

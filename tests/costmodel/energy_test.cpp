@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "costmodel/cost_model.h"
+
 namespace braid::costmodel {
 namespace {
 
@@ -15,18 +17,36 @@ TEST(Energy, IsPowerTimesTimeWhenAllAreBusyOrAllIdle) {
   }
 }
 
+/// A step's worth of one operator on one GPU that does nothing else.
+double joules(Profile profile, const OperatorCall& call, double clock) {
+  profile.clock = clock;
+  const double seconds = CostModel(profile).estimate(call).seconds;
+  return energy_joules(power_of(device_of(profile.device), clock), 1, seconds, seconds);
+}
+
 TEST(Energy, ASlowerClockSavesEnergyOnProductsUntilIdlePowerEatsIt) {
-  const Power full = power_of(device_of("a100"));
-  const auto joules = [&](double clock) {
-    const double seconds = seconds_at_clock(1, 0, clock);
-    return energy_joules(at_clock(full, clock), 1, seconds, seconds);
-  };
-  EXPECT_DOUBLE_EQ(joules(1), full.busy_watts);
-  EXPECT_LT(joules(0.8), joules(1));
-  EXPECT_GT(joules(0.1), joules(0.4));
-  // Memory keeps its pace: nothing but power falls.
-  EXPECT_DOUBLE_EQ(seconds_at_clock(0, 3, 0.5), 3);
-  EXPECT_DOUBLE_EQ(seconds_at_clock(2, 3, 0.5), 7);
+  const Profile profile = analytic_profile("a100", DataType::bf16);
+  const OperatorCall product{Operator::linear, Pass::forward, {4096, 4096}, 8192};
+  EXPECT_LT(joules(profile, product, 0.8), joules(profile, product, 1));
+  EXPECT_GT(joules(profile, product, 0.1), joules(profile, product, 0.4));
+}
+
+TEST(Energy, ASlowerClockSlowsProductsByAsMuchAndTheMemoryNotAtAll) {
+  for (const char* gpu : {"a40", "a100", "h100"}) {
+    Profile full = analytic_profile(gpu, DataType::bf16), half = full;
+    half.clock = 0.5;
+    const CostModel fast(full), slow(half);
+    const auto ratio = [&](const OperatorCall& call) {
+      return slow.estimate(call).seconds / fast.estimate(call).seconds;
+    };
+    EXPECT_NEAR(ratio({Operator::linear, Pass::forward, {8192, 8192}, 16384}), 2, 0.01) << gpu;
+    EXPECT_EQ(ratio({Operator::residual, Pass::forward, {8192}, 16384}), 1) << gpu;
+    for (const std::int64_t tokens : {64, 1024}) {
+      const double between = ratio({Operator::linear, Pass::forward, {4096, 4096}, tokens});
+      EXPECT_GE(between, 1);
+      EXPECT_LE(between, 2 + 1e-9);
+    }
+  }
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "costmodel/cost_model.h"
-#include "costmodel/cost_model.h"
 #include "support.h"
 
 namespace braid::costmodel {
@@ -108,6 +107,7 @@ TEST(Profile, OfAGpuHowItRunsComesBack) {
   profile.launch_seconds = 4.25e-6;
   profile.exposed_launch_seconds = 24.5e-6;
   profile.overlap_slowdown = 1.375;
+  profile.clock = 0.75;
   profile.recomputes = true;
   const TestFolder folder;
   const Profile back = read_profile(folder.write("p.json", to_json(profile)));
@@ -118,6 +118,7 @@ TEST(Profile, OfAGpuHowItRunsComesBack) {
   EXPECT_EQ(back.overlap_slowdown, profile.overlap_slowdown);
   EXPECT_EQ(CostModel(back).overlap_slowdown(), 1.375);
   EXPECT_EQ(CostModel(analytic_profile("a40", DataType::bf16)).overlap_slowdown(), 84.0 / 76);
+  EXPECT_EQ(back.clock, profile.clock);
   EXPECT_TRUE(back.recomputes);
   EXPECT_TRUE(back.storage().recomputes);
   EXPECT_EQ(to_json(back), to_json(profile));

@@ -246,7 +246,7 @@ void Predictor::rates(ClockLatency& latency, const Judge& judge, Prediction& pre
   prediction.bubble_ratio = 1 - busy / (ranks * span);
   if (profile.peak_flops > 0) prediction.gpu_utilization = totals.sum.flops / (ranks * span * profile.peak_flops);
   if (!profile.device.empty()) {
-    const costmodel::Power power = costmodel::power_of(costmodel::device_of(profile.device));
+    const costmodel::Power power = costmodel::power_of(costmodel::device_of(profile.device), profile.clock);
     prediction.energy_joules = costmodel::energy_joules(power, ranks, span, busy) / taken;
   }
   const costmodel::Estimate& work = totals.sum.work;

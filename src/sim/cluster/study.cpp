@@ -200,7 +200,8 @@ RunResult Study::run_tasks(const RunSettings& wanted, const traces::Trace& trace
   context.step_tokens = result.step_tokens = instances.step_tokens();
   context.step_samples = instances.step_samples();
   context.peak_flops = profile_.peak_flops;
-  if (!profile_.device.empty()) context.power = costmodel::power_of(costmodel::device_of(profile_.device));
+  if (!profile_.device.empty())
+    context.power = costmodel::power_of(costmodel::device_of(profile_.device), profile_.clock);
   context.gpu_hour_price = settings.gpu_hour_price;
   result.metrics = metrics_of(result.jobs, result.run, context);
   if (settings.audited_share > 0) result.errors = errors_of(result.run, sets, instances);
