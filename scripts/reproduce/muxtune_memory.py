@@ -20,10 +20,13 @@ def extrapolated(plans: dict[int, Plan], tasks: int) -> float:
 def curves(planner: Planner, name: str, setup: Setup, datasets: list[Dataset]) -> dict[str, dict[int, Plan]]:
     """Plans by policy and number of tasks."""
     policies = [NEMO_RESIDENT, SL_PEFT, MUXTUNE]
+    # All three run on NeMo, whose loss is Megatron-LM's.
+    profile = planner.profile("a40", "bf16", "a40-megatron", loss_in_place=True)
     found: dict[str, dict[int, Plan]] = {policy: {} for policy in policies}
     for tasks in range(1, MOST_TASKS + 1):
         file = table2_workload(planner, name, setup.backbone, datasets, tasks)
-        for plan in planner.compare(file, setup.cluster(planner), policies, microbatches=1, **setup.flags):
+        cluster = setup.cluster(planner)
+        for plan in planner.compare(file, cluster, policies, profile=profile, microbatches=1, **setup.flags):
             found[plan.policy][tasks] = plan
     return found
 

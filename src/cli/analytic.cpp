@@ -45,6 +45,9 @@ void add_analytic(CommandLine& line, AnalyticFlags& flags) {
   line.add().add_options()(
       "recompute", options::bool_switch(&flags.recompute),
       "of a derived profile: of each layer only the input is kept, and Backward computes it again");
+  line.add().add_options()("loss-in-place", options::bool_switch(&flags.loss_in_place),
+                           "of a derived profile: the loss works in one f32 copy of the logits, as Megatron-LM's does, "
+                           "where PyTorch's holds three");
 }
 
 void check(const AnalyticFlags& flags) {
@@ -55,11 +58,12 @@ void check(const AnalyticFlags& flags) {
     throw error("--overlap-slowdown {} is no slowdown; give 1 or more, such as 1.2", slowdown);
   if (!(flags.clock >= costmodel::kLeastClock && flags.clock <= 1))
     throw error("--clock {} is no share of the full frequency; give {} to 1", flags.clock, costmodel::kLeastClock);
-  const char* alone = waits != 0         ? "--exposed-launch-seconds"
-                      : slowdown != 0    ? "--overlap-slowdown"
-                      : flags.clock != 1 ? "--clock"
-                      : flags.recompute  ? "--recompute"
-                                         : nullptr;
+  const char* alone = waits != 0            ? "--exposed-launch-seconds"
+                      : slowdown != 0       ? "--overlap-slowdown"
+                      : flags.clock != 1    ? "--clock"
+                      : flags.recompute     ? "--recompute"
+                      : flags.loss_in_place ? "--loss-in-place"
+                                            : nullptr;
   if (flags.gpu.empty() && alone) throw error("{} is of derived profiles; give --analytic GPU beside it", alone);
 }
 
@@ -72,6 +76,7 @@ void derive(const AnalyticFlags& analytic, const CommonFlags& flags) {
   if (analytic.overlap_slowdown != 0) profile.overlap_slowdown = analytic.overlap_slowdown;
   profile.clock = analytic.clock;
   profile.recomputes = analytic.recompute;
+  profile.loss_in_place = analytic.loss_in_place;
   const exec::MeasureRequest request =
       flags.workload.empty() ? usual_request() : measure_request(workload::read_workload(flags.workload));
   constexpr std::int64_t kMostTokens = 16384;

@@ -12,7 +12,7 @@ struct AnalyticFlags {
   double exposed_launch_seconds = 0;
   double overlap_slowdown = 0;  ///< 0: not given
   double clock = 1;
-  bool recompute = false;
+  bool recompute = false, loss_in_place = false;
 };
 
 void add_analytic(CommandLine& line, AnalyticFlags& flags);

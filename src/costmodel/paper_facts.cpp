@@ -36,11 +36,18 @@ constexpr std::array<PaperTask, 8> kWorkloadA = {
 constexpr std::array<PaperTask, 8> kWorkloadB = {
     {{4, 256}, {2, 64}, {4, 256}, {4, 64}, {8, 64}, {2, 256}, {4, 256}, {4, 256}}};
 
+/// Of NeMo, which MuxTune is built on.
+Storage megatron_storage() {
+  Storage storage = gpu_storage(DataType::bf16);
+  storage.loss_in_place = true;
+  return storage;
+}
+
 /// Tasks that fit on the fullest stage when each has a replica of the backbone and its own activations (NeMo, HF-PEFT)
 /// in one process a GPU.
 int colocated_tasks(const char* name, const std::array<PaperTask, 8>& tasks, std::int64_t tp, std::int64_t pp) {
   const BackboneShape backbone = builtin_backbone(name);
-  const Storage storage = gpu_storage(DataType::bf16);
+  const Storage storage = megatron_storage();
   const AdapterShape adapter = paper_lora(16, kAttentionModules, 0);
   // Each task's activations stay; scratch is one task's at a time.
   std::vector<Bytes> scratch(static_cast<std::size_t>(pp), 0);
@@ -77,7 +84,7 @@ void add_muxtune(std::vector<PaperFact>& facts) {
   }
 
   const StageShape whole{backbone.layers, true, true};
-  const Storage storage = gpu_storage(DataType::bf16);
+  const Storage storage = megatron_storage();
   const MicrobatchLoad load = paper_load(adapter, 1, 8, 128);
   const double giga = 1e9;
   const auto frozen = static_cast<double>(backbone_bytes(backbone, whole, storage)) / giga;

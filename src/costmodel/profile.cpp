@@ -107,6 +107,7 @@ void check_shares(const Node& node, const GemmCoefficients& products) {
 Storage Profile::storage() const {
   Storage storage = device.empty() ? Storage{} : gpu_storage(dtype);
   storage.recomputes = recomputes;
+  storage.loss_in_place = loss_in_place;
   if (device.empty()) storage.context = runtime_bytes, storage.head_context = head_runtime_bytes;
   return storage;
 }
@@ -147,7 +148,8 @@ Profile profile_from(const Node& node) {
     }
     if (const Node* copies = node.find("copies"))
       profile.copies = coefficients_from<StreamCoefficients>(*copies, kCopyFields);
-    if (const Node* recomputes = node.find("recomputes")) profile.recomputes = recomputes->as_bool("recomputes");
+    profile.recomputes = node.bool_or("recomputes", false);
+    profile.loss_in_place = node.bool_or("loss_in_place", false);
     if (const Node* interconnect = node.find("interconnect")) profile.interconnect = interconnect_from(*interconnect);
   }
   for (const Node& entry : node.at("entries").sequence("entries")) profile.entries.push_back(entry_from(entry));
@@ -194,6 +196,7 @@ std::string to_json(const Profile& profile) {
     if (profile.overlap_slowdown > 0) field("overlap_slowdown", profile.overlap_slowdown);
     if (profile.clock != 1) field("clock", profile.clock);
     if (profile.recomputes) field("recomputes", true);
+    if (profile.loss_in_place) field("loss_in_place", true);
     if (profile.products) field("products", coefficients_json(*profile.products, kProductFields));
     if (profile.copies) field("copies", coefficients_json(*profile.copies, kCopyFields));
     if (profile.interconnect != Interconnect{}) field("interconnect", json_of(profile.interconnect));

@@ -79,6 +79,7 @@ struct Profile {
   /// generation does.
   std::optional<GemmCoefficients> products;
   std::optional<StreamCoefficients> copies;
+  bool loss_in_place = false;  ///< likewise of the logits (Storage::loss_in_place)
   Interconnect interconnect;  ///< between ranks, where messages have no entries
   Storage storage() const;
 

@@ -26,6 +26,8 @@ struct Storage {
   /// The head works on all rows, whether they have a loss or not, and their logits live at once, in the activations'
   /// type and three times in f32 (cast, log-softmax, gradient); else on those with a loss, kHeadRows at a time.
   bool whole_logits = false;
+  /// Of those in f32 one, in which the loss works in place, as Megatron-LM's does; its gradient is cast back beside it.
+  bool loss_in_place = false;
   /// Tensors above 10 MiB take multiples of this, as PyTorch's allocator rounds them; smaller ones share its segments.
   Bytes block = 1;
   Bytes context = 0;       ///< runtime and libraries

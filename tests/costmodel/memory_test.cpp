@@ -115,6 +115,13 @@ TEST(Memory, AHeadOverAllRowsHoldsTheLogitsOfRowsWithoutALoss) {
   // In 16 bits, and three times in 32.
   EXPECT_GE(workspace_bytes(backbone, {2, false, true}, load, Pass::forward, storage),
             4096 * backbone.vocabulary * (2 + 3 * kFloat));
+  Storage in_place = storage;
+  in_place.loss_in_place = true;
+  const auto head = [&](const Storage& of) {
+    return workspace_bytes(backbone, {0, false, true}, load, Pass::forward, of);
+  };
+  // Two of three in f32 less, and a gradient in 16 bits more.
+  EXPECT_EQ(head(storage) - head(in_place), 4096 * backbone.vocabulary * (2 * kFloat - 2));
 }
 
 TEST(Memory, RecomputationKeepsTheKeysAndValuesThatLaterChunksRead) {

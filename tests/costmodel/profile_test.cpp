@@ -108,7 +108,7 @@ TEST(Profile, OfAGpuHowItRunsComesBack) {
   profile.exposed_launch_seconds = 24.5e-6;
   profile.overlap_slowdown = 1.375;
   profile.clock = 0.75;
-  profile.recomputes = true;
+  profile.recomputes = profile.loss_in_place = true;
   const TestFolder folder;
   const Profile back = read_profile(folder.write("p.json", to_json(profile)));
   EXPECT_EQ(back.device, "a100-80");
@@ -121,6 +121,7 @@ TEST(Profile, OfAGpuHowItRunsComesBack) {
   EXPECT_EQ(back.clock, profile.clock);
   EXPECT_TRUE(back.recomputes);
   EXPECT_TRUE(back.storage().recomputes);
+  EXPECT_TRUE(back.storage().loss_in_place);
   EXPECT_EQ(to_json(back), to_json(profile));
 }
 
