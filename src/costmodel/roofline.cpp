@@ -39,7 +39,7 @@ Device clocked(Device device, double clock) {
   return device;
 }
 
-GemmCoefficients products_of(const Profile& profile) {
+GemmCoefficients clocked_products(const Profile& profile) {
   GemmCoefficients products =
       profile.products ? *profile.products : gemm_coefficients(device_of(profile.device).generation);
   products.block_seconds /= profile.clock;
@@ -58,7 +58,7 @@ Roofline::Roofline(const Device& device, DataType type)
 Roofline::Roofline(const Profile& profile)
     : device_(clocked(device_of(profile.device), profile.clock)),
       type_(profile.dtype),
-      products_(device_, activation_type(type_), products_of(profile)),
+      products_(device_, activation_type(type_), clocked_products(profile)),
       streams_(profile.copies ? scaled_to(*profile.copies, streams_of(device_.generation))
                               : streams_of(device_.generation)) {}
 

@@ -5,6 +5,7 @@
 
 #include "costmodel/cost_model.h"
 #include "costmodel/derive.h"
+#include "costmodel/gpu_kernels.h"
 #include "costmodel/shapes.h"
 #include "support.h"
 
@@ -163,9 +164,30 @@ BackboneShape any_backbone() {
   return shape;
 }
 
+/// Any GPU, as it is, clocked lower, fitted on its own points, or under plans that recompute.
+Profile any_profile() {
+  Profile profile = analytic_profile(*rc::gen::elementOf(device_names()),
+                                     *rc::gen::element(DataType::f32, DataType::bf16, DataType::f16, DataType::int8));
+  profile.clock = *rc::gen::element(1.0, 0.75, 0.3);
+  profile.recomputes = *rc::gen::arbitrary<bool>();
+  profile.exposed_launch_seconds = *rc::gen::element(0.0, 2e-5);
+  if (*rc::gen::arbitrary<bool>()) {
+    GemmCoefficients products = gemm_coefficients(Generation::ampere);
+    products.rate_efficiency = 0.01 * *rc::gen::inRange(1, 101);
+    products.bandwidth_efficiency = 0.01 * *rc::gen::inRange(1, 101);
+    products.wave_rounding = 0.01 * *rc::gen::inRange(0, 101);
+    products.block_seconds = 1e-8 * *rc::gen::inRange(0, 500);
+    products.split_cost = 0.1 * *rc::gen::inRange(0, 50);
+    profile.products = products;
+    profile.copies = StreamCoefficients{1e-6 * *rc::gen::inRange(0, 9), 0.1 * *rc::gen::inRange(0, 30),
+                                        0.1 * *rc::gen::inRange(0, 30)};
+  }
+  return profile;
+}
+
 RC_GTEST_PROP(Roofline, StagesObeyTheLawsOnRandomShapes, ()) {
-  const Device& device = device_of(*rc::gen::elementOf(device_names()));
-  const Roofline roofline(device, *rc::gen::element(DataType::f32, DataType::bf16, DataType::f16, DataType::int8));
+  const Profile profile = any_profile();
+  const Roofline roofline(profile);
   const BackboneShape backbone = any_backbone();
   AdapterShape shape =
       adapter(*rc::gen::inRange<std::int64_t>(1, 130), {Module::q, Module::o, Module::up, Module::down});
@@ -176,16 +198,22 @@ RC_GTEST_PROP(Roofline, StagesObeyTheLawsOnRandomShapes, ()) {
   const auto calls = [&](std::int64_t count, std::int64_t tp) {
     MicrobatchLoad load = load_of(shape, {count});
     load.kernels = kernels;
-    return stage_operators(backbone, {backbone.layers, true, true, tp}, load, pass);
+    return stage_operators(backbone, {backbone.layers, true, true, tp}, load, pass, profile.storage());
   };
   const double whole = sum(roofline, calls(tokens, 1));
   RC_ASSERT(sum(roofline, calls(tokens + more, 1)) >= whole * (1 - 1e-12));
-  RC_ASSERT(whole >= backbone_flops(calls(tokens, 1)) / device.peak_flops(roofline.type()));
+  RC_ASSERT(whole >= backbone_flops(calls(tokens, 1)) / roofline.device().peak_flops(roofline.type()));
   // Of the products: what moves numbers may gain more than its share when a shard fits in the cache.
   const auto products = [&](std::int64_t tp) {
-    std::vector<OperatorCall> linear = calls(tokens, tp);
-    std::erase_if(linear, [](const OperatorCall& call) { return call.op != Operator::linear; });
-    return roofline.type() == DataType::int8 ? 0 : sum(roofline, linear);
+    double seconds = 0;
+    for (const OperatorCall& call : calls(tokens, tp)) {
+      if (call.op != Operator::linear) continue;
+      for (const GpuKernel& kernel : gpu_kernels(call, roofline.type())) {
+        if (kernel.kind == GpuKernel::Kind::product)
+          seconds += call.count * kernel.count * roofline.seconds(kernel, call.pass == Pass::forward);
+      }
+    }
+    return seconds;
   };
   for (const std::int64_t tp : {2, 4, 16})
     RC_ASSERT(static_cast<double>(tp) * products(tp) >= products(1) * (1 - 1e-12));
@@ -213,8 +241,7 @@ MicrobatchLoad any_load() {
 }
 
 RC_GTEST_PROP(CostModel, APassNeverTakesLessWithALongerSequence, ()) {
-  const CostModel cost(analytic_profile(*rc::gen::elementOf(device_names()),
-                                        *rc::gen::element(DataType::f32, DataType::bf16, DataType::int8)));
+  const CostModel cost(any_profile());
   const BackboneShape backbone = any_backbone();
   const Pass pass = *rc::gen::element(Pass::forward, Pass::backward);
   const MicrobatchLoad load = any_load();
