@@ -1,6 +1,5 @@
 #include "cli/analytic.h"
 
-#include <cmath>
 #include <filesystem>
 
 #include <boost/program_options/value_semantic.hpp>
@@ -37,7 +36,9 @@ void add_analytic(CommandLine& line, AnalyticFlags& flags) {
       "exposed-launch-seconds", options::value(&flags.exposed_launch_seconds)->default_value(0),
       "of a derived profile: what the GPU waits for each kernel under an eager framework, such as 24e-6; 0: the host "
       "runs ahead");
-  line.add().add_options()("overlap-slowdown", options::value(&flags.overlap_slowdown),
+  line.add().add_options()("overlap-slowdown", options::value<double>()->notifier([&](double slowdown) {
+    flags.overlap_slowdown = slowdown;
+  }),
                            "of a derived profile: how many times as long compute takes beside a collective, such as "
                            "1.2; left out: by the multiprocessors that 8 thread blocks of NCCL leave");
   line.add().add_options()("clock", options::value(&flags.clock)->default_value(1),
@@ -51,19 +52,19 @@ void add_analytic(CommandLine& line, AnalyticFlags& flags) {
 }
 
 void check(const AnalyticFlags& flags) {
-  const double waits = flags.exposed_launch_seconds, slowdown = flags.overlap_slowdown;
-  if (!(waits >= 0 && std::isfinite(waits)))
+  const double waits = flags.exposed_launch_seconds, slowdown = flags.overlap_slowdown.value_or(1);
+  if (!(waits >= 0 && waits <= 1))
     throw error("--exposed-launch-seconds {} is no time a launch; give seconds, such as 24e-6", waits);
-  if (slowdown != 0 && !(slowdown >= 1 && std::isfinite(slowdown)))
-    throw error("--overlap-slowdown {} is no slowdown; give 1 or more, such as 1.2", slowdown);
+  if (!(slowdown >= 1 && slowdown <= costmodel::kMostSlowdown))
+    throw error("--overlap-slowdown {} is no slowdown; give 1 to {}, such as 1.2", slowdown, costmodel::kMostSlowdown);
   if (!(flags.clock >= costmodel::kLeastClock && flags.clock <= 1))
     throw error("--clock {} is no share of the full frequency; give {} to 1", flags.clock, costmodel::kLeastClock);
-  const char* alone = waits != 0            ? "--exposed-launch-seconds"
-                      : slowdown != 0       ? "--overlap-slowdown"
-                      : flags.clock != 1    ? "--clock"
-                      : flags.recompute     ? "--recompute"
-                      : flags.loss_in_place ? "--loss-in-place"
-                                            : nullptr;
+  const char* alone = waits != 0               ? "--exposed-launch-seconds"
+                      : flags.overlap_slowdown ? "--overlap-slowdown"
+                      : flags.clock != 1       ? "--clock"
+                      : flags.recompute        ? "--recompute"
+                      : flags.loss_in_place    ? "--loss-in-place"
+                                               : nullptr;
   if (flags.gpu.empty() && alone) throw error("{} is of derived profiles; give --analytic GPU beside it", alone);
 }
 
@@ -73,7 +74,7 @@ void derive(const AnalyticFlags& analytic, const CommonFlags& flags) {
     throw error("{}: exists; give another file or --overwrite", flags.out);
   costmodel::Profile profile = costmodel::analytic_profile(analytic.gpu, costmodel::data_type_of(analytic.dtype));
   profile.exposed_launch_seconds = analytic.exposed_launch_seconds;
-  if (analytic.overlap_slowdown != 0) profile.overlap_slowdown = analytic.overlap_slowdown;
+  profile.overlap_slowdown = analytic.overlap_slowdown.value_or(0);
   profile.clock = analytic.clock;
   profile.recomputes = analytic.recompute;
   profile.loss_in_place = analytic.loss_in_place;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/options.h"
@@ -10,7 +11,7 @@ namespace braid::cli {
 struct AnalyticFlags {
   std::string gpu, dtype;
   double exposed_launch_seconds = 0;
-  double overlap_slowdown = 0;  ///< 0: not given
+  std::optional<double> overlap_slowdown;
   double clock = 1;
   bool recompute = false, loss_in_place = false;
 };

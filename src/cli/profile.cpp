@@ -138,6 +138,9 @@ void fit(const std::string& file, const CommonFlags& flags) {
   print_errors("products, fitted on all", fitted.fitted);
   if (!fitted.held_out.empty()) print_errors("products, half of the shapes by the others", fitted.held_out);
   if (!fitted.copies.empty()) print_errors("copies, fitted on all", fitted.copies);
+  if (fitted.held_out.empty())
+    fmt::print("half of the products tell too little of the others to be held against them\n");
+  if (!fitted.profile.copies) fmt::print("copies are of too few sizes: these stay as in the GPU's generation\n");
   fmt::print("written to {}\n", flags.out);
 }
 
@@ -171,6 +174,8 @@ int run_profile(const std::vector<std::string>& words) {
   line.add_threads();
   if (!line.parse(words)) return kSuccess;
   check(analytic);
+  if (!analytic.gpu.empty() && !measured.empty())
+    throw error("--analytic derives a profile and --fit reads a measured one; give one of them");
   if (!checked.empty()) {
     check(checked);
     return kSuccess;

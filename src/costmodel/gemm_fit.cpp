@@ -1,7 +1,9 @@
 #include "costmodel/gemm_fit.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include <nlopt.h>
@@ -81,10 +83,21 @@ double search(nlopt_algorithm algorithm, int evaluations, Problem& problem, std:
 
 }  // namespace
 
+bool tells(std::span<const GemmPoint> points) {
+  std::set<std::int64_t> rows, in, out;
+  for (const GemmPoint& point : points) {
+    rows.insert(point.shape.rows);
+    in.insert(point.shape.in);
+    out.insert(point.shape.out);
+  }
+  return points.size() >= kFewestProducts && std::min({rows.size(), in.size(), out.size()}) >= kFewestSizes;
+}
+
 GemmCoefficients fit_gemm(std::span<const GemmPoint> points, const Device& device, DataType type) {
-  if (points.size() < kFewestProducts)
-    throw error("{} measured products are too few to fit {} coefficients; give {} or more", points.size(), kUnknowns,
-                kFewestProducts);
+  if (!tells(points))
+    throw error(
+        "{} measured products are too few to fit {} coefficients; give {} or more, of {} or more sizes each way",
+        points.size(), kUnknowns, kFewestProducts, kFewestSizes);
   Problem problem{points, &device, type};
   constexpr int kStarts = 4;
   constexpr int kGlobal = 20000, kLocal = 10000;

@@ -60,46 +60,40 @@ ProfileEntry entry_from(const Node& node) {
   return entry;
 }
 
-/// Both directions of a profile's coefficients.
-constexpr std::pair<const char*, double GemmCoefficients::*> kProductFields[] = {
-    {"launch_seconds", &GemmCoefficients::launch_seconds},
-    {"block_seconds", &GemmCoefficients::block_seconds},
-    {"block_depth", &GemmCoefficients::block_depth},
-    {"rate_efficiency", &GemmCoefficients::rate_efficiency},
-    {"edge_cost", &GemmCoefficients::edge_cost},
-    {"bandwidth_efficiency", &GemmCoefficients::bandwidth_efficiency},
-    {"wave_rounding", &GemmCoefficients::wave_rounding},
-    {"split_cost", &GemmCoefficients::split_cost},
-    {"cache_bandwidth", &GemmCoefficients::cache_bandwidth}};
-constexpr std::pair<const char*, double StreamCoefficients::*> kCopyFields[] = {
-    {"launch_seconds", &StreamCoefficients::launch_seconds},
-    {"cached", &StreamCoefficients::cached},
-    {"beyond_cache", &StreamCoefficients::beyond_cache}};
+/// A coefficient's name in the file, and what it may be: wider than any fit goes.
+template <typename Coefficients>
+struct Field {
+  const char* key = nullptr;
+  double Coefficients::*value = nullptr;
+  double least = 0;
+  double most = 0;
+};
+constexpr Field<GemmCoefficients> kProductFields[] = {
+    {"launch_seconds", &GemmCoefficients::launch_seconds, 0, 1e-3},
+    {"block_seconds", &GemmCoefficients::block_seconds, 0, 1e-3},
+    {"block_depth", &GemmCoefficients::block_depth, 0, 1e5},
+    {"rate_efficiency", &GemmCoefficients::rate_efficiency, 1e-3, 1},
+    {"edge_cost", &GemmCoefficients::edge_cost, 1e-3, 1e4},
+    {"bandwidth_efficiency", &GemmCoefficients::bandwidth_efficiency, 1e-3, 1},
+    {"wave_rounding", &GemmCoefficients::wave_rounding, 0, 1},
+    {"split_cost", &GemmCoefficients::split_cost, 0, 1e3},
+    {"cache_bandwidth", &GemmCoefficients::cache_bandwidth, 1e-3, 1e3}};
+constexpr Field<StreamCoefficients> kCopyFields[] = {{"launch_seconds", &StreamCoefficients::launch_seconds, 0, 1e-3},
+                                                     {"cached", &StreamCoefficients::cached, 1e-3, 1e3},
+                                                     {"beyond_cache", &StreamCoefficients::beyond_cache, 1e-3, 1e3}};
 
 template <typename Coefficients, typename Fields>
 Json coefficients_json(const Coefficients& coefficients, const Fields& fields) {
   Json json;
-  for (const auto& [key, field] : fields) json[key] = coefficients.*field;
+  for (const auto& field : fields) json[field.key] = coefficients.*field.value;
   return json;
 }
 
 template <typename Coefficients, typename Fields>
 Coefficients coefficients_from(const Node& node, const Fields& fields) {
   Coefficients coefficients;
-  for (const auto& [key, field] : fields) coefficients.*field = node.number_at(key, 0.0);
+  for (const auto& field : fields) coefficients.*field.value = node.number_at(field.key, field.least, field.most);
   return coefficients;
-}
-
-/// Shares of the datasheet's rates.
-void check_shares(const Node& node, const GemmCoefficients& products) {
-  for (const auto& [key, share] : {std::pair("rate_efficiency", products.rate_efficiency),
-                                   std::pair("bandwidth_efficiency", products.bandwidth_efficiency)}) {
-    if (share <= 0 || share > 1)
-      throw node.error(fmt::format("{} {} is no share", key, share), "give more than 0 and at most 1");
-  }
-  if (products.cache_bandwidth <= 0 || products.edge_cost <= 0 || products.wave_rounding > 1)
-    throw node.error("edge_cost and cache_bandwidth are above 0, wave_rounding at most 1",
-                     "fit the profile again with `braid profile --fit`");
 }
 
 }  // namespace
@@ -138,14 +132,12 @@ Profile profile_from(const Node& node) {
     if (!find_device(profile.device))
       throw device->error(fmt::format("unknown GPU '{}'; known: {}", profile.device, fmt::join(device_names(), ", ")),
                           "derive the profile again with `braid profile --analytic`");
-    profile.launch_seconds = node.number_or("launch_seconds", profile.launch_seconds, 0.0);
-    profile.exposed_launch_seconds = node.number_or("exposed_launch_seconds", 0.0, 0.0);
-    profile.overlap_slowdown = node.number_or("overlap_slowdown", 0.0, 1.0);
+    profile.launch_seconds = node.number_or("launch_seconds", profile.launch_seconds, 0.0, 1.0);
+    profile.exposed_launch_seconds = node.number_or("exposed_launch_seconds", 0.0, 0.0, 1.0);
+    profile.overlap_slowdown = node.number_or("overlap_slowdown", 0.0, 1.0, kMostSlowdown);
     profile.clock = node.number_or("clock", 1.0, kLeastClock, 1.0);
-    if (const Node* products = node.find("products")) {
+    if (const Node* products = node.find("products"))
       profile.products = coefficients_from<GemmCoefficients>(*products, kProductFields);
-      check_shares(*products, *profile.products);
-    }
     if (const Node* copies = node.find("copies"))
       profile.copies = coefficients_from<StreamCoefficients>(*copies, kCopyFields);
     profile.recomputes = node.bool_or("recomputes", false);

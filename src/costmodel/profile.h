@@ -19,6 +19,8 @@ namespace braid::costmodel {
 
 /// GPUs clock no lower while they work: nvidia-smi offers from about an eighth of the full frequency.
 inline constexpr double kLeastClock = 0.1;
+/// More of a GPU than this no collective takes.
+inline constexpr double kMostSlowdown = 100;
 
 /// What the source of an entry begins with that was not measured.
 inline constexpr std::string_view kDerived = "derived";
@@ -80,7 +82,7 @@ struct Profile {
   std::optional<GemmCoefficients> products;
   std::optional<StreamCoefficients> copies;
   bool loss_in_place = false;  ///< likewise of the logits (Storage::loss_in_place)
-  Interconnect interconnect;  ///< between ranks, where messages have no entries
+  Interconnect interconnect;   ///< between ranks, where messages have no entries
   Storage storage() const;
 
   std::string measured_at;  ///< date and time; under `meta` in the file

@@ -30,7 +30,7 @@ class Roofline {
   Roofline(const Device& device, DataType type);
   /// Of a profile's device; with coefficients fitted on its own entries where it has them. Kernels that move numbers in
   /// other ways than copies are as far from these as in the device's generation. At a lower clock multiprocessors
-  /// and the cache that they share are slower by as much, the memory is not.
+  /// and the cache of products' tiles are slower by as much, the memory is not.
   explicit Roofline(const Profile& profile);
 
   const Device& device() const { return device_; }

@@ -37,8 +37,7 @@ std::int64_t logit_numbers(const BackboneShape& backbone, const MicrobatchLoad& 
   return head_rows(load, storage) * (copies * backbone.vocabulary + backbone.hidden);
 }
 
-/// Numbers beside the stash at the fullest moments of a Forward: in the last layer, when all others are stashed, and in
-/// the loss.
+/// Numbers beside the stash at the fullest moment of a Forward's layers: in the last one, when all others are stashed.
 std::int64_t forward_numbers(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                              const Storage& storage) {
   const auto scratch = [&](ModuleGroup group) {
@@ -53,9 +52,8 @@ std::int64_t forward_numbers(const BackboneShape& backbone, const StageShape& st
     numbers =
         std::max({numbers, normed + scratch(ModuleGroup::gate_up), hidden + activated + scratch(ModuleGroup::down)});
   }
-  if (!stage.has_head) return numbers;
   // The gradient that the loss sends down is part of the stash, and made after the layers.
-  return std::max(numbers - hidden, hidden + logit_numbers(backbone, load, storage));
+  return stage.has_head ? numbers - hidden : numbers;
 }
 
 /// The same of a Backward: in the top layer, when all others are still stashed.
@@ -94,7 +92,15 @@ Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, co
       forward ? forward_numbers(shard, stage, load, storage) : backward_numbers(shard, stage, load, storage);
   Bytes bytes = numbers * bytes_of(storage.activations);
   // Of a layer that keeps its input alone, the rest lives while it runs.
-  if (storage.recomputes && stage.layers > 0) bytes += layer_stash_bytes(backbone, stage, load, storage, false);
+  if (storage.recomputes && stage.layers > 0) {
+    bytes += layer_stash_bytes(backbone, stage, load, storage, false) -
+             layer_stash_bytes(backbone, stage, load, storage, true);
+  }
+  // By then all layers are done.
+  if (forward && stage.has_head) {
+    const std::int64_t loss = load.tokens * shard.hidden + logit_numbers(shard, load, storage);
+    bytes = std::max(bytes, loss * bytes_of(storage.activations));
+  }
   // int8 weights of the largest product are widened before it.
   if (!forward && storage.weights == DataType::int8 && stage.layers > 0)
     bytes += shard.hidden * std::max(shard.up_width(), shard.qkv_width()) * bytes_of(storage.activations);

@@ -124,6 +124,18 @@ TEST(Memory, AHeadOverAllRowsHoldsTheLogitsOfRowsWithoutALoss) {
   EXPECT_EQ(head(storage) - head(in_place), 4096 * backbone.vocabulary * (2 * kFloat - 2));
 }
 
+TEST(Memory, WhenTheLossRunsNoLayerIsComputedAgain) {
+  const BackboneShape backbone = builtin_backbone("llama2-7b");
+  Storage storage = gpu_storage(DataType::bf16);
+  storage.recomputes = true;
+  const MicrobatchLoad load = one_task(adapter_on_all(8), 4096);
+  const auto forward = [&](std::int64_t layers, bool head) {
+    return workspace_bytes(backbone, {layers, false, head}, load, Pass::forward, storage);
+  };
+  EXPECT_EQ(forward(8, true), forward(0, true));
+  EXPECT_GT(forward(0, true), forward(8, false));
+}
+
 TEST(Memory, RecomputationKeepsTheKeysAndValuesThatLaterChunksRead) {
   const BackboneShape backbone = builtin_backbone("llama3.1-8b");
   Storage storage = gpu_storage(DataType::bf16);
@@ -292,7 +304,8 @@ TEST(Memory, RecomputationKeepsEachLayersInputAndNeedsOneLayerAgain) {
     for (const Pass pass : {Pass::forward, Pass::backward})
       EXPECT_EQ(
           workspace_bytes(backbone, stage, load, pass, again) - workspace_bytes(backbone, stage, load, pass, keeps),
-          stash_bytes(backbone, {1, false, false}, load, keeps));
+          stash_bytes(backbone, {1, false, false}, load, keeps) - stash_bytes(backbone, {1, false, false}, load, again))
+          << "the layer's input is kept all the same";
   }
 }
 

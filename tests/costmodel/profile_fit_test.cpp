@@ -86,6 +86,20 @@ TEST(ProfileFit, WhatWasMeasuredStaysAndComesBackFromAFile) {
   EXPECT_EQ(to_json(back), to_json(fit.profile));
 }
 
+TEST(ProfileFit, CopiesOfTooFewSizesAreLeftOut) {
+  const Profile all = measured_on(planted_gpu(), 0);
+  for (const auto& [least, most] : {std::pair(std::int64_t{1} << 27, std::int64_t{1} << 30),
+                                    std::pair(std::int64_t{1} << 12, std::int64_t{1} << 21)}) {
+    Profile some = all;
+    std::erase_if(some.entries, [&](const ProfileEntry& entry) {
+      return entry.op == Operator::copy && (entry.tokens < least || entry.tokens > most);
+    });
+    const ProfileFit fit = fit_profile(some);
+    EXPECT_FALSE(fit.profile.copies);
+    EXPECT_TRUE(fit.profile.products);
+  }
+}
+
 TEST(ProfileFit, RefusesWhatItCannotLearnFrom) {
   Profile cpu;
   cpu.machine = "a CPU";
@@ -94,12 +108,19 @@ TEST(ProfileFit, RefusesWhatItCannotLearnFrom) {
   Profile derived = measured_on(planted_gpu(), 0);
   for (ProfileEntry& entry : derived.entries) entry.source = "derived from the datasheet of h100";
   expect_error([&] { fit_profile(derived); }, "0 measured products are too few");
+  Profile clocked = measured_on(planted_gpu(), 0), narrow = clocked, int8 = clocked;
+  clocked.clock = 0.5;
+  expect_error([&] { fit_profile(clocked); }, "at 0.5 of its clock");
+  int8.dtype = DataType::int8;
+  expect_error([&] { fit_profile(int8); }, "is of int8");
+  for (ProfileEntry& entry : narrow.entries) entry.pass = Pass::forward, entry.shape = {4096, 4096}, entry.tokens = 256;
+  expect_error([&] { fit_profile(narrow); }, "of 2 or more sizes each way");
   const TestFolder folder;
   Profile fast = analytic_profile("h100", DataType::bf16);
   fast.products = gemm_coefficients(Generation::hopper);
   fast.products->rate_efficiency = 1.5;
   const auto file = folder.write("p.json", to_json(fast));
-  expect_error([&] { read_profile(file); }, "rate_efficiency 1.5 is no share");
+  expect_error([&] { read_profile(file); }, "rate_efficiency");
 }
 
 }  // namespace

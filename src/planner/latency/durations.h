@@ -24,7 +24,8 @@ struct PassStyle {
 /// Microbatches of the same load are asked for once, also over several Programs.
 PredictedDurations predict_durations(const Program& program, const PassStyle& style, ClockLatency& latency);
 
-/// Backbone FLOPs of the Forwards and Backwards of some microbatches on all ranks of the Program's stages.
+/// Model FLOPs: what layers compute, padding too, and the head of rows with a loss, nothing computed again. Of the
+/// Forwards and Backwards of some microbatches on all ranks of the Program's stages.
 double backbone_flops(const Program& program, std::span<const Microbatch> microbatches,
                       const costmodel::BackboneShape& backbone, std::span<const costmodel::AdapterShape> adapters);
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <queue>
 #include <utility>
 
@@ -25,7 +26,6 @@ Segment segment_of(const SampleRow& row, std::int64_t begin, std::int64_t end, s
   segment.begin = static_cast<std::int32_t>(begin);
   segment.end = static_cast<std::int32_t>(end);
   segment.padding = static_cast<std::int32_t>(padding);
-  segment.continues = end < row.tokens;
   const std::int32_t last = row.tokens - 1;
   segment.scored = std::max(0, std::min(segment.end, last) - std::max(segment.begin, last - row.scored));
   return segment;
@@ -64,11 +64,18 @@ void append_chunks(const Pack& pack, const Cut& cut, std::vector<std::vector<Seg
   std::int64_t offset = 0;
   // Padding that a chunk begins with, of a row whose tokens lie before: the segment that follows there carries it.
   Carried carried;
+  std::optional<std::pair<std::size_t, std::size_t>> before;  // chunk and place of the row's last segment
+  const auto append = [&](std::int64_t chunk, const Segment& segment) {
+    std::vector<Segment>& segments = chunks[static_cast<std::size_t>(chunk)];
+    if (before) chunks[before->first][before->second].continues = true;
+    before = {static_cast<std::size_t>(chunk), segments.size()};
+    segments.push_back(segment);
+  };
   const auto end_chunk = [&] {
     if (carried.padding == 0) return;
     if (cut.empty == EmptyChunks::computed) {
       const std::int32_t end = carried.row->tokens;
-      chunks[static_cast<std::size_t>(carried.chunk)].push_back(segment_of(*carried.row, end, end, carried.padding));
+      append(carried.chunk, segment_of(*carried.row, end, end, carried.padding));
     } else {
       tokens.skipped_padding += carried.padding;
       tokens.row_padding -= carried.padding;
@@ -79,11 +86,11 @@ void append_chunks(const Pack& pack, const Cut& cut, std::vector<std::vector<Seg
     for (std::int64_t begin = 0, end = 0; begin < row.padded; begin = end) {
       const std::int64_t chunk = (offset + begin) / cut.chunk_size;
       if (offset + begin == chunk * cut.chunk_size) end_chunk();
+      if (begin == 0) before.reset();
       end = std::min<std::int64_t>(row.padded, (chunk + 1) * cut.chunk_size - offset);
       const std::int64_t data_end = std::min<std::int64_t>(end, row.tokens);
       if (data_end > begin) {
-        chunks[static_cast<std::size_t>(chunk)].push_back(
-            segment_of(row, begin, data_end, end - data_end + std::exchange(carried.padding, 0)));
+        append(chunk, segment_of(row, begin, data_end, end - data_end + std::exchange(carried.padding, 0)));
       } else {
         carried = {&row, chunk, end - begin};
       }

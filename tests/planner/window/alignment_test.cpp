@@ -18,6 +18,7 @@ using namespace testing;
 /// What every alignment owes: each sample once, its tokens and losses in consecutive segments; good microbatches.
 void check_samples(const Case& made, const Alignment& alignment) {
   std::map<SampleKey, std::int32_t> reached;
+  std::map<SampleKey, bool> continues;  // as each sample's last segment so far says
   for_each_microbatch(alignment, [&](const AlignedGroup& group, const std::vector<Segment>& microbatch) {
     RC_ASSERT(group.part >= 0);
     RC_ASSERT(group.part < made.parts);
@@ -41,9 +42,12 @@ void check_samples(const Case& made, const Alignment& alignment) {
       for (std::int32_t at = segment.begin; at < segment.end; ++at)
         scored += at + 1 < row.tokens && at + 1 >= row.tokens - row.scored ? 1 : 0;
       RC_ASSERT(segment.scored == scored);
-      RC_ASSERT(segment.continues == (segment.end < row.tokens));
+      const auto [before, is_first] = continues.try_emplace(key_of(segment), segment.continues);
+      RC_ASSERT(is_first || before->second);
+      before->second = segment.continues;
     }
   });
+  for (const auto& [key, last] : continues) RC_ASSERT(!last);
   for (const auto& rows : made.tasks) {
     for (const SampleRow& row : rows) RC_ASSERT((reached[{row.task, row.index}]) == row.tokens);
   }
