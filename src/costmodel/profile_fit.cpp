@@ -58,7 +58,6 @@ std::vector<GemmPoint> half_of(std::span<const LayerPoint> points, bool second) 
 
 /// A launch, the cache and the memory are told apart by two sizes and more on either side.
 bool tell_all(std::span<const StreamPoint> copies, const Device& device) {
-  constexpr std::size_t kFewestSizes = 2;
   std::set<double> cached, beyond;
   for (const StreamPoint& copy : copies)
     (copy.bytes <= static_cast<double>(device.l2_bytes) ? cached : beyond).insert(copy.bytes);
