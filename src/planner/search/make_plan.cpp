@@ -7,13 +7,14 @@
 #include "planner/search/plan_search.h"
 #include "planner/search/remedy.h"
 #include "planner/window/program_stream.h"
+#include "planner/window/run_memory.h"
 
 namespace braid::planner {
 namespace {
 
 void verify_telling_windows(const FixedPlan& fixed, const WindowInput& window, Bytes capacity) {
   const VerifyContext rules = verify_context(fixed, window, capacity);
-  for (const std::int64_t telling : telling_windows(fixed, window)) {
+  for (const std::int64_t telling : run_memory(fixed, window).telling_windows) {
     for (const Program& program : programs_around(fixed, window, telling)) {
       const std::vector<Violation> violations = verify(program, rules);
       BRAID_CHECK(violations.empty(), "window {} of the plan breaks the rule '{}': {}", telling,

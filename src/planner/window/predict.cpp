@@ -7,6 +7,7 @@
 #include "costmodel/energy.h"
 #include "planner/latency/durations.h"
 #include "planner/window/microbatches.h"
+#include "planner/window/run_memory.h"
 
 namespace braid::planner {
 namespace {
@@ -14,22 +15,6 @@ namespace {
 /// Of each turn the first.
 bool holds_first_step(std::int64_t window) {
   return window % kQueuedTurn == 0;
-}
-
-/// Per rank, the larger of what is told so far and what the Program needs.
-void raise_memory(const Program& program, const MemoryContext& memory, Prediction& prediction) {
-  const std::vector<StageMemory> memories = walk_memory(program, memory);
-  const auto raise = [](std::vector<Bytes>& of_ranks, std::int32_t rank, Bytes bytes) {
-    of_ranks.resize(std::max(of_ranks.size(), static_cast<std::size_t>(rank) + 1));
-    Bytes& most = of_ranks[static_cast<std::size_t>(rank)];
-    most = std::max(most, bytes);
-  };
-  for (std::size_t s = 0; s < memories.size(); ++s) {
-    for (const std::int32_t rank : program.stages[s].ranks) {
-      raise(prediction.peak_memory_bytes, rank, memories[s].peak());
-      raise(prediction.held_memory_bytes, rank, memories[s].fixed());
-    }
-  }
 }
 
 /// The one with the largest microbatch.
@@ -191,14 +176,16 @@ TokenCounts count_tokens(std::span<const Microbatch> microbatches, const workloa
 }
 
 void Predictor::memory(Prediction& prediction) {
-  const MemoryContext memory = memory_context(plan_, input_.workload);
+  RankMemory ranks;
   if (outlook_ == Outlook::glance) {
     const std::int64_t fullest = fullest_window(slices_.fixed(), slices_.input(), slices_.windows());
-    return raise_memory(slices_.of(fullest).program, memory, prediction);
+    const Program& program = slices_.of(fullest).program;
+    ranks.raise(program, walk_memory(program, memory_context(plan_, input_.workload)));
+  } else {
+    ranks = run_memory(plan_, input_);
   }
-  for (const std::int64_t window : telling_windows(plan_, input_)) {
-    for (const Program& program : programs_around(plan_, input_, window)) raise_memory(program, memory, prediction);
-  }
+  prediction.peak_memory_bytes = std::move(ranks.peak);
+  prediction.held_memory_bytes = std::move(ranks.held);
 }
 
 void Predictor::rates(ClockLatency& latency, const Judge& judge, Prediction& prediction) {

@@ -9,12 +9,6 @@ namespace braid::planner {
 /// Computed tokens of the window's largest microbatch.
 std::int64_t largest_microbatch(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 
-/// Windows that stand for all where a plan is checked: each turn's first and those with its largest
-/// microbatch, the most rows with a loss in one and the most tokens, of at most kScannedWindows evenly over its run.
-/// Ascending. Not for endless input.
-std::vector<std::int64_t> telling_windows(const FixedPlan& fixed, const WindowInput& input);
-inline constexpr std::int64_t kScannedWindows = 2000;
-
 /// What `verify` holds a window's Program against.
 VerifyContext verify_context(const FixedPlan& fixed, const WindowInput& input, Bytes capacity);
 

@@ -8,6 +8,7 @@
 #include "planner/random_plans.h"
 #include "planner/studies.h"
 #include "planner/window/program_stream.h"
+#include "planner/window/run_memory.h"
 #include "planner/window/window.h"
 
 namespace braid::planner {
@@ -215,7 +216,7 @@ TEST(Fsdp, OnlyAdaptersGradientsAreReduced) {
   ASSERT_EQ(plan.fixed.deployment.size(), 4U);
   const WindowInput input{study.workload, study.samples};
   ClockLatency latency(study.cost, study.workload.backbone);
-  for (const std::int64_t window : telling_windows(plan.fixed, input)) {
+  for (const std::int64_t window : run_memory(plan.fixed, input).telling_windows) {
     const Program program = window_program(plan.fixed, input, window);
     const Durations durations = predict_durations(program, pass_style(plan.fixed, study.workload), latency).durations;
     for (std::size_t s = 0; s < program.stages.size(); ++s) {

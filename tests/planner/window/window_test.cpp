@@ -106,23 +106,5 @@ TEST(Windows, OfEndlessTasksChainToo) {
   }
 }
 
-TEST(Windows, ThoseThatTellHoldTheMostMemory) {
-  const WindowStudy all = study();
-  const WindowInput input{all.workload, all.samples};
-  for (const FixedPlan& fixed : plans()) {
-    const MemoryContext memory{all.workload.backbone, adapters_of(all.workload), {}, 1};
-    const auto peak = [&](std::int64_t window) {
-      Bytes most = 0;
-      for (const StageMemory& stage : walk_memory(window_program(fixed, input, window), memory))
-        most = std::max(most, stage.peak());
-      return most;
-    };
-    Bytes most = 0, told = 0;
-    for (std::int64_t window = 0; window < window_count(fixed, input); ++window) most = std::max(most, peak(window));
-    for (const std::int64_t window : telling_windows(fixed, input)) told = std::max(told, peak(window));
-    EXPECT_EQ(told, most);
-  }
-}
-
 }  // namespace
 }  // namespace braid::planner
