@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <thread>
 
+#include <omp.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +44,19 @@ std::vector<std::string> mpirun_words(int ranks) {
   // Ranks tell what ails them; mpirun's own account of their end would bury it.
   words.insert(words.end(), {"--quiet", "--mca", "orte_base_help_aggregate", "0"});
   return words;
+}
+
+/// Where the environment says which processors threads are bound to, OpenMP has bound this one to its own by now: a
+/// process started anew would take that for all there is. Gives it back those of all threads.
+void leave_own_place() {
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> ids(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, ids.data());
+    for (const int id : ids) CPU_SET(static_cast<std::size_t>(id), &processors);
+  }
+  if (CPU_COUNT(&processors) > 0) ::sched_setaffinity(0, sizeof(processors), &processors);
 }
 
 }  // namespace
@@ -92,6 +107,7 @@ void restart_with_sleeping_threads(char** arguments) {
   if (::setenv("GOMP_SPINCOUNT", "5000", 0) != 0) return;
   std::error_code unreadable;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unreadable);
+  leave_own_place();
   if (!unreadable) ::execv(program.c_str(), arguments);
   // Where that cannot be done, the process goes on as it is.
 }

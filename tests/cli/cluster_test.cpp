@@ -1,3 +1,6 @@
+#include <set>
+#include <thread>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/testing.h"
@@ -160,6 +163,23 @@ nlohmann::json runs_of(const std::string& words) {
   const Outcome told = run_braid(words);
   EXPECT_EQ(told.status, 0) << told.text;
   return nlohmann::json::parse(told.text)["runs"];
+}
+
+/// The process is started anew (restart_with_sleeping_threads), by which time OpenMP has bound it to one place.
+TEST(ClusterCommand, BoundThreadsStandOnProcessorsOfTheirOwn) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one processor alone";
+  const TestFolder folder;
+  const Outcome told = run_shell(
+      "OMP_NUM_THREADS=2 OMP_PROC_BIND=true OMP_DISPLAY_AFFINITY=true OMP_AFFINITY_FORMAT='on processors "
+      "%A.' " BRAID_PROGRAM " cluster --trace " +
+      busy_trace(folder) + " --gpus 16 --scheduler fcfs --policy hf-peft --seeds 2 --datasets sst2 --out " +
+      (folder / "study").string());
+  ASSERT_EQ(told.status, 0) << told.text;
+  std::set<std::string> places;
+  for (const std::string& line : lines_of(told.text)) {
+    if (contains(line, "on processors ")) places.insert(line);
+  }
+  EXPECT_EQ(places.size(), 2U) << told.text;
 }
 
 TEST(ClusterCommand, TheLoadIsOfTheRunsAndNotOfWhatTheySweep) {
