@@ -43,6 +43,8 @@ void add_analytic(CommandLine& line, AnalyticFlags& flags) {
                            "1.2; left out: by the multiprocessors that 8 thread blocks of NCCL leave");
   line.add().add_options()("clock", options::value(&flags.clock)->default_value(1),
                            "of a derived profile: at which share of its full frequency the GPU computes, such as 0.8");
+  line.add().add_options()("attention", options::value(&flags.attention)->default_value("flash"),
+                           "of a derived profile: flash, or eager, which writes and keeps the scores of all pairs");
   line.add().add_options()(
       "recompute", options::bool_switch(&flags.recompute),
       "of a derived profile: of each layer only the input is kept, and Backward computes it again");
@@ -59,12 +61,13 @@ void check(const AnalyticFlags& flags) {
     throw error("--overlap-slowdown {} is no slowdown; give 1 to {}, such as 1.2", slowdown, costmodel::kMostSlowdown);
   if (!(flags.clock >= costmodel::kLeastClock && flags.clock <= 1))
     throw error("--clock {} is no share of the full frequency; give {} to 1", flags.clock, costmodel::kLeastClock);
-  const char* alone = waits != 0               ? "--exposed-launch-seconds"
-                      : flags.overlap_slowdown ? "--overlap-slowdown"
-                      : flags.clock != 1       ? "--clock"
-                      : flags.recompute        ? "--recompute"
-                      : flags.loss_in_place    ? "--loss-in-place"
-                                               : nullptr;
+  const char* alone = waits != 0                   ? "--exposed-launch-seconds"
+                      : flags.overlap_slowdown     ? "--overlap-slowdown"
+                      : flags.clock != 1           ? "--clock"
+                      : flags.attention != "flash" ? "--attention"
+                      : flags.recompute            ? "--recompute"
+                      : flags.loss_in_place        ? "--loss-in-place"
+                                                   : nullptr;
   if (flags.gpu.empty() && alone) throw error("{} is of derived profiles; give --analytic GPU beside it", alone);
 }
 
@@ -76,6 +79,7 @@ void derive(const AnalyticFlags& analytic, const CommonFlags& flags) {
   profile.exposed_launch_seconds = analytic.exposed_launch_seconds;
   profile.overlap_slowdown = analytic.overlap_slowdown.value_or(0);
   profile.clock = analytic.clock;
+  profile.attention = costmodel::attention_kind_of(analytic.attention);
   profile.recomputes = analytic.recompute;
   profile.loss_in_place = analytic.loss_in_place;
   const exec::MeasureRequest request =
@@ -84,7 +88,7 @@ void derive(const AnalyticFlags& analytic, const CommonFlags& flags) {
   profile.entries =
       costmodel::derived_entries(profile, request.backbone, request.adapters, kMostTokens, request.longest_context);
   write_file(flags.out, costmodel::to_json(profile));
-  fmt::print("{}: {:.1f} TFLOP/s in {}, {} entries, written to {}\n", profile.machine, profile.peak_flops / 1e12,
+  fmt::print("{}: {:.1f} TFLOP/s in {}, {} entries, written to {}\n", describe(profile), profile.peak_flops / 1e12,
              analytic.dtype, profile.entries.size(), flags.out);
 }
 

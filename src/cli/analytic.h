@@ -9,7 +9,7 @@ namespace braid::cli {
 
 /// `braid profile --analytic` and what goes with it.
 struct AnalyticFlags {
-  std::string gpu, dtype;
+  std::string gpu, dtype, attention;
   double exposed_launch_seconds = 0;
   std::optional<double> overlap_slowdown;
   double clock = 1;

@@ -75,6 +75,7 @@ void print_plan(const planner::Plan& plan) {
   std::string options;
   for (const auto& [key, value] : plan.options) options += fmt::format(":{}={}", key, value);
   fmt::print("policy {}{}\n", plan.policy, options);
+  if (!plan.profile.device.empty()) fmt::print("  on {}\n", describe(plan.profile));
   const std::vector<planner::ReplicaShape>& replicas = plan.fixed.deployment;
   for (auto first = replicas.begin(), next = first; first != replicas.end(); first = next) {
     next = std::find_if(first, replicas.end(), [&](const planner::ReplicaShape& other) { return other != *first; });

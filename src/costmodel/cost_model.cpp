@@ -164,7 +164,8 @@ CostModel::Group CostModel::sequences_together(std::span<const OperatorCall> cal
     work += alone.attention;
   }
   if (group.derived && calls.size() > 1) {
-    const double seconds = calls.front().count * (roofline_->seconds(work) + profile_.exposed_launch_seconds);
+    const double seconds =
+        calls.front().count * (roofline_->seconds(work) + work.launches * profile_.exposed_launch_seconds);
     group.together = {seconds, seconds};
   }
   return group;
@@ -175,7 +176,7 @@ CallPrice CostModel::price(const OperatorCall& call) const {
   const double skew = alone.derived ? 1 : profile_.pass_skew;
   CallPrice price{skew * alone.once.seconds * call.count, call.count * alone.launches, alone.utilization};
   if (call.op == Operator::attention) {
-    price.attention = alone.derived ? alone.attention : AttentionWork{skew * alone.once.seconds, 0};
+    price.attention = alone.derived ? alone.attention : AttentionWork{skew * alone.once.seconds, 0, 0};
     price.attention.product_seconds *= call.count;
     price.attention.memory_seconds *= call.count;
   }
@@ -183,9 +184,9 @@ CallPrice CostModel::price(const OperatorCall& call) const {
 }
 
 double CostModel::attention_seconds(const AttentionWork& work, double layers) const {
-  if (work.memory_seconds <= 0) return work.product_seconds;
-  const AttentionWork one{work.product_seconds / layers, work.memory_seconds / layers};
-  return layers * (roofline_->seconds(one) + profile_.exposed_launch_seconds);
+  if (work.launches <= 0) return work.product_seconds;
+  const AttentionWork one{work.product_seconds / layers, work.memory_seconds / layers, work.launches};
+  return layers * (roofline_->seconds(one) + work.launches * profile_.exposed_launch_seconds);
 }
 
 Estimate CostModel::estimate(const OperatorCall& call) const {

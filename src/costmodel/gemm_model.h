@@ -51,6 +51,7 @@ class GemmModel {
  public:
   GemmModel(const Device& device, DataType type, const GemmCoefficients& coefficients);
   double seconds(const GemmShape& shape) const;
+  const GemmCoefficients& coefficients() const { return coefficients_; }
 
  private:
   double least_fourth(const GemmShape& shape, double split, double memory) const;

@@ -46,9 +46,9 @@ class Builder {
     kernels_.push_back(kernel);
   }
 
-  void attention(double flops, double bytes) {
+  void attention(GpuKernel::Kind kind, double flops, double bytes) {
     GpuKernel kernel;
-    kernel.kind = GpuKernel::Kind::attention;
+    kernel.kind = kind;
     kernel.flops = flops;
     kernel.bytes = bytes;
     kernels_.push_back(kernel);
@@ -122,7 +122,7 @@ void fused_adapter(const OperatorCall& call, Builder& builder) {
   builder.product(rank, tokens, in, times);
 }
 
-void attention_kernel(const OperatorCall& call, DataType type, Builder& builder) {
+void flash_attention(const OperatorCall& call, DataType type, Builder& builder) {
   const auto [heads, kv_heads, head_dim, unused] = call.shape;
   const auto fresh = static_cast<double>(call.context - call.prefix);
   const double scores = fresh * (static_cast<double>(call.prefix) + (fresh + 1) / 2);
@@ -134,7 +134,39 @@ void attention_kernel(const OperatorCall& call, DataType type, Builder& builder)
       static_cast<double>(bytes_of(activation_type(type))) * static_cast<double>(passes * head_dim) *
       (2 * fresh * static_cast<double>(heads) + 2 * static_cast<double>(call.context) * static_cast<double>(kv_heads));
   const auto sequences = static_cast<double>(call.sequences);
-  builder.attention(sequences * flops, sequences * traffic);
+  builder.attention(GpuKernel::Kind::attention, sequences * flops, sequences * traffic);
+}
+
+void eager_attention(const OperatorCall& call, DataType type, Builder& builder) {
+  const auto [heads, kv_heads, head_dim, unused] = call.shape;
+  const auto rows = static_cast<double>(call.sequences * heads * (call.context - call.prefix));
+  const auto keys = static_cast<double>(call.sequences * heads * call.context);
+  const double scores = rows * static_cast<double>(call.context);
+  const auto width = static_cast<double>(bytes_of(activation_type(type)));
+  constexpr double kWide = bytes_of(DataType::f32);
+  // Between scores, and rows or keys of a head's size.
+  const auto product = [&] {
+    builder.attention(GpuKernel::Kind::batched, 2 * scores * static_cast<double>(head_dim),
+                      width * (scores + (rows + keys) * static_cast<double>(head_dim)));
+  };
+  const auto stream = [&](StreamKind kind, double bytes) { builder.stream_bytes(kind, scores * bytes); };
+  const bool casts = width < kWide;
+  if (call.pass == Pass::forward) {
+    product();
+    stream(StreamKind::add, 2 * width);       // scale
+    stream(StreamKind::add, 2 * width);       // mask
+    stream(StreamKind::norm, width + kWide);  // softmax
+    if (casts) stream(StreamKind::add, kWide + width);
+    product();
+    return;
+  }
+  product();  // of values
+  product();  // of probabilities
+  if (casts) stream(StreamKind::add, width + kWide);
+  stream(StreamKind::norm, 2 * kWide + width);  // of the softmax
+  stream(StreamKind::add, 2 * width);           // of the scale
+  product();                                    // of queries
+  product();                                    // of keys
 }
 
 /// Final norm, head, cross-entropy in f32, and the way back.
@@ -152,7 +184,7 @@ void head_loss(const OperatorCall& call, DataType type, Builder& builder) {
 
 }  // namespace
 
-GpuKernels gpu_kernels(const OperatorCall& call, DataType type) {
+GpuKernels gpu_kernels(const OperatorCall& call, DataType type, AttentionKind attention) {
   Builder builder(type);
   if (call.tokens <= 0) return builder.take();
   const bool forward = call.pass == Pass::forward;
@@ -193,7 +225,7 @@ GpuKernels gpu_kernels(const OperatorCall& call, DataType type) {
       builder.stream(StreamKind::rope, call.tokens, 2 * call.shape[0] * call.shape[1]);
       break;
     case Operator::attention:
-      attention_kernel(call, type, builder);
+      (attention == AttentionKind::flash ? flash_attention : eager_attention)(call, type, builder);
       break;
     case Operator::swiglu:
       builder.stream(StreamKind::activation, call.tokens, (forward ? 3 : 5) * call.shape[0]);

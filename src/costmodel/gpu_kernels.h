@@ -4,17 +4,19 @@
 
 #include "costmodel/gemm_model.h"
 #include "costmodel/operators.h"
+#include "costmodel/storage.h"
 #include "costmodel/stream_model.h"
 
 namespace braid::costmodel {
 
-/// One launch on a GPU: a matrix product, a kernel that moves numbers, or fused attention.
+/// One launch on a GPU: a matrix product, a kernel that moves numbers, FlashAttention, or small products of every head
+/// and sequence.
 struct GpuKernel {
-  enum class Kind { product, stream, attention };
+  enum class Kind { product, stream, attention, batched };
   Kind kind = Kind::stream;
   GemmShape product;                    ///< product
   StreamKind stream = StreamKind::add;  ///< stream
-  double flops = 0;                     ///< attention
+  double flops = 0;                     ///< attention, batched
   double bytes = 0;                     ///< read and written, each number once
   double count = 1;
 };
@@ -29,7 +31,8 @@ using GpuKernels = boost::container::static_vector<GpuKernel, 16>;
 /// does (§5.1): dropout with the product by A, in one read of X; the product by B as r more rows of depth in the frozen
 /// layer's, so that Y is written once; going back the gradients of B and of the low-rank product in one read of dY,
 /// that of A, and r more rows of depth again, whose reading of the masks is hidden. They run once a module, which has a
-/// mask of its own. Attention as FlashAttention-2. None for messages and collectives.
-GpuKernels gpu_kernels(const OperatorCall& call, DataType type);
+/// mask of its own. Attention as FlashAttention-2, or eager as Hugging Face runs it: scores, their scale, the mask, a
+/// softmax in f32, its cast, and the product by values; the way back less the mask. None for messages and collectives.
+GpuKernels gpu_kernels(const OperatorCall& call, DataType type, AttentionKind attention = AttentionKind::flash);
 
 }  // namespace braid::costmodel

@@ -51,7 +51,22 @@ void add_adapter_inputs(const BackboneShape& shard, const MicrobatchLoad& load, 
   }
 }
 
+/// The softmax's result, which is in f32, and its copy in the type that values are multiplied in.
+void add_probabilities(const BackboneShape& shard, const MicrobatchLoad& load, const Storage& storage,
+                       Tensors& tensors) {
+  const std::int64_t scores = score_numbers(shard, load);
+  tensors.add_bytes(scores * bytes_of(DataType::f32), 1);
+  if (storage.activations != DataType::f32) tensors.add(scores);
+}
+
 }  // namespace
+
+std::int64_t score_numbers(const BackboneShape& shard, const MicrobatchLoad& load) {
+  std::int64_t scores = 0;
+  for (const SequenceLoad& sequence : load.sequences)
+    scores += shard.heads * (sequence.context - sequence.prefix) * sequence.context;
+  return scores;
+}
 
 bool keeps_input(const MicrobatchLoad& load, ModuleGroup group, const Storage& storage) {
   if (!storage.keeps_operator_inputs) return false;
@@ -77,9 +92,15 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
     }
     return tensors.bytes();
   }
-  // The other residual input and both norms' scales; q, k, v after rotation; attention's output and log sums.
+  // The other residual input and both norms' scales; q, k, v after rotation; attention's output, and log sums or
+  // probabilities.
   tensors.add(between * hidden).add(between, shard.gated() ? 2 : 4);
-  tensors.add(tokens * shard.qkv_width()).add(tokens * shard.query_width()).add(tokens * shard.heads);
+  tensors.add(tokens * shard.qkv_width()).add(tokens * shard.query_width());
+  if (storage.attention == AttentionKind::flash) {
+    tensors.add(tokens * shard.heads);
+  } else {
+    add_probabilities(shard, load, storage, tensors);
+  }
   tensors.add(tokens * shard.up_width());
   if (storage.keeps_operator_inputs) {
     // The gate's activation, for the gradient of its product with the other half.
@@ -87,11 +108,6 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
     add_adapter_inputs(shard, load, storage, tensors);
   }
   tensors.add(low_rank_numbers(load));
-  if (storage.attention == AttentionKind::materialized) {
-    // Probabilities, and what dropout leaves of them or the scores.
-    for (const SequenceLoad& sequence : load.sequences)
-      tensors.add(shard.heads * (sequence.context - sequence.prefix) * sequence.context, 2);
-  }
   return tensors.bytes();
 }
 

@@ -39,6 +39,9 @@ Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const 
 Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                         const Storage& storage, bool input_alone);
 
+/// Scores of all heads' pairs of tokens, causal halves too.
+std::int64_t score_numbers(const BackboneShape& shard, const MicrobatchLoad& load);
+
 /// Whether a Forward leaves the input of these layers behind for adapters that read it; those with dropout read a
 /// masked copy. Layers of int8 weights always do.
 bool keeps_input(const MicrobatchLoad& load, ModuleGroup group, const Storage& storage);

@@ -82,6 +82,16 @@ constexpr Field<StreamCoefficients> kCopyFields[] = {{"launch_seconds", &StreamC
                                                      {"cached", &StreamCoefficients::cached, 1e-3, 1e3},
                                                      {"beyond_cache", &StreamCoefficients::beyond_cache, 1e-3, 1e3}};
 
+/// What `of` finds under a name of a derived profile.
+template <typename Value>
+Value named(const Node& node, const char* field, Value (*of)(std::string_view)) {
+  try {
+    return of(node.as_string(field));
+  } catch (const Error& unknown) {
+    throw node.error(unknown.what(), "derive the profile again with `braid profile --analytic`");
+  }
+}
+
 template <typename Coefficients, typename Fields>
 Json coefficients_json(const Coefficients& coefficients, const Fields& fields) {
   Json json;
@@ -100,10 +110,24 @@ Coefficients coefficients_from(const Node& node, const Fields& fields) {
 
 Storage Profile::storage() const {
   Storage storage = device.empty() ? Storage{} : gpu_storage(dtype);
+  storage.attention = attention;
   storage.recomputes = recomputes;
   storage.loss_in_place = loss_in_place;
   if (device.empty()) storage.context = runtime_bytes, storage.head_context = head_runtime_bytes;
   return storage;
+}
+
+std::string describe(const Profile& profile) {
+  std::string text = profile.machine;
+  if (profile.clock != 1) text += fmt::format(", at {} of its clock", profile.clock);
+  if (profile.attention != AttentionKind::flash) text += fmt::format(", {} attention", name(profile.attention));
+  if (profile.recomputes) text += ", layers recomputed";
+  if (profile.loss_in_place) text += ", the loss in place";
+  if (profile.exposed_launch_seconds > 0)
+    text += fmt::format(", {:.3g} us exposed a launch", 1e6 * profile.exposed_launch_seconds);
+  if (profile.overlap_slowdown > 0)
+    text += fmt::format(", {:.3g} times as long beside a collective", profile.overlap_slowdown);
+  return text;
 }
 
 Profile profile_from(const Node& node) {
@@ -120,13 +144,7 @@ Profile profile_from(const Node& node) {
   profile.head_runtime_bytes = node.integer_or("head_runtime_bytes", 0, 0);
   profile.pass_skew = node.number_or("pass_skew", 1.0, 0.0);
   profile.reference_pass_seconds = node.number_or("reference_pass_seconds", 0.0, 0.0);
-  if (const Node* dtype = node.find("dtype")) {
-    try {
-      profile.dtype = data_type_of(dtype->as_string("dtype"));
-    } catch (const Error& unknown) {
-      throw dtype->error(unknown.what(), "derive the profile again with `braid profile --analytic`");
-    }
-  }
+  if (const Node* dtype = node.find("dtype")) profile.dtype = named(*dtype, "dtype", data_type_of);
   if (const Node* device = node.find("device")) {
     profile.device = device->as_string("device");
     if (!find_device(profile.device))
@@ -140,6 +158,8 @@ Profile profile_from(const Node& node) {
       profile.products = coefficients_from<GemmCoefficients>(*products, kProductFields);
     if (const Node* copies = node.find("copies"))
       profile.copies = coefficients_from<StreamCoefficients>(*copies, kCopyFields);
+    if (const Node* attention = node.find("attention"))
+      profile.attention = named(*attention, "attention", attention_kind_of);
     profile.recomputes = node.bool_or("recomputes", false);
     profile.loss_in_place = node.bool_or("loss_in_place", false);
     if (const Node* interconnect = node.find("interconnect")) profile.interconnect = interconnect_from(*interconnect);
@@ -187,6 +207,7 @@ std::string to_json(const Profile& profile) {
     if (profile.exposed_launch_seconds > 0) field("exposed_launch_seconds", profile.exposed_launch_seconds);
     if (profile.overlap_slowdown > 0) field("overlap_slowdown", profile.overlap_slowdown);
     if (profile.clock != 1) field("clock", profile.clock);
+    if (profile.attention != AttentionKind::flash) field("attention", name(profile.attention));
     if (profile.recomputes) field("recomputes", true);
     if (profile.loss_in_place) field("loss_in_place", true);
     if (profile.products) field("products", coefficients_json(*profile.products, kProductFields));

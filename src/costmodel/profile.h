@@ -76,6 +76,7 @@ struct Profile {
   double overlap_slowdown = 0;
   /// At which share of its full frequency the GPU computes; memory and links keep theirs.
   double clock = 1;
+  AttentionKind attention = AttentionKind::flash;  ///< of the GPU's framework
   bool recomputes = false;  ///< plans for the GPU keep of each layer its input alone (Storage::recomputes)
   /// How the GPU departs from its datasheet, by its own measured products and copies (profile_fit.h); else as its
   /// generation does.
@@ -87,6 +88,10 @@ struct Profile {
 
   std::string measured_at;  ///< date and time; under `meta` in the file
 };
+
+/// Its machine, and what plans for it do that they do not of themselves, such as "a40, by its datasheet, at 0.8 of its
+/// clock, layers recomputed".
+std::string describe(const Profile& profile);
 
 /// The profile of a GPU nobody holds: its datasheet's figures, no entries. Throws Error that lists the known GPUs.
 Profile analytic_profile(const std::string& gpu, DataType dtype);

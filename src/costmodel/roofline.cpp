@@ -58,6 +58,7 @@ Roofline::Roofline(const Device& device, DataType type)
 Roofline::Roofline(const Profile& profile)
     : device_(clocked(device_of(profile.device), profile.clock)),
       type_(profile.dtype),
+      attention_(profile.attention),
       products_(device_, activation_type(type_), clocked_products(profile)),
       streams_(profile.copies ? scaled_to(*profile.copies, streams_of(device_.generation))
                               : streams_of(device_.generation)) {}
@@ -67,6 +68,7 @@ double Roofline::seconds(const GpuKernel& kernel, bool forward) const {
     case GpuKernel::Kind::product:
       return products_.seconds(kernel.product);
     case GpuKernel::Kind::attention:
+    case GpuKernel::Kind::batched:
       return seconds(attention_work(kernel, forward));
     case GpuKernel::Kind::stream:
       break;
@@ -74,20 +76,45 @@ double Roofline::seconds(const GpuKernel& kernel, bool forward) const {
   return stream_seconds(device_, streams_[static_cast<std::size_t>(kernel.stream)], kernel.bytes);
 }
 
+/// As products of many tiles: their rate and bandwidth, and no wave that is not full.
+double Roofline::batched_seconds(const GpuKernel& kernel) const {
+  const GemmCoefficients& products = products_.coefficients();
+  return std::max(kernel.flops / (device_.peak_flops(type_) * products.rate_efficiency),
+                  kernel.bytes / (device_.memory_bandwidth * products.bandwidth_efficiency));
+}
+
 AttentionWork Roofline::attention_work(const GpuKernel& kernel, bool forward) const {
+  switch (kernel.kind) {
+    case GpuKernel::Kind::batched:
+      return {batched_seconds(kernel), 0, 1};
+    case GpuKernel::Kind::stream: {
+      const double slowdown = streams_[static_cast<std::size_t>(kernel.stream)].beyond_cache;
+      return {kernel.bytes * std::max(1.0, slowdown) / device_.memory_bandwidth, 0, 1};
+    }
+    case GpuKernel::Kind::attention:
+    case GpuKernel::Kind::product:
+      break;
+  }
   const double rate = device_.peak_flops(type_) * (forward ? kAttentionForward : kAttentionBackward);
-  return {kernel.flops / rate, kernel.bytes / device_.memory_bandwidth};
+  return {kernel.flops / rate, kernel.bytes / device_.memory_bandwidth, 1};
 }
 
 AttentionWork Roofline::attention_work(const OperatorCall& call) const {
   AttentionWork work;
-  for (const GpuKernel& kernel : gpu_kernels(call, type_)) work += attention_work(kernel, call.pass == Pass::forward);
+  double launches = 0;
+  for (const GpuKernel& kernel : gpu_kernels(call, type_, attention_)) {
+    work += attention_work(kernel, call.pass == Pass::forward);
+    launches += kernel.count;
+  }
+  work.launches = launches;
   return work;
 }
 
 double Roofline::seconds(const AttentionWork& work) const {
   const StreamCoefficients& moved = streams_[static_cast<std::size_t>(StreamKind::add)];
-  return std::max(work.product_seconds, stream_seconds(device_, moved, work.memory_seconds * device_.memory_bandwidth));
+  const double one =
+      std::max(work.product_seconds, stream_seconds(device_, moved, work.memory_seconds * device_.memory_bandwidth));
+  return one + std::max(0.0, work.launches - 1) * moved.launch_seconds;
 }
 
 double Roofline::least_seconds(const GpuKernel& kernel) const {
@@ -99,17 +126,18 @@ Roofline::Cost Roofline::cost(const OperatorCall& call) const {
   if (is_collective(call.op))
     throw error("'{}' needs a link between GPUs; give a cluster, or a profile that measured it", name(call.op));
   Cost cost;
-  for (const GpuKernel& kernel : gpu_kernels(call, type_)) {
-    cost.seconds += kernel.count * seconds(kernel, call.pass == Pass::forward);
+  for (const GpuKernel& kernel : gpu_kernels(call, type_, attention_)) {
+    if (call.op != Operator::attention) cost.seconds += kernel.count * seconds(kernel, call.pass == Pass::forward);
     cost.launches += kernel.count;
     cost.least += kernel.count * least_seconds(kernel);
   }
+  if (call.op == Operator::attention) cost.seconds = seconds(attention_work(call));
   return cost;
 }
 
 double Roofline::traffic(const OperatorCall& call) const {
   double bytes = 0;
-  for (const GpuKernel& kernel : gpu_kernels(call, type_)) bytes += kernel.count * kernel.bytes;
+  for (const GpuKernel& kernel : gpu_kernels(call, type_, attention_)) bytes += kernel.count * kernel.bytes;
   return bytes;
 }
 

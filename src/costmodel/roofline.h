@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "costmodel/profile.h"
@@ -11,19 +12,21 @@ struct GpuKernel;
 /// Attention of any sequences: products, and what is read and written. Sequences of one launch add up, as
 /// multiprocessors take them one after another while the memory is read for all.
 struct AttentionWork {
-  double product_seconds = 0;  ///< at the rate that fused attention reaches
-  double memory_seconds = 0;   ///< of its bytes at the datasheet's bandwidth
+  double product_seconds = 0;  ///< at the rate that FlashAttention reaches; eager: of all kernels, save launches
+  double memory_seconds = 0;   ///< FlashAttention: of its bytes at the datasheet's bandwidth
+  double launches = 0;         ///< kernels of all sequences together; 0: measured, with its launch
 
   AttentionWork& operator+=(const AttentionWork& other) {
     product_seconds += other.product_seconds;
     memory_seconds += other.memory_seconds;
+    launches = std::max(launches, other.launches);
     return *this;
   }
 };
 
 /// What an operator costs on a GPU that nobody holds: the sum of its kernels (gpu_kernels.h), products by gemm_seconds,
 /// the others by what they read and write, each with its launch; attention at the share of the peak rate that
-/// FlashAttention-2's paper reports. Frozen layers compute no weight gradient.
+/// FlashAttention-2's paper reports, or eager as its kernels add up. Frozen layers compute no weight gradient.
 class Roofline {
  public:
   /// With the coefficients of the device's generation.
@@ -63,9 +66,11 @@ class Roofline {
  private:
   double least_seconds(const GpuKernel& kernel) const;
   AttentionWork attention_work(const GpuKernel& kernel, bool forward) const;
+  double batched_seconds(const GpuKernel& kernel) const;
 
   Device device_;  // as it is clocked
   DataType type_;
+  AttentionKind attention_ = AttentionKind::flash;
   GemmModel products_;
   std::array<StreamCoefficients, kStreamKindCount> streams_;
 };

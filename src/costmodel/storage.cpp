@@ -1,6 +1,23 @@
 #include "costmodel/storage.h"
 
+#include "base/error.h"
+#include "base/named.h"
+
 namespace braid::costmodel {
+namespace {
+
+constexpr AttentionKind kAttentionKinds[] = {AttentionKind::flash, AttentionKind::eager};
+
+}  // namespace
+
+std::string_view name(AttentionKind kind) {
+  return kind == AttentionKind::flash ? "flash" : "eager";
+}
+
+AttentionKind attention_kind_of(std::string_view name) {
+  if (const auto kind = value_named(name, kAttentionKinds)) return *kind;
+  throw error("unknown attention '{}'; known: {}", name, names_of(kAttentionKinds));
+}
 
 Storage gpu_storage(DataType type) {
   Storage storage;

@@ -1,12 +1,18 @@
 #pragma once
 
+#include <string_view>
+
 #include "base/units.h"
 #include "costmodel/data_type.h"
 
 namespace braid::costmodel {
 
-/// Whether attention keeps the scores of every pair of tokens for its gradient, or makes them again (FlashAttention).
-enum class AttentionKind { fused, materialized };
+/// FlashAttention makes the scores of pairs of tokens again for their gradients; eager attention writes them all to
+/// memory, causal halves too, kernel by kernel, and keeps their probabilities.
+enum class AttentionKind { flash, eager };
+std::string_view name(AttentionKind kind);
+/// Throws Error that lists what is known.
+AttentionKind attention_kind_of(std::string_view name);
 
 /// How an executor stores what a rank holds.
 struct Storage {
@@ -19,7 +25,7 @@ struct Storage {
   bool keeps_operator_inputs = false;
   /// A gate, its activation and the product with the other half are one kernel, which keeps its inputs alone.
   bool fused_activation = false;
-  AttentionKind attention = AttentionKind::fused;
+  AttentionKind attention = AttentionKind::flash;
   /// Of each layer only the input is kept, and the keys and values that later chunks read; Backward computes the layer
   /// again first, collectives and all.
   bool recomputes = false;

@@ -326,6 +326,9 @@ TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
                    "--clock 1.2 is no share of the full frequency; give 0.1 to 1", "p.json");
   expect_bad_input("profile --analytic h100 --fit " + path("profile.json"), "give one of them");
   expect_bad_input("profile --papers --overlap-slowdown 1", "--overlap-slowdown is of derived profiles");
+  expect_bad_input("profile --papers --attention eager", "--attention is of derived profiles");
+  expect_bad_input("profile --analytic h100 --attention linear --out " + path("p.json"),
+                   "unknown attention 'linear'; known: flash, eager", "p.json");
   expect_bad_input("profile --papers --recompute", "--recompute is of derived profiles");
   expect_bad_input("profile --fit " + path("profile.json"), "--out is missing");
   expect_bad_input("profile --fit " + path("profile.json") + " --out " + path("p.json"),

@@ -67,6 +67,28 @@ TEST_F(Spine, GpusThatNobodyHoldsArePlannedFor) {
   EXPECT_NE(checked.text.find("furthest apart"), std::string::npos) << checked.text;
 }
 
+TEST_F(Spine, HowAGpuIsRunIsPlannedForAndSaid) {
+  const auto predicted = [&](const std::string& flags, const std::string& said) {
+    const std::string profile = path("gpu_profile.json"), plan = path("gpu.json");
+    EXPECT_EQ(run_braid("profile --analytic a40 " + flags + " --overwrite --out " + profile).status, 0);
+    testing::write_text(folder / "cluster.yaml", "gpu: gpu_profile.json\nnodes: 1\ngpus_per_node: 1\n");
+    const Outcome planned = run_braid("plan --workload " + path("workload.yaml") + " --cluster " +
+                                      path("cluster.yaml") + " --policy megatron-pp --overwrite --out " + plan);
+    EXPECT_EQ(planned.status, 0) << planned.text;
+    EXPECT_NE(planned.text.find("\n  on a40, by its datasheet" + said + "\n"), std::string::npos) << planned.text;
+    const Node prediction = read_json(plan).at("predicted");
+    return std::pair(prediction.number_at("step_seconds"),
+                     prediction.at("peak_memory_bytes").items[0].as_number("bytes"));
+  };
+  const auto [seconds, bytes] = predicted("", "");
+  const auto [eager_seconds, eager_bytes] = predicted("--attention eager", ", eager attention");
+  EXPECT_GT(eager_seconds, seconds);
+  EXPECT_GT(eager_bytes, bytes);
+  const auto [again_seconds, again_bytes] = predicted("--recompute", ", layers recomputed");
+  EXPECT_GT(again_seconds, seconds);
+  EXPECT_LT(again_bytes, bytes);
+}
+
 TEST_F(Spine, SimulatingAPlanGivesWhatThePlanPredicted) {
   for (const std::string policy :
        {"hf-peft", "hf-peft:resident=false", "megatron-pp", "gpipe:pad_to=none", "sl-peft", "mlora", "muxtune"}) {

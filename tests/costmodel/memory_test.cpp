@@ -309,7 +309,7 @@ TEST(Memory, RecomputationKeepsEachLayersInputAndNeedsOneLayerAgain) {
   }
 }
 
-TEST(Memory, MaterializedAttentionTakesTheSquareOfALengthAndFusedDoesNot) {
+TEST(Memory, EagerAttentionTakesTheSquareOfALengthAndFlashAttentionDoesNot) {
   const BackboneShape backbone = small_backbone();
   Storage storage = gpu_storage(DataType::f32);
   storage.block = 1;
@@ -317,9 +317,15 @@ TEST(Memory, MaterializedAttentionTakesTheSquareOfALengthAndFusedDoesNot) {
     return stash_bytes(backbone, {6, false, false}, load_of(adapter_on_all(8), {length}), storage);
   };
   EXPECT_EQ(stash(200), 2 * stash(100));
-  const Bytes fused = stash(100);
-  storage.attention = AttentionKind::materialized;
-  EXPECT_EQ(stash(100) - fused, 6 * 2 * kFloat * backbone.heads * 100 * 100);
+  const Bytes flash = stash(100);
+  storage.attention = AttentionKind::eager;
+  const std::int64_t log_sums = 100 * backbone.heads, scores = 100 * 100 * backbone.heads;
+  EXPECT_EQ(stash(100) - flash, 6 * kFloat * (scores - log_sums));
+  storage = gpu_storage(DataType::bf16);
+  storage.block = 1;
+  const Bytes flash_bf16 = stash(100);
+  storage.attention = AttentionKind::eager;
+  EXPECT_EQ(stash(100) - flash_bf16, 6 * (scores * (kFloat + 2) - 2 * log_sums));
 }
 
 TEST(Memory, Int8HalvesTheProductsOfSixteenBitsAndNothingElse) {

@@ -109,6 +109,7 @@ TEST(Profile, OfAGpuHowItRunsComesBack) {
   profile.overlap_slowdown = 1.375;
   profile.clock = 0.75;
   profile.recomputes = profile.loss_in_place = true;
+  profile.attention = AttentionKind::eager;
   const TestFolder folder;
   const Profile back = read_profile(folder.write("p.json", to_json(profile)));
   EXPECT_EQ(back.device, "a100-80");
@@ -122,7 +123,12 @@ TEST(Profile, OfAGpuHowItRunsComesBack) {
   EXPECT_TRUE(back.recomputes);
   EXPECT_TRUE(back.storage().recomputes);
   EXPECT_TRUE(back.storage().loss_in_place);
+  EXPECT_EQ(back.storage().attention, AttentionKind::eager);
   EXPECT_EQ(to_json(back), to_json(profile));
+  EXPECT_EQ(describe(back),
+            "a100-80, by its datasheet, at 0.75 of its clock, eager attention, layers recomputed, the loss in place, "
+            "24.5 us exposed a launch, 1.38 times as long beside a collective");
+  EXPECT_EQ(describe(analytic_profile("a40", DataType::bf16)), "a40, by its datasheet");
 }
 
 TEST(Profile, OneEntryALine) {

@@ -164,12 +164,13 @@ BackboneShape any_backbone() {
   return shape;
 }
 
-/// Any GPU, as it is, clocked lower, fitted on its own points, or under plans that recompute.
+/// Any GPU, as it is, clocked lower, fitted on its own points, or under plans that recompute or attend eagerly.
 Profile any_profile() {
   Profile profile = analytic_profile(*rc::gen::elementOf(device_names()),
                                      *rc::gen::element(DataType::f32, DataType::bf16, DataType::f16, DataType::int8));
   profile.clock = *rc::gen::element(1.0, 0.75, 0.3);
   profile.recomputes = *rc::gen::arbitrary<bool>();
+  profile.attention = *rc::gen::element(AttentionKind::flash, AttentionKind::eager);
   profile.exposed_launch_seconds = *rc::gen::element(0.0, 2e-5);
   if (*rc::gen::arbitrary<bool>()) {
     GemmCoefficients products = gemm_coefficients(Generation::ampere);
@@ -254,6 +255,50 @@ RC_GTEST_PROP(CostModel, APassNeverTakesLessWithALongerSequence, ()) {
     return cost.estimate(stage_operators(backbone, {backbone.layers, true, true}, of, pass, cost.storage())).seconds;
   };
   RC_ASSERT(seconds(longer) >= seconds(load) * (1 - 1e-12));
+}
+
+OperatorCall attention_of(Pass pass, std::int64_t sequences, std::int64_t context) {
+  OperatorCall call{Operator::attention, pass, {32, 32, 128}, sequences * context};
+  call.sequences = sequences;
+  call.context = context;
+  return call;
+}
+
+TEST(Roofline, EagerAttentionMovesEveryScoreInEveryKernel) {
+  Profile profile = analytic_profile("a100-80", DataType::bf16);
+  const Roofline flash(profile);
+  profile.attention = AttentionKind::eager;
+  const Roofline eager(profile);
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    const bool forward = pass == Pass::forward;
+    const OperatorCall call = attention_of(pass, 4, 2048);
+    // Forward: products write and read 2 bytes a score, scale and mask move 4 each, softmax and cast 6 each. Backward:
+    // four products, the cast 6, the softmax's way back 10, the scale's 4.
+    const double scores = 4.0 * 32 * 2048 * 2048, heads = 4.0 * 32 * 2048 * 128;
+    EXPECT_EQ(eager.traffic(call), forward ? scores * (2 * 2 + 4 + 4 + 6 + 6) + heads * 2 * 2 * 2
+                                           : scores * (4 * 2 + 6 + 10 + 4) + heads * 4 * 2 * 2);
+    EXPECT_EQ(eager.cost(call).launches, forward ? 6 : 7);
+    EXPECT_EQ(flash.cost(call).launches, 1);
+    // All of it comes from the memory, which nothing but its bandwidth speeds up.
+    EXPECT_GE(eager.seconds(call), eager.traffic(call) / eager.device().memory_bandwidth);
+    EXPECT_GT(eager.seconds(call), 5 * flash.seconds(call));
+  }
+}
+
+/// In 16 bits and of whole sequences: FlashAttention makes scores again going back, at half of the peak, which may take
+/// longer than slow f32 products whose causal half is not spared.
+RC_GTEST_PROP(Roofline, EagerAttentionTakesLongerThanFlashAttention, ()) {
+  Profile profile = any_profile();
+  RC_PRE(profile.dtype != DataType::f32);
+  profile.attention = AttentionKind::flash;
+  const Roofline flash(profile);
+  profile.attention = AttentionKind::eager;
+  const Roofline eager(profile);
+  const OperatorCall call =
+      attention_of(*rc::gen::element(Pass::forward, Pass::backward), *rc::gen::inRange<std::int64_t>(1, 20),
+                   *rc::gen::inRange<std::int64_t>(1, 5000));
+  RC_ASSERT(eager.traffic(call) > flash.traffic(call));
+  RC_ASSERT(eager.seconds(call) > flash.seconds(call));
 }
 
 TEST(CostModel, SequencesOfUnlikeLengthsAttendAsLongAsTheirWorkSays) {

@@ -18,6 +18,7 @@ struct RandomPlan {
   std::string gpu;
   bool slow_links = false;
   bool recomputes = false;
+  costmodel::AttentionKind attention = costmodel::AttentionKind::flash;
   workload::Workload workload;
   std::vector<std::vector<workload::SampleSize>> sizes;
   FixedPlan fixed;
@@ -124,6 +125,7 @@ inline RandomPlan any_plan() {
   made.gpu = *rc::gen::element<std::string>("a40", "h100");
   made.slow_links = *rc::gen::arbitrary<bool>();
   made.recomputes = *rc::gen::arbitrary<bool>();
+  if (*rc::gen::inRange(0, 3) == 0) made.attention = costmodel::AttentionKind::eager;
   made.workload.backbone = any_backbone();
   const int tasks = *rc::gen::inRange(1, 5);
   for (int t = 0; t < tasks; ++t) made.workload.tasks.push_back(any_task(t, made.sizes.emplace_back()));

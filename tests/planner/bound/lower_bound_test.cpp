@@ -33,6 +33,7 @@ costmodel::Profile profile_of(const std::string& gpu, bool slow_links = false) {
 costmodel::Profile profile_of(const RandomPlan& made) {
   costmodel::Profile profile = profile_of(made.gpu, made.slow_links);
   profile.recomputes = made.recomputes;
+  profile.attention = made.attention;
   return profile;
 }
 
