@@ -72,10 +72,8 @@ bool keeps_input(const MicrobatchLoad& load, ModuleGroup group, const Storage& s
   if (!storage.keeps_operator_inputs) return false;
   // LLM.int8() keeps its input whoever reads it.
   if (storage.weights == DataType::int8) return true;
-  const auto modules = modules_of(group);
   return std::any_of(load.tasks.begin(), load.tasks.end(), [&](const TaskRows& task) {
-    return task.adapter.dropout == 0 && task.tokens > 0 &&
-           std::any_of(modules.begin(), modules.end(), [&](Module module) { return task.adapter.has(module); });
+    return task.adapter.dropout == 0 && task.tokens > 0 && targets_any(task.adapter, group);
   });
 }
 

@@ -287,6 +287,11 @@ std::span<const Module> modules_of(ModuleGroup group) {
   return kDown;
 }
 
+bool targets_any(const AdapterShape& adapter, ModuleGroup group) {
+  const std::span<const Module> modules = modules_of(group);
+  return std::any_of(modules.begin(), modules.end(), [&](Module module) { return adapter.has(module); });
+}
+
 BackboneShape shard_of(const BackboneShape& backbone, std::int64_t tp) {
   if (tp <= 1) return backbone;
   BackboneShape shard = backbone;

@@ -106,6 +106,8 @@ enum class ModuleGroup { qkv, o, gate_up, down };
 inline constexpr std::array<ModuleGroup, 4> kModuleGroups = {ModuleGroup::qkv, ModuleGroup::o, ModuleGroup::gate_up,
                                                              ModuleGroup::down};
 std::span<const Module> modules_of(ModuleGroup group);
+/// Whether it targets any of them.
+bool targets_any(const AdapterShape& adapter, ModuleGroup group);
 
 /// {in, sum of out, rank, modules} of the group's targets on one of `tp` shards; modules is 0 when there are none.
 /// Where the frozen layer's columns are split (qkv, gate_up) so are B's; where its rows are (o, down) so are A's, and

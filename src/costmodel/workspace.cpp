@@ -24,10 +24,8 @@ std::int64_t adapter_scratch(const BackboneShape& backbone, const MicrobatchLoad
 }
 
 bool any_adapter(const MicrobatchLoad& load, ModuleGroup group) {
-  const auto modules = modules_of(group);
-  return std::any_of(load.tasks.begin(), load.tasks.end(), [&](const TaskRows& task) {
-    return std::any_of(modules.begin(), modules.end(), [&](Module module) { return task.adapter.has(module); });
-  });
+  return std::any_of(load.tasks.begin(), load.tasks.end(),
+                     [&](const TaskRows& task) { return targets_any(task.adapter, group); });
 }
 
 std::int64_t logit_numbers(const BackboneShape& backbone, const MicrobatchLoad& load, const Storage& storage) {

@@ -48,7 +48,8 @@ double ClockSketch::seconds(std::size_t stage, std::span<const TaskRun> runs, Pa
 }
 
 /// One microbatch of each: collectives run beside the others' computation (which they slow down), as much of each as
-/// the others have, but for the first or last subgraph of the least, of which a layer has two.
+/// the others have, but for the first or last subgraph of the least, of which a layer has two, and two more where
+/// Backward computes it again.
 double ClockSketch::together(std::size_t stage, std::span<const TaskRun> runs, Pass pass) {
   double compute = 0, communication = 0;
   double least_compute = std::numeric_limits<double>::max(), least_communication = least_compute;
@@ -63,7 +64,8 @@ double ClockSketch::together(std::size_t stage, std::span<const TaskRun> runs, P
     most_both = std::max(most_both, mine + sent);
   }
   if (runs.size() == 1) return compute + communication;
-  const double subgraphs = 2 * static_cast<double>(std::max<std::int64_t>(stages_[stage].layers, 1));
+  const bool again = pass == Pass::backward && input_.cost().storage().recomputes;
+  const double subgraphs = (again ? 4 : 2) * static_cast<double>(std::max<std::int64_t>(stages_[stage].layers, 1));
   const double exposed = std::max(most_both - compute, least_communication / subgraphs);
   const double slowed = (1 - 1 / slowdown_) * std::max(0.0, communication - exposed);
   return std::max(compute + slowed + exposed, communication + least_compute / subgraphs);

@@ -47,12 +47,12 @@ WindowSize size_of(const FixedPlan& fixed, const WindowInput& input, std::int64_
 }
 
 /// `count` windows from `first` on.
-struct Span {
+struct WindowSpan {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
 
-std::vector<std::int64_t> evenly(Span span, std::int64_t most) {
+std::vector<std::int64_t> evenly(WindowSpan span, std::int64_t most) {
   std::vector<std::int64_t> windows;
   const std::int64_t looks = std::min(span.count, most);
   for (std::int64_t look = 0; look < looks; ++look) {
@@ -63,7 +63,8 @@ std::vector<std::int64_t> evenly(Span span, std::int64_t most) {
 }
 
 /// The `each` largest windows by every measure of WindowSize.
-std::set<std::int64_t> largest_windows(const FixedPlan& fixed, const WindowInput& input, Span span, std::size_t each) {
+std::set<std::int64_t> largest_windows(const FixedPlan& fixed, const WindowInput& input, WindowSpan span,
+                                       std::size_t each) {
   constexpr std::int64_t WindowSize::*kMeasures[] = {&WindowSize::tokens, &WindowSize::scored, &WindowSize::last,
                                                      &WindowSize::largest};
   std::vector<std::pair<WindowSize, std::int64_t>> sizes;
@@ -87,7 +88,7 @@ class RunWalk {
       : fixed_(fixed), input_(input), context_(memory_context(fixed, input.workload)) {}
 
   /// Looks at about `instructions` of a turn's.
-  void walk_turn(Span turn, std::int64_t instructions) {
+  void walk_turn(WindowSpan turn, std::int64_t instructions) {
     const std::vector<Program> around = programs_around(fixed_, input_, turn.first + turn.count / 2);
     std::int64_t of_all = 0;
     for (const Program& program : around) of_all += static_cast<std::int64_t>(program.instruction_count());
