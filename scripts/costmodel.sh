@@ -10,7 +10,7 @@ braid="$root/build/release/braid"
 write() { # NAME TITLE WORDS...
   local file="$root/results/costmodel/$1.txt" title="$2"
   shift 2
-  { echo "# scripts/costmodel.sh: $title"; "$braid" profile "$@"; } >"$file.new"
+  { echo "# scripts/costmodel.sh, braid profile ${*//"$reference/"/}: $title"; "$braid" profile "$@"; } >"$file.new"
   mv "$file.new" "$file"
 }
 mkdir -p "$root/results/costmodel"
