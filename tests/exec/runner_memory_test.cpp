@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "costmodel/memory_fit.h"
 #include "exec/example.h"
 #include "exec/runner.h"
 #include "planner/program/memory_walk.h"
@@ -12,9 +13,9 @@ namespace {
 /// The example's four tasks, with their data.
 struct PoolStudy {
   explicit PoolStudy(const std::filesystem::path& folder)
-      : workload((write_example(folder, 1), with_small_batches(workload::read_workload(folder / "workload.yaml")))),
-        datasets(datasets_of(workload)),
-        samples(workload.tasks, sizes_of(datasets)) {}
+      : PoolStudy((write_example(folder, 1), with_small_batches(workload::read_workload(folder / "workload.yaml")))) {}
+  explicit PoolStudy(workload::Workload of)
+      : workload(std::move(of)), datasets(datasets_of(workload)), samples(workload.tasks, sizes_of(datasets)) {}
 
   workload::Workload workload;
   std::vector<workload::Dataset> datasets;
@@ -77,6 +78,38 @@ TEST(Runner, ItsPoolLendsAtMostWhatTheWalkOverTheProgramSays) {
     EXPECT_GE(runner.pool().peak(), memory.activations);
     EXPECT_LE(runner.pool().peak(), memory.activations + rounding);
     EXPECT_EQ(runner.pool().in_use(), 0);
+  }
+}
+
+/// What a run of the example's first task takes from its pool where every row has `length` tokens.
+Bytes measured_peak(const workload::Workload& example, std::int64_t batch, std::int64_t length) {
+  workload::Workload alone = example;
+  alone.tasks.resize(1);
+  alone.tasks[0].global_batch_size = batch;
+  alone.tasks[0].max_length = length;
+  alone.tasks[0].on_too_long = workload::OnTooLong::drop;
+  const PoolStudy study(std::move(alone));
+  const planner::FixedPlan fixed = plan({{0}}, planner::PipelineTemplate::one_forward_one_backward, 1, true);
+  const std::unique_ptr<Communicator> communicator = make_local_communicator();
+  Runner runner({fixed, study.workload, study.samples, study.datasets}, *communicator);
+  runner.run(planner::window_program(fixed, {study.workload, study.samples}, 0));
+  return runner.pool().peak();
+}
+
+/// mLoRA Eq. 5 on line: from the first three batches of a run on, those to come are told.
+TEST(Runner, ItsMemoryTeachesWhatLargerBatchesWillTake) {
+  const TestFolder folder;
+  write_example(folder.path(), 1);
+  const workload::Workload example = workload::read_workload(folder / "workload.yaml");
+  costmodel::MemoryLearner learner;
+  for (const auto& [batch, length] : std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 48}, {6, 48}, {3, 96}})
+    learner.add({batch, length, measured_peak(example, batch, length)});
+  const costmodel::MemoryFit fit = learner.fit();
+  EXPECT_LT(fit.worst_error, 0.02);
+  for (const auto& [batch, length] : std::vector<std::pair<std::int64_t, std::int64_t>>{{4, 64}, {9, 96}, {12, 128}}) {
+    const auto measured = static_cast<double>(measured_peak(example, batch, length));
+    EXPECT_NEAR(fit.bytes(batch, length) / measured, 1, 0.02) << batch << " x " << length;
+    EXPECT_GE(learner.most(batch, length, 0.02).value(), measured);
   }
 }
 
