@@ -137,36 +137,42 @@ void flash_attention(const OperatorCall& call, DataType type, Builder& builder) 
   builder.attention(GpuKernel::Kind::attention, sequences * flops, sequences * traffic);
 }
 
+/// PyTorch's softmax reads f16 as it is; bf16 is cast before it, and what its way back gives after it.
 void eager_attention(const OperatorCall& call, DataType type, Builder& builder) {
   const auto [heads, kv_heads, head_dim, unused] = call.shape;
   const auto rows = static_cast<double>(call.sequences * heads * (call.context - call.prefix));
   const auto keys = static_cast<double>(call.sequences * heads * call.context);
   const double scores = rows * static_cast<double>(call.context);
-  const auto width = static_cast<double>(bytes_of(activation_type(type)));
+  const DataType stored = activation_type(type);
+  const auto narrow = static_cast<double>(bytes_of(stored));
   constexpr double kWide = bytes_of(DataType::f32);
   // Between scores, and rows or keys of a head's size.
   const auto product = [&] {
     builder.attention(GpuKernel::Kind::batched, 2 * scores * static_cast<double>(head_dim),
-                      width * (scores + (rows + keys) * static_cast<double>(head_dim)));
+                      narrow * (scores + (rows + keys) * static_cast<double>(head_dim)));
   };
   const auto stream = [&](StreamKind kind, double bytes) { builder.stream_bytes(kind, scores * bytes); };
-  const bool casts = width < kWide;
+  const auto cast = [&] { stream(StreamKind::add, narrow + kWide); };
+  const double softmax_side = stored == DataType::f16 ? narrow : kWide;
   if (call.pass == Pass::forward) {
     product();
-    stream(StreamKind::add, 2 * width);       // scale
-    stream(StreamKind::add, 2 * width);       // mask
-    stream(StreamKind::norm, width + kWide);  // softmax
-    if (casts) stream(StreamKind::add, kWide + width);
+    stream(StreamKind::add, 2 * narrow);  // scale
+    stream(StreamKind::add, 2 * narrow);  // mask
+    if (stored == DataType::bf16) cast();
+    stream(StreamKind::norm, softmax_side + kWide);
+    if (stored != DataType::f32) cast();
     product();
     return;
   }
   product();  // of values
   product();  // of probabilities
-  if (casts) stream(StreamKind::add, width + kWide);
-  stream(StreamKind::norm, 2 * kWide + width);  // of the softmax
-  stream(StreamKind::add, 2 * width);           // of the scale
-  product();                                    // of queries
-  product();                                    // of keys
+  if (stored != DataType::f32) cast();
+  stream(StreamKind::add, 3 * kWide);                  // times the probabilities
+  stream(StreamKind::norm, 2 * kWide + softmax_side);  // of the softmax
+  if (stored == DataType::bf16) cast();
+  stream(StreamKind::add, 2 * narrow);  // of the scale
+  product();                            // of queries
+  product();                            // of keys
 }
 
 /// Final norm, head, cross-entropy in f32, and the way back.

@@ -32,7 +32,7 @@ using GpuKernels = boost::container::static_vector<GpuKernel, 16>;
 /// layer's, so that Y is written once; going back the gradients of B and of the low-rank product in one read of dY,
 /// that of A, and r more rows of depth again, whose reading of the masks is hidden. They run once a module, which has a
 /// mask of its own. Attention as FlashAttention-2, or eager as Hugging Face runs it: scores, their scale, the mask, a
-/// softmax in f32, its cast, and the product by values; the way back less the mask. None for messages and collectives.
+/// softmax in f32 with casts, and the product by values; the way back less the mask, the softmax's in two kernels. None for messages and collectives.
 GpuKernels gpu_kernels(const OperatorCall& call, DataType type, AttentionKind attention = AttentionKind::flash);
 
 }  // namespace braid::costmodel

@@ -45,8 +45,11 @@ std::int64_t forward_numbers(const BackboneShape& backbone, const StageShape& st
   const std::int64_t activation = load.tokens * backbone.intermediate;
   std::int64_t numbers = hidden;
   if (stage.layers > 0) {
-    // With and without the mask.
-    if (storage.attention == AttentionKind::eager) numbers = std::max(numbers, 2 * score_numbers(backbone, load));
+    if (storage.attention == AttentionKind::eager) {
+      // Masked scores, and what they were before; or of bf16 their cast for the softmax.
+      const std::int64_t copies = storage.activations == DataType::bf16 ? 3 : 2;
+      numbers = std::max(numbers, copies * score_numbers(backbone, load));
+    }
     const std::int64_t normed = keeps_input(load, ModuleGroup::gate_up, storage) ? 0 : hidden;
     const std::int64_t activated = keeps_input(load, ModuleGroup::down, storage) ? 0 : activation;
     numbers =
@@ -72,9 +75,12 @@ std::int64_t backward_numbers(const BackboneShape& backbone, const StageShape& s
   const std::int64_t down = activation + again(ModuleGroup::down) * backbone.intermediate + scratch(ModuleGroup::down);
   const std::int64_t gate_up = hidden + again(ModuleGroup::gate_up) * backbone.hidden + scratch(ModuleGroup::gate_up);
   std::int64_t attention = load.tokens * backbone.query_width() + scratch(ModuleGroup::o);
-  // Gradients of the probabilities, in f32, and of the scores.
-  const std::int64_t widened = bytes_of(DataType::f32) / bytes_of(storage.activations);
-  if (storage.attention == AttentionKind::eager) attention += (widened + 1) * score_numbers(backbone, load);
+  if (storage.attention == AttentionKind::eager) {
+    // Of the softmax: the gradient of its result and that times it, in f32, and that of the scores.
+    const std::int64_t widened = bytes_of(DataType::f32) / bytes_of(storage.activations);
+    const std::int64_t copies = 2 * widened + (storage.activations == DataType::f16 ? 1 : widened);
+    attention += copies * score_numbers(backbone, load);
+  }
   // Below the bottom layer nothing needs a gradient.
   const bool bottom = stage.has_embedding && stage.layers == 1;
   if (!bottom || any_adapter(load, ModuleGroup::qkv)) {

@@ -328,6 +328,27 @@ TEST(Memory, EagerAttentionTakesTheSquareOfALengthAndFlashAttentionDoesNot) {
   EXPECT_EQ(stash(100) - flash_bf16, 6 * (scores * (kFloat + 2) - 2 * log_sums));
 }
 
+/// Beside what is kept, in bytes a score: masked scores with their cast or what they were before; two gradients of the
+/// probabilities in f32 and one of the scores.
+TEST(Memory, EagerAttentionWorksOnScoresBesideThose) {
+  const BackboneShape backbone = small_backbone();
+  const MicrobatchLoad load = load_of(adapter_on_all(8), {3000});
+  const std::int64_t scores = 3000 * 3000 * backbone.heads;
+  for (const auto& [type, forward, backward] :
+       {std::tuple(DataType::bf16, 6, 12), std::tuple(DataType::f16, 4, 10), std::tuple(DataType::f32, 8, 12)}) {
+    Storage storage = gpu_storage(type);
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      storage.attention = AttentionKind::flash;
+      const Bytes flash = workspace_bytes(backbone, {2, false, false}, load, pass, storage);
+      storage.attention = AttentionKind::eager;
+      const Bytes eager = workspace_bytes(backbone, {2, false, false}, load, pass, storage);
+      const Bytes alone = scores * (pass == Pass::forward ? forward : backward);
+      EXPECT_GE(eager, alone);
+      EXPECT_LE(eager, alone + flash);
+    }
+  }
+}
+
 TEST(Memory, Int8HalvesTheProductsOfSixteenBitsAndNothingElse) {
   const BackboneShape backbone = builtin_backbone("llama2-13b");
   const StageShape stage{40, true, true};
