@@ -349,7 +349,7 @@ class DeploymentBound {
       call.tokens = call.context = length;
       seconds += sequences * rates_.seconds(call, BestRates::Unit::sequences, company.most.sequences);
     }
-    return seconds;
+    return share_of_scores() * seconds;
   }
   double attention_seconds(OperatorCall call, const StepDemand& demand, BestRates::Weight weight) {
     double seconds = 0;
@@ -357,7 +357,12 @@ class DeploymentBound {
       call.tokens = call.context = length;
       seconds += sequences * rates_.seconds(call, BestRates::Unit::sequences, 1, weight);
     }
-    return seconds;
+    return share_of_scores() * seconds;
+  }
+  /// Of a whole sequence's: eager attention of chunks spares all scores of later chunks, which comes to no more than
+  /// half. FlashAttention has spared them already.
+  double share_of_scores() const {
+    return scope_.least_chunk > 0 && cost_.storage().attention == costmodel::AttentionKind::eager ? 0.5 : 1;
   }
 
   /// Which of the two that add up over attention's sequences comes to more.

@@ -105,6 +105,25 @@ TEST(LowerBound, NoPlanIsPredictedToBeFasterOnAMeasuredGpu) {
   record("measured", tightness);
 }
 
+/// Whole sequences have all pairs of scores, chunks none of later chunks. Here they are most of the work.
+TEST(LowerBound, HoldsWhereChunksSpareScoresOfEagerAttention) {
+  Ratios tightness;
+  EXPECT_TRUE(rc::check([&] {
+    RandomPlan made = any_plan();
+    RC_PRE(made.fixed.chunk_size > 0);
+    made.attention = costmodel::AttentionKind::eager;
+    made.workload.backbone.vocabulary = 100;
+    made.workload.backbone.intermediate = 64;
+    for (std::size_t t = 0; t < made.sizes.size(); ++t) {
+      made.workload.tasks[t].max_length = 2048;
+      for (workload::SampleSize& size : made.sizes[t]) size = {2048, 1000};
+    }
+    if (made.fixed.pack_length > 0) made.fixed.pack_length = pack_length_for({{2048}}, made.fixed.chunk_size);
+    hold_below_prediction(made, CostModel(profile_of(made)), tightness);
+  }));
+  record("chunks", tightness);
+}
+
 /// A policy with every option drawn.
 PolicyChoice any_choice(const Policy& policy) {
   PolicyChoice choice{&policy, {}};
