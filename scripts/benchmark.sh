@@ -15,7 +15,7 @@ heads() { [[ "$1" == cluster ]] && "build/release/$1_benchmark" --benchmark_list
 for name in "${benchmarks[@]}"; do
   lines=0
   heads "$name" | while read -r one; do
-    OMP_NUM_THREADS=1 taskset -c 0 "build/release/${name}_benchmark" --benchmark_filter="^$one\$" 2>/dev/null |
+    OMP_NUM_THREADS=1 taskset -c 0 "build/release/${name}_benchmark" --benchmark_filter="^$one\$" |
       tail -n "+$((lines + 1))"
     lines=3
   done
