@@ -210,9 +210,7 @@ CostModel::Answer CostModel::answer(const OperatorCall& call) const {
     }
     const Roofline::Cost cost = roofline_->cost(call);
     const double seconds = cost.seconds + cost.launches * profile_.exposed_launch_seconds;
-    Answer derived{{seconds, seconds}, true, cost.launches, cost.utilization()};
-    if (call.op == Operator::attention) derived.attention = roofline_->attention_work(call);
-    return derived;
+    return {{seconds, seconds}, true, cost.launches, cost.utilization(), cost.attention};
   }
   refuse(call);
 }

@@ -13,6 +13,10 @@ double fourth(double x) {
   return x * x * x * x;
 }
 
+double root(double x) {
+  return std::sqrt(std::sqrt(x));
+}
+
 /// Fused, as all sums of products here are by name: the compiler is told to fuse none by itself.
 double plus_fourth(double sum, double x) {
   return std::fma(x * x * x, x, sum);
@@ -29,50 +33,46 @@ GemmModel::GemmModel(const Device& device, DataType type, const GemmCoefficients
   per_processor_ = 1 / static_cast<double>(device.multiprocessors);
   const double multiply_add =
       2 * peak_seconds_ * static_cast<double>(device.multiprocessors) / coefficients.rate_efficiency;
-  for (std::size_t t = 0; t < kGemmTiles.size(); ++t) {
-    tiles_.rows[t] = static_cast<double>(kGemmTiles[t].rows);
-    tiles_.columns[t] = static_cast<double>(kGemmTiles[t].columns);
-    tiles_.by_rows[t] = 1 / tiles_.rows[t];
-    tiles_.by_columns[t] = 1 / tiles_.columns[t];
-    const double edges = std::fma(coefficients.edge_cost, tiles_.by_rows[t] + tiles_.by_columns[t], 1.0);
-    tiles_.step_seconds[t] = tiles_.rows[t] * tiles_.columns[t] * edges * multiply_add;
+  for (std::size_t way = 0; way < kWays; ++way) {
+    const GemmTile tile = kGemmTiles[way % kGemmTiles.size()];
+    const auto rows = static_cast<double>(tile.rows), columns = static_cast<double>(tile.columns);
+    ways_.by_rows[way] = 1 / rows;
+    ways_.by_columns[way] = 1 / columns;
+    ways_.edge[way] = rows + columns;
+    const double edges = std::fma(coefficients.edge_cost, ways_.by_rows[way] + ways_.by_columns[way], 1.0);
+    ways_.step_seconds[way] = rows * columns * edges * multiply_add;
+    ways_.parts[way] = static_cast<double>(1 + way / kGemmTiles.size());
+    ways_.share[way] = 1 / ways_.parts[way];
   }
-}
-
-/// Of the best tile with K in `split` parts: the fourth power of its time.
-double GemmModel::least_fourth(const GemmShape& shape, double split, double memory) const {
-  const auto rows = static_cast<double>(shape.rows), out = static_cast<double>(shape.out);
-  const double depth = static_cast<double>(shape.in) / split;
-  double fourths[kGemmTiles.size()];
-  for (std::size_t t = 0; t < kGemmTiles.size(); ++t) {
-    // Sizes of tiles are powers of two: their inverses are exact.
-    const double blocks = std::ceil(rows * tiles_.by_rows[t]) * std::ceil(out * tiles_.by_columns[t]) * split;
-    const double full = blocks * per_processor_;
-    const double waves =
-        coefficients_.wave_rounding * std::ceil(full) + (1 - coefficients_.wave_rounding) * std::max(full, 1.0);
-    const double block =
-        std::fma(tiles_.step_seconds[t], depth + coefficients_.block_depth, coefficients_.block_seconds);
-    const double cache = blocks * (tiles_.rows[t] + tiles_.columns[t]) * depth * cached_number_seconds_;
-    fourths[t] = plus_fourth(plus_fourth(memory, waves * block), cache);
-  }
-  return *std::min_element(std::begin(fourths), std::end(fourths));
 }
 
 double GemmModel::seconds(const GemmShape& shape) const {
   if (shape.rows <= 0 || shape.in <= 0 || shape.out <= 0) return 0;
+  const auto rows = static_cast<double>(shape.rows), in = static_cast<double>(shape.in),
+             out = static_cast<double>(shape.out);
   const double bytes = shape.bytes(type_);
   const double memory = fourth(bytes * effective_byte_seconds_);
-  double best = std::sqrt(std::sqrt(least_fourth(shape, 1, memory)));
-  // In halves, whose partial sums are written and read.
-  constexpr double kHalves = 2, kPartial = 4;
-  const double partial = coefficients_.split_cost * kHalves * kPartial * effective_byte_seconds_ *
-                         static_cast<double>(shape.rows) * static_cast<double>(shape.out);
-  // Only what may be worth it is tried, and only a root that is worth taking is taken: traffic is the same in halves.
-  const double worth = partial < best ? fourth(best - partial) : 0;
-  if (memory < worth) {
-    const double halves = least_fourth(shape, kHalves, memory);
-    if (halves < worth) best = std::sqrt(std::sqrt(halves)) + partial;
+  // Sizes of tiles and parts of K are powers of two: their inverses are exact.
+  double fourths[kWays];
+  for (std::size_t way = 0; way < kWays; ++way) {
+    const double depth = in * ways_.share[way];
+    const double blocks =
+        std::ceil(rows * ways_.by_rows[way]) * std::ceil(out * ways_.by_columns[way]) * ways_.parts[way];
+    const double full = blocks * per_processor_;
+    const double waves =
+        coefficients_.wave_rounding * std::ceil(full) + (1 - coefficients_.wave_rounding) * std::max(full, 1.0);
+    const double block =
+        std::fma(ways_.step_seconds[way], depth + coefficients_.block_depth, coefficients_.block_seconds);
+    const double cache = blocks * ways_.edge[way] * depth * cached_number_seconds_;
+    fourths[way] = plus_fourth(plus_fourth(memory, waves * block), cache);
   }
+  const double* const halves = fourths + kGemmTiles.size();
+  const double in_one = root(*std::min_element(fourths, fourths + kGemmTiles.size()));
+  const double in_halves = root(*std::min_element(halves, halves + kGemmTiles.size()));
+  // In halves partial sums are written and read.
+  constexpr double kPartial = 4;
+  const double partial = coefficients_.split_cost * kSplits * kPartial * effective_byte_seconds_ * rows * out;
+  const double best = std::min(in_one, in_halves + partial);
   return std::max({best + coefficients_.launch_seconds, shape.flops() * peak_seconds_, bytes * byte_seconds_});
 }
 

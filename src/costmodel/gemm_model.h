@@ -54,15 +54,16 @@ class GemmModel {
   const GemmCoefficients& coefficients() const { return coefficients_; }
 
  private:
-  double least_fourth(const GemmShape& shape, double split, double memory) const;
+  static constexpr std::size_t kSplits = 2, kWays = kSplits * kGemmTiles.size();
 
-  /// Of each tile, side by side so that one instruction does for all: sizes, and what a multiply-add of its whole area
-  /// takes, edges included.
-  struct Tiles {
-    double rows[kGemmTiles.size()], columns[kGemmTiles.size()];
-    double by_rows[kGemmTiles.size()], by_columns[kGemmTiles.size()];  ///< inverses
-    double step_seconds[kGemmTiles.size()];                            ///< one of K
-  } tiles_;
+  /// Of each tile with K whole, then with K in halves, side by side so that one instruction does for all: sizes, and
+  /// what a multiply-add of the tile's whole area takes, edges included.
+  struct Ways {
+    double by_rows[kWays], by_columns[kWays];  ///< inverses
+    double edge[kWays];                        ///< rows and columns together
+    double step_seconds[kWays];                ///< one of K
+    double parts[kWays], share[kWays];         ///< of K, and their inverse
+  } ways_;
   GemmCoefficients coefficients_;
   DataType type_;
   double peak_seconds_ = 0;  ///< of one FLOP, by the datasheet

@@ -1,7 +1,5 @@
 #include "costmodel/gpu_kernels.h"
 
-#include <utility>
-
 namespace braid::costmodel {
 namespace {
 
@@ -10,15 +8,14 @@ constexpr double kOptimizerBytes = 7 * 4;
 
 class Builder {
  public:
-  explicit Builder(DataType type) : type_(activation_type(type)) {}
+  Builder(DataType type, GpuKernels& kernels) : type_(activation_type(type)), kernels_(kernels) {}
 
   void product(std::int64_t rows, std::int64_t in, std::int64_t out, double count = 1) {
-    GpuKernel kernel;
+    GpuKernel& kernel = kernels_.emplace_back();
     kernel.kind = GpuKernel::Kind::product;
     kernel.product = {rows, in, out};
     kernel.bytes = kernel.product.bytes(type_);
     kernel.count = count;
-    kernels_.push_back(kernel);
   }
 
   /// Dropout, or its way back: numbers read and written, and a mask.
@@ -39,26 +36,22 @@ class Builder {
     stream_bytes(kind, static_cast<double>(bytes_of(type_)) * static_cast<double>(tokens * numbers_a_token), count);
   }
   void stream_bytes(StreamKind kind, double bytes, double count = 1) {
-    GpuKernel kernel;
+    GpuKernel& kernel = kernels_.emplace_back();
     kernel.stream = kind;
     kernel.bytes = bytes;
     kernel.count = count;
-    kernels_.push_back(kernel);
   }
 
   void attention(GpuKernel::Kind kind, double flops, double bytes) {
-    GpuKernel kernel;
+    GpuKernel& kernel = kernels_.emplace_back();
     kernel.kind = kind;
     kernel.flops = flops;
     kernel.bytes = bytes;
-    kernels_.push_back(kernel);
   }
-
-  GpuKernels take() { return std::move(kernels_); }
 
  private:
   DataType type_;
-  GpuKernels kernels_;
+  GpuKernels& kernels_;
 };
 
 /// A frozen layer of int8 weights as LLM.int8() runs it (Dettmers et al. 2022): scales of X's rows, X quantized and
@@ -191,8 +184,9 @@ void head_loss(const OperatorCall& call, DataType type, Builder& builder) {
 }  // namespace
 
 GpuKernels gpu_kernels(const OperatorCall& call, DataType type, AttentionKind attention) {
-  Builder builder(type);
-  if (call.tokens <= 0) return builder.take();
+  GpuKernels kernels;
+  Builder builder(type, kernels);
+  if (call.tokens <= 0) return kernels;
   const bool forward = call.pass == Pass::forward;
   switch (call.op) {
     case Operator::embedding:
@@ -265,7 +259,7 @@ GpuKernels gpu_kernels(const OperatorCall& call, DataType type, AttentionKind at
     case Operator::all_gather:
       break;
   }
-  return builder.take();
+  return kernels;
 }
 
 }  // namespace braid::costmodel

@@ -81,7 +81,13 @@ class StageCalls {
 
  private:
   void add(Operator op, Pass pass, OperatorShape shape, std::int64_t tokens, double count) {
-    if (count > 0 && tokens > 0) calls_.push_back({op, pass, shape, tokens, 0, 0, count});
+    if (count <= 0 || tokens <= 0) return;
+    OperatorCall& call = calls_.emplace_back();
+    call.op = op;
+    call.pass = pass;
+    call.shape = shape;
+    call.tokens = tokens;
+    call.count = count;
   }
 
   bool fuses() const { return load_.kernels == AdapterKernels::fused; }

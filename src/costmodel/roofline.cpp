@@ -99,17 +99,6 @@ AttentionWork Roofline::attention_work(const GpuKernel& kernel, bool forward) co
   return {kernel.flops / rate, kernel.bytes / device_.memory_bandwidth, 1};
 }
 
-AttentionWork Roofline::attention_work(const OperatorCall& call) const {
-  AttentionWork work;
-  double launches = 0;
-  for (const GpuKernel& kernel : gpu_kernels(call, type_, attention_)) {
-    work += attention_work(kernel, call.pass == Pass::forward);
-    launches += kernel.count;
-  }
-  work.launches = launches;
-  return work;
-}
-
 double Roofline::seconds(const AttentionWork& work) const {
   const StreamCoefficients& moved = streams_[static_cast<std::size_t>(StreamKind::add)];
   const double one =
@@ -125,13 +114,21 @@ double Roofline::least_seconds(const GpuKernel& kernel) const {
 Roofline::Cost Roofline::cost(const OperatorCall& call) const {
   if (is_collective(call.op))
     throw error("'{}' needs a link between GPUs; give a cluster, or a profile that measured it", name(call.op));
+  const bool attends = call.op == Operator::attention, forward = call.pass == Pass::forward;
   Cost cost;
   for (const GpuKernel& kernel : gpu_kernels(call, type_, attention_)) {
-    if (call.op != Operator::attention) cost.seconds += kernel.count * seconds(kernel, call.pass == Pass::forward);
+    if (attends) {
+      cost.attention += attention_work(kernel, forward);
+    } else {
+      cost.seconds += kernel.count * seconds(kernel, forward);
+    }
     cost.launches += kernel.count;
     cost.least += kernel.count * least_seconds(kernel);
   }
-  if (call.op == Operator::attention) cost.seconds = seconds(attention_work(call));
+  if (attends) {
+    cost.attention.launches = cost.launches;
+    cost.seconds = seconds(cost.attention);
+  }
   return cost;
 }
 

@@ -40,9 +40,10 @@ class Roofline {
   DataType type() const { return type_; }
 
   struct Cost {
-    double seconds = 0;   ///< on the GPU
-    double launches = 0;  ///< kernels
-    double least = 0;     ///< seconds at the datasheet's rates
+    double seconds = 0;            ///< on the GPU
+    double launches = 0;           ///< kernels
+    double least = 0;              ///< seconds at the datasheet's rates
+    AttentionWork attention = {};  ///< of attention: what the call adds to a launch
 
     /// u_a of MuxTune Eq. 3, in (0, 1].
     double utilization() const { return seconds > 0 ? least / seconds : 1; }
@@ -55,8 +56,7 @@ class Roofline {
   /// Of one launch; `forward` matters to attention alone.
   double seconds(const GpuKernel& kernel, bool forward) const;
 
-  /// What a call of attention adds to a launch, and how long a launch of so much takes.
-  AttentionWork attention_work(const OperatorCall& call) const;
+  /// How long a launch of so much attention takes.
   double seconds(const AttentionWork& work) const;
   double utilization(const OperatorCall& call) const { return cost(call).utilization(); }
 
