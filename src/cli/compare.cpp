@@ -50,21 +50,24 @@ std::string to_json(const std::vector<PlanOrError>& plans) {
 }
 
 void print(const std::vector<PlanOrError>& plans) {
-  std::size_t width = 12;
-  for (const PlanOrError& made : plans) width = std::max(width, spelled(made.choice).size());
-  fmt::print("{:{}} {:24} {:>4} {:>11} {:>13} {:>13} {:>7} {:>10} {:>10} {:>6}\n", "policy", width, "deployment", "mb",
-             "step", "effective/s", "data/s", "bubble", "peak", "bound", "gap");
+  std::size_t width = 12, deployed = 24;
+  for (const PlanOrError& made : plans) {
+    width = std::max(width, spelled(made.choice).size());
+    if (made.plan) deployed = std::max(deployed, describe(made.plan->fixed.deployment).size());
+  }
+  fmt::print("{:{}} {:{}} {:>4} {:>11} {:>13} {:>13} {:>7} {:>10} {:>10} {:>6}\n", "policy", width, "deployment",
+             deployed, "mb", "step", "effective/s", "data/s", "bubble", "peak", "bound", "gap");
   for (const PlanOrError& made : plans) {
     if (!made.plan) {
       fmt::print("{:{}} {}\n", spelled(made.choice), width, made.error);
       continue;
     }
     const planner::Plan& plan = *made.plan;
-    fmt::print("{:{}} {:24} {:>4} {:>11} {:>13} {:>13} {:>6.1f}% {:>10} {:>10} {:>5.1f}%\n", spelled(made.choice),
-               width, describe(plan.fixed.deployment), plan.fixed.microbatches, duration(plan.predicted.step_seconds),
-               grouped(plan.predicted.effective_tokens_per_second), grouped(plan.predicted.data_tokens_per_second),
-               100 * plan.predicted.bubble_ratio, megabytes(peak_of(plan)), duration(plan.lower_bound.step_seconds),
-               100 * gap_of(plan));
+    fmt::print("{:{}} {:{}} {:>4} {:>11} {:>13} {:>13} {:>6.1f}% {:>10} {:>10} {:>5.1f}%\n", spelled(made.choice),
+               width, describe(plan.fixed.deployment), deployed, plan.fixed.microbatches,
+               duration(plan.predicted.step_seconds), grouped(plan.predicted.effective_tokens_per_second),
+               grouped(plan.predicted.data_tokens_per_second), 100 * plan.predicted.bubble_ratio,
+               megabytes(peak_of(plan)), duration(plan.lower_bound.step_seconds), 100 * gap_of(plan));
   }
 }
 

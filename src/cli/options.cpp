@@ -17,7 +17,7 @@ namespace po = boost::program_options;
 
 planner::Overrides CommonFlags::overrides() const {
   const auto given = [](std::int64_t value) { return value == 0 ? std::nullopt : std::optional(value); };
-  return {given(tp), given(pp), given(microbatches)};
+  return {given(tp), given(pp), given(microbatches), planner::layer_split_of(layers)};
 }
 
 CommandLine::CommandLine(std::string usage, CommonFlags& flags)
@@ -48,6 +48,10 @@ void CommandLine::add_planning(const std::string& default_policy) {
                            ("NAME[:option=value]...; first value is the default" + policies).c_str());
   described_.add_options()("tp", po::value(&flags_.tp), "tensor-parallel degree");
   described_.add_options()("pp", po::value(&flags_.pp), "pipeline stages");
+  described_.add_options()(
+      "layers", po::value(&flags_.layers)->default_value("even"),
+      "even; balanced: fewer where the head or the embedding is, too; or the layers of each stage, "
+      "such as 9,9,9,5");
   described_.add_options()("microbatches", po::value(&flags_.microbatches), "microbatches of each global batch");
   described_.add_options()("ranks", po::value(&flags_.ranks), "ranks of this machine, in place of the cluster's");
 }
@@ -106,7 +110,8 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
     if (given(name) && text->empty()) throw error("--{} is empty; give a path", name);
   }
   if (given("plan")) {
-    for (const char* name : {"workload", "cluster", "profile", "policy", "tp", "pp", "microbatches", "ranks"}) {
+    for (const char* name :
+         {"workload", "cluster", "profile", "policy", "tp", "pp", "layers", "microbatches", "ranks"}) {
       if (given(name))
         throw error("--plan and --{} are both given; a plan has fixed that, plan anew to change it", name);
     }

@@ -15,6 +15,7 @@ namespace braid::cli {
 /// The flags that mean the same everywhere; a command shows those it has.
 struct CommonFlags {
   std::string workload, cluster, profile, policy, plan, out, timeline_out;
+  std::string layers = "even";
   std::int64_t seed = 1;
   std::int64_t threads = 0;                                  ///< 0: cores / ranks
   std::int64_t tp = 0, pp = 0, microbatches = 0, ranks = 0;  ///< 0: not given
@@ -30,7 +31,7 @@ class CommandLine {
   CommandLine(std::string usage, CommonFlags& flags);
 
   boost::program_options::options_description& add() { return described_; }
-  /// --workload, --cluster, --profile, --policy, --tp, --pp, --microbatches, --ranks.
+  /// --workload, --cluster, --profile, --policy, --tp, --pp, --layers, --microbatches, --ranks.
   void add_planning(const std::string& default_policy);
   void add_plan();
   void add_out(const std::string& what);

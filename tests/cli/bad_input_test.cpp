@@ -114,6 +114,15 @@ TEST_F(BadInput, MoreStagesThanLayersAreRefused) {
                    "3 stages are more than the 2 layers of llama; give --pp <= 2");
 }
 
+TEST_F(BadInput, SplitsOfOtherLayersAreRefused) {
+  expect_bad_input("plan " + planning() + " --ranks 2 --layers 2,1",
+                   "--layers 2,1: these are 3 layers, and llama has 2; give as many");
+  expect_bad_input("plan " + planning() + " --ranks 2 --layers some",
+                   "--layers 'some' is not usable; give 'even', 'balanced' or the layers of each stage");
+  expect_bad_input("train " + planning() + " --ranks 1 --layers 1,1 --out " + path("out"),
+                   "2 stages need 2 ranks and the cluster has 1");
+}
+
 TEST_F(BadInput, MoreStagesThanRanksAreRefused) {
   expect_bad_input("plan " + planning() + " --ranks 1 --pp 2", "2 stages need 2 ranks and the cluster has 1");
 }
@@ -236,7 +245,8 @@ TEST_F(BadInput, MoreWeightsThanLayersAreNamed) {
 
 TEST_F(BadInput, APlanAndAFlagThatItFixedAreRefused) {
   ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --out " + path("plan.json")).status, 0);
-  for (const std::string flag : {"--pp 1", "--ranks 2", "--policy gpipe", "--microbatches 1", "--profile none.json"}) {
+  for (const std::string flag :
+       {"--pp 1", "--ranks 2", "--layers 1,1", "--policy gpipe", "--microbatches 1", "--profile none.json"}) {
     expect_bad_input("simulate --plan " + path("plan.json") + " " + flag, "are both given; a plan has fixed that");
   }
   expect_bad_input("plan " + planning() + " --pp 0", "--pp 0 is not usable; give a number >= 1");

@@ -127,6 +127,23 @@ TEST_F(Spine, TwoStagesGiveTheLossesAndAdaptersOfOneRankToTheByte) {
   }
 }
 
+TEST_F(Spine, LayersSplitAsAskedGiveTheLossesAndAdaptersOfOneRankToTheByte) {
+  ASSERT_EQ(run_braid("init " + path("example") + " --quiet").status, 0);
+  use_backbone(folder / "example/models/tiny");
+  std::map<std::string, std::vector<std::string>> first;
+  for (const std::string split : {"4", "3,1", "1,3"}) {
+    const std::string ranks = split == "4" ? "1" : "2";
+    const Outcome outcome =
+        run_braid("train " + planning() + " --quiet --overwrite --microbatches 2 --ranks " + ranks + " --layers " +
+                  split + " --policy muxtune:fusion=off --out " + path("out" + ranks));
+    ASSERT_EQ(outcome.status, 0) << outcome.text;
+    if (split == "4") first = metrics_of(folder / "out1");
+    EXPECT_EQ(metrics_of(folder / ("out" + ranks)), first) << split;
+    for (const char* task : {"task0", "task1", "task2"})
+      EXPECT_EQ(adapter_of(folder / ("out" + ranks), task), adapter_of(folder / "out1", task)) << split;
+  }
+}
+
 TEST_F(Spine, TrainingLowersEveryLoss) {
   std::string text = workload();
   for (std::size_t place = 0; (place = text.find("steps: ", place)) != std::string::npos; ++place)

@@ -19,19 +19,7 @@ class Workspace : public ::testing::Test {
     std::filesystem::remove_all(folder);
     for (int task = 0; task < 3; ++task)
       write_text(folder / ("data" + std::to_string(task) + ".jsonl"), dataset(12 + 3 * task, 6 + 9 * task));
-    write_text(folder / "workload.yaml", workload());
-    const std::filesystem::path backbone = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden/llama";
-    std::vector<costmodel::AdapterShape> adapters;
-    for (const std::int64_t rank : {2, 4, 6}) {
-      costmodel::AdapterShape adapter;
-      adapter.rank = rank;
-      adapter.dropout = rank == 4 ? 0.1 : 0;
-      for (const auto module : {costmodel::Module::q, costmodel::Module::k, costmodel::Module::v, costmodel::Module::o})
-        adapter.targets[static_cast<std::size_t>(module)] = true;
-      adapters.push_back(adapter);
-    }
-    write_text(folder / "profile.json",
-               costmodel::to_json(made_up_profile(costmodel::read_backbone(backbone), adapters)));
+    use_backbone(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden/llama");
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
 
@@ -46,8 +34,24 @@ class Workspace : public ::testing::Test {
     return text;
   }
 
-  std::string workload() const {
-    std::string text = "backbone: " BRAID_SOURCE_DIR "/tests/golden/llama\ntasks:\n";
+  /// Writes the workload and the profile for another one.
+  void use_backbone(const std::filesystem::path& backbone) const {
+    write_text(folder / "workload.yaml", workload(backbone));
+    std::vector<costmodel::AdapterShape> adapters;
+    for (const std::int64_t rank : {2, 4, 6}) {
+      costmodel::AdapterShape adapter;
+      adapter.rank = rank;
+      adapter.dropout = rank == 4 ? 0.1 : 0;
+      for (const auto module : {costmodel::Module::q, costmodel::Module::k, costmodel::Module::v, costmodel::Module::o})
+        adapter.targets[static_cast<std::size_t>(module)] = true;
+      adapters.push_back(adapter);
+    }
+    write_text(folder / "profile.json",
+               costmodel::to_json(made_up_profile(costmodel::read_backbone(backbone), adapters)));
+  }
+
+  std::string workload(const std::filesystem::path& backbone = BRAID_SOURCE_DIR "/tests/golden/llama") const {
+    std::string text = "backbone: " + backbone.string() + "\ntasks:\n";
     for (int task = 0; task < 3; ++task) {
       text += "  - name: task" + std::to_string(task) + "\n    dataset: data" + std::to_string(task) +
               ".jsonl\n    max_length: " + std::to_string(16 + 16 * task) +

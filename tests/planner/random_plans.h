@@ -62,6 +62,14 @@ inline workload::Task any_task(int number, std::vector<workload::SampleSize>& si
   return task;
 }
 
+/// Layers split anyhow, at least one to a stage.
+inline std::vector<LayerRange> any_layers(std::int64_t layers, std::int64_t stages) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(stages), 1);
+  for (std::int64_t left = layers - stages; left > 0; --left)
+    ++counts[*rc::gen::inRange<std::size_t>(0, counts.size())];
+  return layer_ranges(counts);
+}
+
 /// Items in groups, in order.
 template <typename T>
 std::vector<std::vector<T>> any_grouping(T count, bool alone) {
@@ -143,6 +151,10 @@ inline RandomPlan any_plan() {
   const bool interleaves = fixed.pipeline == PipelineTemplate::interleaved && stages > 1;
   fixed.deployment =
       deploy(layers, tp, stages, replicas, interleaves ? *rc::gen::inRange<std::int64_t>(1, layers / stages + 1) : 1);
+  if (!interleaves && *rc::gen::arbitrary<bool>()) {
+    const std::vector<LayerRange> split = any_layers(layers, stages);
+    for (ReplicaShape& replica : fixed.deployment) replica.layers = split;
+  }
   fixed.htasks = any_grouping<TaskIndex>(tasks, *rc::gen::arbitrary<bool>());
   draw_turns(fixed);
   const bool queued = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();

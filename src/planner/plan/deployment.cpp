@@ -1,11 +1,30 @@
 #include "planner/plan/deployment.h"
 
 #include <algorithm>
+#include <charconv>
+#include <numeric>
 
 #include "base/error.h"
 
 namespace braid::planner {
 namespace {
+
+/// As many as a given split has, or as are asked for.
+std::optional<std::int64_t> fixed_stages(const Overrides& overrides) {
+  if (overrides.split.kind != LayerSplit::Kind::given) return overrides.pp;
+  return static_cast<std::int64_t>(overrides.split.layers.size());
+}
+
+void check_split(const costmodel::BackboneShape& backbone, const Overrides& overrides) {
+  if (overrides.split.kind != LayerSplit::Kind::given) return;
+  const std::vector<std::int64_t>& layers = overrides.split.layers;
+  const std::string text = fmt::format("--layers {}", fmt::join(layers, ","));
+  const std::int64_t sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  if (sum != backbone.layers)
+    throw error("{}: these are {} layers, and {} has {}; give as many", text, sum, backbone.name, backbone.layers);
+  if (overrides.pp && *overrides.pp != static_cast<std::int64_t>(layers.size()))
+    throw error("{} is for {} stages, and --pp asks for {}; leave one of them out", text, layers.size(), *overrides.pp);
+}
 
 void check(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
            const Parallelism& parallelism) {
@@ -19,8 +38,10 @@ void check(const workload::Workload& workload, const workload::Cluster& cluster,
                   workload.backbone.name, workload.backbone.heads);
     if (tp > ranks) throw error("--tp {} needs {} ranks and the cluster has {}; give --tp <= {}", tp, tp, ranks, ranks);
   }
-  if (!overrides.pp) return;
-  const std::int64_t pp = *overrides.pp, tp = overrides.tp.value_or(1);
+  check_split(workload.backbone, overrides);
+  const std::optional<std::int64_t> stages = fixed_stages(overrides);
+  if (!stages) return;
+  const std::int64_t pp = *stages, tp = overrides.tp.value_or(1);
   if (pp < 1) throw error("--pp {} is not usable; give pp >= 1", pp);
   if (pp > 1 && !parallelism.pipeline) throw error("--pp {}: this policy has no stages; give --pp 1", pp);
   if (pp > layers)
@@ -56,13 +77,54 @@ std::vector<std::int64_t> stage_counts(std::int64_t most, bool may_idle) {
   return counts;
 }
 
+/// " of 9, 6 x 8, 7 layers": stages that follow one another with as many are told once. Nothing where layers are split
+/// evenly.
+std::string uneven_split(const std::vector<LayerRange>& layers) {
+  if (layers.empty() || layers == even_layers(layers.back().last, static_cast<std::int64_t>(layers.size()))) return "";
+  std::vector<std::string> runs;
+  for (std::size_t first = 0, last = 0; first < layers.size(); first = last) {
+    while (last < layers.size() && layers[last].count() == layers[first].count()) ++last;
+    if (last - first > 2) {
+      runs.push_back(fmt::format("{} x {}", last - first, layers[first].count()));
+    } else {
+      runs.insert(runs.end(), last - first, fmt::format("{}", layers[first].count()));
+    }
+  }
+  return fmt::format(" of {} layers", fmt::join(runs, ", "));
+}
+
 }  // namespace
 
+LayerSplit layer_split_of(const std::string& text) {
+  if (text == "even") return {};
+  if (text == "balanced") return {LayerSplit::Kind::balanced};
+  LayerSplit split{LayerSplit::Kind::given};
+  const char* next = text.data();
+  const char* const end = next + text.size();
+  for (bool more = true; more;) {
+    std::int64_t layers = 0;
+    const auto [after, wrong] = std::from_chars(next, end, layers);
+    more = after != end && *after == ',';
+    if (wrong != std::errc() || layers < 1 || (after != end && !more))
+      throw error("--layers '{}' is not usable; give 'even', 'balanced' or the layers of each stage, such as 9,9,9,5",
+                  text);
+    split.layers.push_back(layers);
+    next = after + 1;
+  }
+  return split;
+}
+
 std::vector<LayerRange> even_layers(std::int64_t layers, std::int64_t stages) {
+  std::vector<std::int64_t> counts;
+  for (std::int64_t stage = 0; stage < stages; ++stage)
+    counts.push_back(layers / stages + (stage < layers % stages ? 1 : 0));
+  return layer_ranges(counts);
+}
+
+std::vector<LayerRange> layer_ranges(std::span<const std::int64_t> layers) {
   std::vector<LayerRange> ranges;
   std::int64_t next = 0;
-  for (std::int64_t stage = 0; stage < stages; ++stage) {
-    const std::int64_t count = layers / stages + (stage < layers % stages ? 1 : 0);
+  for (const std::int64_t count : layers) {
     ranges.push_back({static_cast<std::int32_t>(next), static_cast<std::int32_t>(next + count)});
     next += count;
   }
@@ -86,8 +148,8 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
   for (const std::int64_t tp : tensor_degrees(workload, cluster, overrides, parallelism)) {
     const std::int64_t deepest = parallelism.pipeline ? std::min(ranks / tp, layers) : 1;
     std::vector<std::int64_t> stages = {deepest};
-    if (overrides.pp) {
-      stages = {*overrides.pp};
+    if (const std::optional<std::int64_t> fixed = fixed_stages(overrides)) {
+      stages = {*fixed};
     } else if (tp == 1 || !may_idle) {
       stages = stage_counts(deepest, may_idle);
     }
@@ -100,6 +162,10 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
         most_used = used;
       }
       found.push_back(deploy(layers, tp, pp, replicas));
+      if (overrides.split.kind == LayerSplit::Kind::given) {
+        for (ReplicaShape& replica : found.back()) replica.layers = layer_ranges(overrides.split.layers);
+        continue;
+      }
       for (std::int64_t chunks = 2; parallelism.interleaved && pp > 1 && layers % (pp * chunks) == 0; chunks *= 2)
         found.push_back(deploy(layers, tp, pp, replicas, chunks));
     }
@@ -109,8 +175,9 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
 
 std::string describe(const std::vector<ReplicaShape>& deployment) {
   const ReplicaShape& first = deployment.front();
-  return fmt::format("tp {}, pp {}{}{}", first.tp, first.stages(),
-                     first.model_chunks > 1 ? fmt::format(" of {} model chunks each", first.model_chunks) : "",
+  std::string chunks;
+  if (first.model_chunks > 1) chunks = fmt::format(" of {} model chunks each", first.model_chunks);
+  return fmt::format("tp {}, pp {}{}{}{}", first.tp, first.stages(), chunks, uneven_split(first.layers),
                      deployment.size() > 1 ? fmt::format(", {} replicas", deployment.size()) : "");
 }
 

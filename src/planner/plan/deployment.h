@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "planner/program/lower.h"
@@ -9,11 +11,25 @@
 
 namespace braid::planner {
 
+/// How a backbone's layers are split over the stages of a pipeline.
+struct LayerSplit {
+  enum class Kind {
+    even,      ///< as published systems do
+    balanced,  ///< stages of about one time, too, where that is another split (balanced_layers.h)
+    given      ///< the one that is asked for
+  };
+  Kind kind = Kind::even;
+  std::vector<std::int64_t> layers = {};  ///< given: of each stage
+};
+/// "even", "balanced" or layers of each stage: "9,9,9,5". Throws Error for anything else.
+LayerSplit layer_split_of(const std::string& text);
+
 /// What the command line fixes that a policy would search.
 struct Overrides {
   std::optional<std::int64_t> tp;
   std::optional<std::int64_t> pp;
   std::optional<std::int64_t> microbatches;
+  LayerSplit split = {};
 };
 
 /// Which kinds of parallelism a policy's system has.
@@ -27,6 +43,9 @@ struct Parallelism {
 /// Layers split as evenly as can be, the earlier stages taking one more: the last has the head.
 std::vector<LayerRange> even_layers(std::int64_t layers, std::int64_t stages);
 
+/// So many layers on each stage.
+std::vector<LayerRange> layer_ranges(std::span<const std::int64_t> layers);
+
 /// `replicas` like copies of ⟨tp, pp⟩, each stage of so many model chunks.
 std::vector<ReplicaShape> deploy(std::int64_t layers, std::int64_t tp, std::int64_t pp, std::int64_t replicas,
                                  std::int64_t model_chunks = 1);
@@ -36,14 +55,15 @@ std::vector<ReplicaShape> deploy(std::int64_t layers, std::int64_t tp, std::int6
 /// Without data parallelism GPUs may stay idle: where links are slow, fewer stages can be faster (without shards 1 to
 /// 8, 10, 12, 14, 16, 20, ... and the most; with shards the most alone). CPU ranks do not, for their number was asked
 /// for. Ascending by tp, then stages, then model chunks: of those 2, 4, ... that divide the layers evenly, where the
-/// system has them. Without any parallelism of a kind its degree is 1; what the overrides fix is not varied.
+/// system has them. Without any parallelism of a kind its degree is 1; what the overrides fix is not varied. Layers are
+/// split evenly or as given.
 ///
-/// Throws Error when the overrides ask for more stages than layers, more ranks than there are, or a tp that the
-/// policy's system or the backbone's heads do not have.
+/// Throws Error when the overrides ask for more stages than layers, more ranks than there are, a split of other layers
+/// than the backbone's, or a tp that the policy's system or the backbone's heads do not have.
 std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& workload, const workload::Cluster& cluster,
                                                    const Overrides& overrides, const Parallelism& parallelism);
 
-/// "tp 2, pp 4, 2 replicas".
+/// "tp 2, pp 4, 2 replicas"; of layers that are not split evenly "tp 1, pp 4 of 3 x 9, 5 layers".
 std::string describe(const std::vector<ReplicaShape>& deployment);
 
 }  // namespace braid::planner

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "planner/bound/policy_bound.h"
+#include "planner/plan/balanced_layers.h"
 #include "planner/plan/stash_budget.h"
 #include "planner/policies/common_options.h"
 #include "planner/search/through_hosts.h"
@@ -104,7 +105,30 @@ PlanSearch::PlanSearch(const PlanningInput& input, const PolicyChoice& choice, s
       stages_alone_(!searched_parallelism(input.cluster, input.overrides, choice).data),
       capacity_(cost().profile().memory_bytes),
       arranged_(std::clamp(kTasksArranged / input.workload.tasks.size(), kLeastArranged, kMostArranged)),
-      most_laid_out_(most_laid_out) {}
+      most_laid_out_(most_laid_out) {
+  if (input.overrides.split.kind == LayerSplit::Kind::balanced) add_balanced_deployments();
+}
+
+/// Beside each pipeline with its layers split evenly: balanced for its largest microbatches, and for its smallest.
+void PlanSearch::add_balanced_deployments() {
+  std::vector<std::vector<ReplicaShape>> grid;
+  for (const std::vector<ReplicaShape>& even : deployments_) {
+    grid.push_back(even);
+    const std::size_t place = grid.size() - 1;
+    if (even.front().stages() == 1 || even.front().model_chunks > 1) continue;
+    const std::vector<std::int64_t> counts = microbatch_counts(input_, even);
+    for (const std::int64_t microbatches : {counts.front(), counts.back()}) {
+      const Choice choice{even, microbatches, 0};
+      const std::vector<std::int64_t> layers =
+          balanced_layers(input_.workload.backbone.layers, even.front().stages(), stage_costs(policy_input(choice)));
+      std::vector<ReplicaShape> balanced = even;
+      for (ReplicaShape& replica : balanced) replica.layers = layer_ranges(layers);
+      const auto first = grid.begin() + static_cast<std::ptrdiff_t>(place);
+      if (std::find(first, grid.end(), balanced) == grid.end()) grid.push_back(std::move(balanced));
+    }
+  }
+  deployments_ = std::move(grid);
+}
 
 std::optional<Candidate> PlanSearch::fastest() {
   std::optional<Candidate> best = fastest_of(best_sketches());

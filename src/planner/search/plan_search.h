@@ -55,6 +55,7 @@ class PlanSearch {
     double sketched = 0;
   };
 
+  void add_balanced_deployments();
   std::vector<Choice> fullest_last() const;
   std::vector<Choice> best_sketches();
   double least_seconds(const Choice& choice);

@@ -35,14 +35,18 @@ std::vector<Terms> fewer_overrides(const Terms& asked) {
       {&Overrides::microbatches, "--microbatches"}, {&Overrides::tp, "--tp"}, {&Overrides::pp, "--pp"}};
   std::vector<Terms> fewer;
   std::vector<std::string_view> given;
-  for (const auto& [field, name] : kFields) {
-    if (!(asked.overrides.*field)) continue;
+  const auto without = [&](std::string_view name) -> Overrides& {
     given.push_back(name);
     Terms& terms = fewer.emplace_back(asked);
-    (terms.overrides.*field).reset();
     terms.words = fmt::format("leave out {}", name);
+    return terms.overrides;
+  };
+  for (const auto& [field, name] : kFields) {
+    if (asked.overrides.*field) (without(name).*field).reset();
   }
-  if (given.size() > 1) fewer.push_back({asked.choice, {}, fmt::format("leave out {}", fmt::join(given, " and "))});
+  if (asked.overrides.split.kind == LayerSplit::Kind::given) without("--layers").split = {};
+  if (given.size() > 1)
+    fewer.push_back({asked.choice, Overrides{}, fmt::format("leave out {}", fmt::join(given, " and "))});
   return fewer;
 }
 

@@ -132,7 +132,8 @@ PolicyChoice any_choice(const Policy& policy) {
   return choice;
 }
 
-/// A policy's plan for the drawn workload, on some deployment of its grid over one to three nodes.
+/// A policy's plan for the drawn workload, on some deployment of its grid over one to three nodes, or with its layers
+/// split anyhow.
 RandomPlan planned_by(const Policy& policy, RandomPlan made, const CostModel& cost) {
   const PolicyChoice choice = any_choice(policy);
   const workload::SampleIndex samples(made.workload.tasks, made.sizes);
@@ -141,8 +142,12 @@ RandomPlan planned_by(const Policy& policy, RandomPlan made, const CostModel& co
   cluster.gpu = made.gpu;
   cluster.nodes = *rc::gen::inRange(1, 4);
   cluster.gpus_per_node = 2;
-  const std::vector<ReplicaShape> deployment =
+  std::vector<ReplicaShape> deployment =
       *rc::gen::elementOf(deployments(made.workload, cluster, {}, policy.parallelism(choice.options)));
+  if (deployment.front().model_chunks == 1 && *rc::gen::arbitrary<bool>()) {
+    const std::vector<LayerRange> split = any_layers(made.workload.backbone.layers, deployment.front().stages());
+    for (ReplicaShape& replica : deployment) replica.layers = split;
+  }
   const PolicyInput input{made.workload, samples, latency, 0, deployment, made.fixed.microbatches, choice.options};
   Arrangement arrangement = *policy.arrange(input);
   arrangement.fixed.deployment = deployment;

@@ -75,6 +75,27 @@ TEST(Deployments, KeepToWhatIsFixed) {
   EXPECT_EQ(describe(found[0]), "tp 2, pp 2, 2 replicas");
 }
 
+TEST(Deployments, SplitLayersAsGiven) {
+  const LayerSplit split = layer_split_of("9,9,8,6");
+  const auto found =
+      deployments(llama_7b(), cluster_of(2, 4), {.tp = {}, .pp = {}, .microbatches = {}, .split = split}, kEveryWay);
+  ASSERT_EQ(found.size(), 2U);  // four stages of one and of two shards on eight GPUs
+  EXPECT_EQ(describe(found[0]), "tp 1, pp 4 of 9, 9, 8, 6 layers, 2 replicas");
+  EXPECT_EQ(describe(found[1]), "tp 2, pp 4 of 9, 9, 8, 6 layers");
+  for (const auto& deployment : found) {
+    for (const ReplicaShape& replica : deployment)
+      EXPECT_EQ(replica.layers, (std::vector<LayerRange>{{0, 9}, {9, 18}, {18, 26}, {26, 32}}));
+  }
+}
+
+TEST(Deployments, SplitsAreReadOrRefused) {
+  EXPECT_EQ(layer_split_of("even").kind, LayerSplit::Kind::even);
+  EXPECT_EQ(layer_split_of("balanced").kind, LayerSplit::Kind::balanced);
+  EXPECT_EQ(layer_split_of("32").layers, std::vector<std::int64_t>{32});
+  for (const char* text : {"", ",", "8,", ",8", "8,,8", "8 8", "8,x", "0,32", "-1,33", "99999999999999999999", "Even"})
+    expect_error([&] { layer_split_of(text); }, "is not usable; give 'even', 'balanced' or the layers of each stage");
+}
+
 TEST(Deployments, RefuseWhatThereIsNot) {
   const auto planned = [](Overrides overrides, Parallelism parallelism) {
     return [=] { deployments(llama_7b(), cluster_of(1, 4), overrides, parallelism); };
@@ -87,6 +108,13 @@ TEST(Deployments, RefuseWhatThereIsNot) {
   expect_error(planned({.tp = 2, .pp = 4, .microbatches = {}}, kEveryWay),
                "4 stages need 8 ranks and the cluster has 4");
   expect_error(planned({.tp = {}, .pp = 33, .microbatches = {}}, kEveryWay), "more than the 32 layers");
+  const auto split = [&](const char* layers, std::optional<std::int64_t> pp, Parallelism parallelism) {
+    return planned({.tp = {}, .pp = pp, .microbatches = {}, .split = layer_split_of(layers)}, parallelism);
+  };
+  expect_error(split("8,8,8,9", {}, kEveryWay), "--layers 8,8,8,9: these are 33 layers, and llama2-7b has 32");
+  expect_error(split("16,16", 4, kEveryWay), "--layers 16,16 is for 2 stages, and --pp asks for 4; leave one");
+  expect_error(split("8,8,8,4,4", {}, kEveryWay), "5 stages need 5 ranks and the cluster has 4");
+  expect_error(split("30,2", {}, {.data = true}), "no stages");
 }
 
 }  // namespace
