@@ -15,7 +15,7 @@ namespace braid::planner {
 struct LayerSplit {
   enum class Kind {
     even,      ///< as published systems do
-    balanced,  ///< stages of about one time, too, where that is another split (balanced_layers.h)
+    balanced,  ///< stages of about one time, too, where that is another split and faster (balanced_layers.h)
     given      ///< the one that is asked for
   };
   Kind kind = Kind::even;

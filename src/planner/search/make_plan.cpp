@@ -1,5 +1,7 @@
 #include "planner/search/make_plan.h"
 
+#include <deque>
+
 #include "base/error.h"
 #include "base/steady_clock.h"
 #include "planner/bound/policy_bound.h"
@@ -35,21 +37,33 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   if (input.workload.reproducible)
     throw error("{}: 'reproducible: true' is not supported by this build; set it to false",
                 input.workload.file.string());
-  PlanSearch search(input, choice);
-  std::optional<Candidate> best = search.fastest();
+  std::deque<PlanningInput> inputs;
+  std::deque<PlanSearch> searches;
+  std::vector<std::vector<ReplicaShape>> grid;
+  std::optional<Candidate> best;
+  PlanSearch* found = nullptr;
+  for (const Overrides& overrides : splits_to_search(input.overrides)) {
+    inputs.push_back({input.workload, input.cluster, input.samples, input.cost, input.judge, overrides});
+    PlanSearch& search = searches.emplace_back(inputs.back(), choice);
+    grid.insert(grid.end(), search.deployments().begin(), search.deployments().end());
+    std::optional<Candidate> fastest = search.fastest();
+    if (!fastest || (best && best->prediction.step_seconds <= fastest->prediction.step_seconds)) continue;
+    best = std::move(fastest);
+    found = &search;
+  }
   if (!best)
     throw error("{}: {}; {}", input.workload.file.string(),
-                describe(search.misfit(), input.workload, choice.policy->name(), search.capacity()),
+                describe(searches.front().misfit(), input.workload, choice.policy->name(), searches.front().capacity()),
                 cheapest_remedy(input, choice));
-  verify_telling_windows(best->arrangement.fixed, search.window(), search.capacity());
+  verify_telling_windows(best->arrangement.fixed, found->window(), found->capacity());
   Plan plan;
   plan.workload = input.workload;
   plan.cluster = input.cluster;
-  plan.profile = search.cost().profile();
+  plan.profile = found->cost().profile();
   plan.policy = choice.policy->name();
   plan.options = choice.options;
-  plan.lower_bound = policy_bound(best->arrangement, search.deployments(), input.overrides, search.window(),
-                                  search.cost(), search.rates());
+  plan.lower_bound =
+      policy_bound(best->arrangement, grid, input.overrides, found->window(), found->cost(), found->rates());
   plan.fixed = std::move(best->arrangement.fixed);
   plan.reasons = std::move(best->arrangement.reasons);
   plan.predicted = best->prediction;

@@ -94,6 +94,15 @@ Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrid
   return parallelism;
 }
 
+std::vector<Overrides> splits_to_search(const Overrides& overrides) {
+  std::vector<Overrides> all = {overrides};
+  if (overrides.split.kind == LayerSplit::Kind::balanced) {
+    all.insert(all.begin(), overrides);
+    all.front().split = {};
+  }
+  return all;
+}
+
 PlanSearch::PlanSearch(const PlanningInput& input, const PolicyChoice& choice, std::int64_t most_laid_out)
     : input_(input),
       choice_(choice),
@@ -106,15 +115,13 @@ PlanSearch::PlanSearch(const PlanningInput& input, const PolicyChoice& choice, s
       capacity_(cost().profile().memory_bytes),
       arranged_(std::clamp(kTasksArranged / input.workload.tasks.size(), kLeastArranged, kMostArranged)),
       most_laid_out_(most_laid_out) {
-  if (input.overrides.split.kind == LayerSplit::Kind::balanced) add_balanced_deployments();
+  if (input.overrides.split.kind == LayerSplit::Kind::balanced) balance_deployments();
 }
 
-/// Beside each pipeline with its layers split evenly: balanced for its largest microbatches, and for its smallest.
-void PlanSearch::add_balanced_deployments() {
+/// In place of each pipeline with its layers split evenly: balanced for its largest microbatches, and for its smallest.
+void PlanSearch::balance_deployments() {
   std::vector<std::vector<ReplicaShape>> grid;
   for (const std::vector<ReplicaShape>& even : deployments_) {
-    grid.push_back(even);
-    const std::size_t place = grid.size() - 1;
     if (even.front().stages() == 1 || even.front().model_chunks > 1) continue;
     const std::vector<std::int64_t> counts = microbatch_counts(input_, even);
     for (const std::int64_t microbatches : {counts.front(), counts.back()}) {
@@ -123,14 +130,14 @@ void PlanSearch::add_balanced_deployments() {
           balanced_layers(input_.workload.backbone.layers, even.front().stages(), stage_costs(policy_input(choice)));
       std::vector<ReplicaShape> balanced = even;
       for (ReplicaShape& replica : balanced) replica.layers = layer_ranges(layers);
-      const auto first = grid.begin() + static_cast<std::ptrdiff_t>(place);
-      if (std::find(first, grid.end(), balanced) == grid.end()) grid.push_back(std::move(balanced));
+      if (balanced != even && (grid.empty() || grid.back() != balanced)) grid.push_back(std::move(balanced));
     }
   }
   deployments_ = std::move(grid);
 }
 
 std::optional<Candidate> PlanSearch::fastest() {
+  if (deployments_.empty()) return std::nullopt;
   std::optional<Candidate> best = fastest_of(best_sketches());
   const bool arranged_some = misfit_.missing > 0;
   // Where not all was arranged, the fastest may be the fullest: what fits at a glance may not fit in full.
@@ -145,6 +152,7 @@ std::optional<Candidate> PlanSearch::fastest() {
 }
 
 std::optional<Candidate> PlanSearch::any() {
+  if (deployments_.empty()) return std::nullopt;
   std::optional<Candidate> found = first_that_fits();
   if (found || laid_out_ >= most_laid_out_) return found;
   // A policy that sketches was in a hurry: what it arranges at leisure may be smaller.

@@ -19,8 +19,13 @@ struct Candidate {
 Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrides& overrides,
                                  const PolicyChoice& choice);
 
-/// The deployments and microbatches that one policy has for a workload on a cluster, and which of them fit memory.
-/// Deterministic. What it is made from must outlive it.
+/// What is searched for such overrides: even splits, and where they ask for balanced ones those alone, too. Each by
+/// itself, so that more to choose from never hides what is faster.
+std::vector<Overrides> splits_to_search(const Overrides& overrides);
+
+/// The deployments and microbatches that one policy has for a workload on a cluster, and which of them fit memory. Of
+/// balanced splits only those that are not even: there may be none, and then no plan. Deterministic. What it is made
+/// from must outlive it.
 class PlanSearch {
  public:
   static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
@@ -55,7 +60,7 @@ class PlanSearch {
     double sketched = 0;
   };
 
-  void add_balanced_deployments();
+  void balance_deployments();
   std::vector<Choice> fullest_last() const;
   std::vector<Choice> best_sketches();
   double least_seconds(const Choice& choice);

@@ -120,15 +120,17 @@ class RemedySearch {
  private:
   /// What the policy refuses does not fit.
   bool fits(const Terms& terms, const PlanningInput& input) {
-    const PlanningInput changed{input.workload, input.cluster, input.samples, input.cost, input.judge, terms.overrides};
-    try {
-      PlanSearch search(changed, terms.choice, left_);
-      const bool found = search.any().has_value();
-      left_ -= search.laid_out();
-      return found;
-    } catch (const Error&) {
-      return false;
+    for (const Overrides& overrides : splits_to_search(terms.overrides)) {
+      const PlanningInput changed{input.workload, input.cluster, input.samples, input.cost, input.judge, overrides};
+      try {
+        PlanSearch search(changed, terms.choice, left_);
+        const bool found = search.any().has_value();
+        left_ -= search.laid_out();
+        if (found) return true;
+      } catch (const Error&) {
+      }
     }
+    return false;
   }
 
   bool on_cpus() const { return input_.cost.profile().device.empty(); }

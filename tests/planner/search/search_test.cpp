@@ -125,6 +125,23 @@ TEST(Search, WhatFitsOnlyWhenArrangedAnewHidesNothingFasterBehindIt) {
 }
 
 /// Whatever the search leaves out as too slow, where a deployment that is asked for fits memory there is a plan.
+/// Whatever else there is to choose from.
+TEST(Search, BalancedLayersAreNeverSlower) {
+  RandomStream random(20261125);
+  for (int i = 0; i < 6; ++i) {
+    Study study = make_study(any_tasks(random), 1, 4, 8 + static_cast<std::int64_t>(random.next_below(24)));
+    study.workload.backbone.vocabulary = 1000LL << random.next_below(8);
+    for (const char* policy :
+         {"sl-peft", "megatron-pp:pad_to=none", "mlora", "nemo", "muxtune:alignment=packed:pad_to=none"}) {
+      const auto seconds = [&](LayerSplit split) {
+        const Overrides overrides{.tp = {}, .pp = {}, .microbatches = {}, .split = std::move(split)};
+        return make_plan(study.input(overrides), parse_policy(policy)).predicted.step_seconds;
+      };
+      EXPECT_LE(seconds({LayerSplit::Kind::balanced}), seconds({})) << policy << " " << i;
+    }
+  }
+}
+
 /// With Llama-3's vocabulary the head is as much as six of TinyLlama's layers. It is a Forward's alone, with the loss
 /// and its gradient, so that GPipe, whose Backwards wait for all Forwards, gains less.
 TEST(Search, BalancedLayersAreFasterWhereTheHeadIsLargeAndNeverSlower) {
