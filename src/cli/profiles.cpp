@@ -112,7 +112,8 @@ costmodel::Profile profile_for(const CommonFlags& flags, const workload::Workloa
       profile.interconnect = cluster.interconnect();
     return profile;
   }
-  const std::int64_t stages = flags.pp > 0 ? flags.pp : std::min(cluster.gpus(), workload.backbone.layers);
+  const std::int64_t stages =
+      planner::fixed_stages(flags.overrides()).value_or(std::min(cluster.gpus(), workload.backbone.layers));
   const int threads = threads_of_rank(flags, stages);
   const std::filesystem::path file = cached_profile(workload, threads, stages);
   if (!std::filesystem::exists(file)) {

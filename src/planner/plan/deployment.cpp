@@ -2,24 +2,27 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 
 #include "base/error.h"
 
 namespace braid::planner {
 namespace {
 
-/// As many as a given split has, or as are asked for.
-std::optional<std::int64_t> fixed_stages(const Overrides& overrides) {
-  if (overrides.split.kind != LayerSplit::Kind::given) return overrides.pp;
-  return static_cast<std::int64_t>(overrides.split.layers.size());
+std::string spelled(const LayerSplit& split) {
+  return fmt::format("--layers {}", fmt::join(split.layers, ","));
 }
 
 void check_split(const costmodel::BackboneShape& backbone, const Overrides& overrides) {
   if (overrides.split.kind != LayerSplit::Kind::given) return;
   const std::vector<std::int64_t>& layers = overrides.split.layers;
-  const std::string text = fmt::format("--layers {}", fmt::join(layers, ","));
-  const std::int64_t sum = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  const std::string text = spelled(overrides.split);
+  std::int64_t sum = 0;
+  for (const std::int64_t count : layers) {
+    if (count > backbone.layers)
+      throw error("{}: a stage of {} layers, and {} has {}; give as many in all", text, count, backbone.name,
+                  backbone.layers);
+    sum += count;
+  }
   if (sum != backbone.layers)
     throw error("{}: these are {} layers, and {} has {}; give as many", text, sum, backbone.name, backbone.layers);
   if (overrides.pp && *overrides.pp != static_cast<std::int64_t>(layers.size()))
@@ -43,13 +46,17 @@ void check(const workload::Workload& workload, const workload::Cluster& cluster,
   if (!stages) return;
   const std::int64_t pp = *stages, tp = overrides.tp.value_or(1);
   if (pp < 1) throw error("--pp {} is not usable; give pp >= 1", pp);
-  if (pp > 1 && !parallelism.pipeline) throw error("--pp {}: this policy has no stages; give --pp 1", pp);
+  const bool given = overrides.split.kind == LayerSplit::Kind::given;
+  if (pp > 1 && !parallelism.pipeline) {
+    if (given) throw error("{}: this policy has no stages; leave it out", spelled(overrides.split));
+    throw error("--pp {}: this policy has no stages; give --pp 1", pp);
+  }
   if (pp > layers)
     throw error("{} stages are more than the {} layers of {}; give --pp <= {}", pp, layers, workload.backbone.name,
                 layers);
   if (pp * tp > ranks)
-    throw error("{} stages need {} ranks and the cluster has {}; give --pp <= {} or --ranks {}", pp, pp * tp, ranks,
-                ranks / tp, pp * tp);
+    throw error("{} stages need {} ranks and the cluster has {}; give {} or --ranks {}", pp, pp * tp, ranks,
+                given ? std::string("--layers for fewer stages") : fmt::format("--pp <= {}", ranks / tp), pp * tp);
 }
 
 std::vector<std::int64_t> tensor_degrees(const workload::Workload& workload, const workload::Cluster& cluster,
@@ -94,6 +101,11 @@ std::string uneven_split(const std::vector<LayerRange>& layers) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> fixed_stages(const Overrides& overrides) {
+  if (overrides.split.kind != LayerSplit::Kind::given) return overrides.pp;
+  return static_cast<std::int64_t>(overrides.split.layers.size());
+}
 
 LayerSplit layer_split_of(const std::string& text) {
   if (text == "even") return {};

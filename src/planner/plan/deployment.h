@@ -32,6 +32,9 @@ struct Overrides {
   LayerSplit split = {};
 };
 
+/// Stages that the overrides fix: as many as a given split has, or as are asked for; nothing where they are searched.
+std::optional<std::int64_t> fixed_stages(const Overrides& overrides);
+
 /// Which kinds of parallelism a policy's system has.
 struct Parallelism {
   bool tensor = false;

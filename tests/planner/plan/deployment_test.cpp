@@ -88,6 +88,12 @@ TEST(Deployments, SplitLayersAsGiven) {
   }
 }
 
+TEST(Deployments, ASplitFixesTheStages) {
+  EXPECT_EQ(fixed_stages({.tp = {}, .pp = {}, .microbatches = {}, .split = layer_split_of("3,1")}), 2);
+  EXPECT_EQ(fixed_stages({.tp = {}, .pp = 4, .microbatches = {}, .split = layer_split_of("balanced")}), 4);
+  EXPECT_EQ(fixed_stages({}), std::nullopt);
+}
+
 TEST(Deployments, SplitsAreReadOrRefused) {
   EXPECT_EQ(layer_split_of("even").kind, LayerSplit::Kind::even);
   EXPECT_EQ(layer_split_of("balanced").kind, LayerSplit::Kind::balanced);
@@ -113,8 +119,11 @@ TEST(Deployments, RefuseWhatThereIsNot) {
   };
   expect_error(split("8,8,8,9", {}, kEveryWay), "--layers 8,8,8,9: these are 33 layers, and llama2-7b has 32");
   expect_error(split("16,16", 4, kEveryWay), "--layers 16,16 is for 2 stages, and --pp asks for 4; leave one");
-  expect_error(split("8,8,8,4,4", {}, kEveryWay), "5 stages need 5 ranks and the cluster has 4");
-  expect_error(split("30,2", {}, {.data = true}), "no stages");
+  expect_error(split("8,8,8,4,4", {}, kEveryWay),
+               "5 stages need 5 ranks and the cluster has 4; give --layers for fewer stages or --ranks 5");
+  expect_error(split("30,2", {}, {.data = true}), "--layers 30,2: this policy has no stages; leave it out");
+  expect_error(split("9223372036854775807,9223372036854775807,34", {}, kEveryWay),
+               "a stage of 9223372036854775807 layers, and llama2-7b has 32; give as many in all");
 }
 
 }  // namespace
