@@ -1,6 +1,9 @@
 #include "planner/plan/balanced_layers.h"
 
+#include <algorithm>
+#include <limits>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "planner/plan/task_load.h"
@@ -9,39 +12,90 @@ namespace braid::planner {
 
 using costmodel::Pass;
 
-std::vector<std::int64_t> balanced_layers(std::int64_t layers, std::int64_t stages, const StageCosts& costs) {
+namespace {
+
+using Counts = std::vector<std::int64_t>;
+
+double seconds_of(const StageCosts& costs, std::int64_t layers, std::size_t stage, std::size_t stages) {
+  return static_cast<double>(layers) * costs.layer + (stage == 0 ? costs.first : 0) +
+         (stage + 1 == stages ? costs.last : 0);
+}
+
+double slowest(const StageCosts& costs, const Counts& counts) {
+  double most = -std::numeric_limits<double>::infinity();
+  for (std::size_t stage = 0; stage < counts.size(); ++stage)
+    most = std::max(most, seconds_of(costs, counts[stage], stage, counts.size()));
+  return most;
+}
+
+/// Layers one by one to the stage that is then the fastest of those that `may_have` so many; nothing where none may.
+template <class MayHave>
+std::optional<Counts> balanced(std::int64_t layers, std::int64_t stages, const StageCosts& costs,
+                               const MayHave& may_have) {
   BRAID_CHECK(1 <= stages && stages <= layers, "{} stages of {} layers", stages, layers);
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(stages), 1);
-  const auto with_one_more = [&](std::size_t stage) {
-    return static_cast<double>(counts[stage] + 1) * costs.layer + (stage == 0 ? costs.first : 0) +
-           (stage + 1 == counts.size() ? costs.last : 0);
-  };
+  Counts counts(static_cast<std::size_t>(stages), 1);
   for (std::int64_t left = layers - stages; left > 0; --left) {
-    std::size_t fastest = 0;
-    for (std::size_t stage = 1; stage < counts.size(); ++stage) {
-      if (with_one_more(stage) < with_one_more(fastest)) fastest = stage;
+    std::optional<std::size_t> fastest;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t stage = 0; stage < counts.size(); ++stage) {
+      const double seconds = seconds_of(costs, counts[stage] + 1, stage, counts.size());
+      if (seconds >= least || !may_have(stage, counts[stage] + 1)) continue;
+      fastest = stage;
+      least = seconds;
     }
-    ++counts[fastest];
+    if (!fastest) return std::nullopt;
+    ++counts[*fastest];
   }
   return counts;
 }
 
-StageCosts stage_costs(const PolicyInput& input) {
+}  // namespace
+
+Counts balanced_layers(std::int64_t layers, std::int64_t stages, const StageCosts& costs) {
+  return *balanced(layers, stages, costs, [](std::size_t, std::int64_t) { return true; });
+}
+
+Counts balanced_passes(std::int64_t layers, std::int64_t stages, const PassCosts& costs) {
+  Counts best = balanced_layers(layers, stages, costs.forward + costs.backward);
+  const auto both = [&](const Counts& counts) {
+    return slowest(costs.forward, counts) + slowest(costs.backward, counts);
+  };
+  double least = both(best);
+  // Whatever the slowest Forward of the best is, it is one stage's with some number of layers.
+  const auto count = static_cast<std::size_t>(stages);
+  for (std::size_t slow = 0; slow < count; ++slow) {
+    if (slow > 1 && slow + 1 < count) continue;  // the inner stages are alike
+    for (std::int64_t here = 1; here <= layers - (stages - 1); ++here) {
+      const double most = seconds_of(costs.forward, here, slow, count);
+      const std::optional<Counts> counts = balanced(
+          layers, stages, costs.backward,
+          [&](std::size_t stage, std::int64_t of) { return seconds_of(costs.forward, of, stage, count) <= most; });
+      if (!counts || both(*counts) >= least) continue;
+      best = *counts;
+      least = both(best);
+    }
+  }
+  return best;
+}
+
+PassCosts pass_costs(const PolicyInput& input) {
   const std::int32_t tp = input.deployment.front().tp;
   std::vector<std::int32_t> ranks(static_cast<std::size_t>(tp));
   std::iota(ranks.begin(), ranks.end(), 0);
-  const auto seconds = [&](std::int64_t layers, bool first, bool last) {
-    double sum = 0;
-    for (TaskIndex task = 0; task < input.task_count(); ++task) {
-      const costmodel::MicrobatchLoad load =
-          task_load(input, task, Padding::max_length, costmodel::AdapterKernels::separate);
-      for (const Pass pass : {Pass::forward, Pass::backward})
+  const auto costs_of = [&](Pass pass) -> StageCosts {
+    const auto seconds = [&](std::int64_t layers, bool first, bool last) {
+      double sum = 0;
+      for (TaskIndex task = 0; task < input.task_count(); ++task) {
+        const costmodel::MicrobatchLoad load =
+            task_load(input, task, Padding::max_length, costmodel::AdapterKernels::separate);
         sum += input.latency.alone({layers, first, last, tp}, ranks, load, pass).total.seconds;
-    }
-    return sum;
+      }
+      return sum;
+    };
+    const double one = seconds(1, false, false);
+    return {seconds(2, false, false) - one, seconds(1, true, false) - one, seconds(1, false, true) - one};
   };
-  const double one = seconds(1, false, false);
-  return {seconds(2, false, false) - one, seconds(1, true, false) - one, seconds(1, false, true) - one};
+  return {costs_of(Pass::forward), costs_of(Pass::backward)};
 }
 
 }  // namespace braid::planner

@@ -13,6 +13,15 @@ struct StageCosts {
   double layer = 0;
   double first = 0;
   double last = 0;
+
+  friend StageCosts operator+(const StageCosts& a, const StageCosts& b) {
+    return {a.layer + b.layer, a.first + b.first, a.last + b.last};
+  }
+};
+
+struct PassCosts {
+  StageCosts forward;
+  StageCosts backward;
 };
 
 /// Layers of each stage, at least one, so that the slowest stage takes the least that it can; of such splits the one
@@ -20,8 +29,12 @@ struct StageCosts {
 /// against every split. There must be as many layers as stages.
 std::vector<std::int64_t> balanced_layers(std::int64_t layers, std::int64_t stages, const StageCosts& costs);
 
+/// As balanced_layers, so that the slowest Forward and the slowest Backward, each of whichever stage, take the least
+/// together: what a step repeats where all Backwards wait for all Forwards, as in GPipe. Exact likewise.
+std::vector<std::int64_t> balanced_passes(std::int64_t layers, std::int64_t stages, const PassCosts& costs);
+
 /// Of the input's deployment: a Forward and a Backward of one microbatch of every task, by itself and padded to its
 /// max_length.
-StageCosts stage_costs(const PolicyInput& input);
+PassCosts pass_costs(const PolicyInput& input);
 
 }  // namespace braid::planner

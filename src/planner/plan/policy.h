@@ -69,6 +69,8 @@ class Policy {
   /// Whether its tasks run together on one backbone, so that a cluster may have them share an instance.
   virtual bool shares_backbone() const { return false; }
   virtual Parallelism parallelism(const OptionValues& options) const = 0;
+  /// Whether all Backwards of a bucket wait for all of its Forwards.
+  virtual bool passes_apart() const { return false; }
   /// hTasks, buckets, template, padding, turns and copies; nothing where the policy sees that it cannot fit memory.
   virtual std::optional<Arrangement> arrange(const PolicyInput& input) const = 0;
   /// About what a step would take, for policies whose arranging takes long: only the best by this are arranged.

@@ -11,6 +11,7 @@ class Gpipe final : public Policy {
   std::vector<PolicyOption> options() const override { return common_options(Padding::max_length); }
 
   Parallelism parallelism(const OptionValues& /*options*/) const override { return {.pipeline = true}; }
+  bool passes_apart() const override { return true; }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
     Arrangement arrangement;

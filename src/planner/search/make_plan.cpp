@@ -64,7 +64,7 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
     inputs.push_back({input.workload, input.cluster, input.samples, input.cost, input.judge, overrides});
     PlanSearch& search = searches.emplace_back(inputs.back(), choice);
     grid.insert(grid.end(), search.deployments().begin(), search.deployments().end());
-    std::optional<Candidate> fastest = search.fastest();
+    std::optional<Candidate> fastest = best ? search.fastest_beside(best->looks) : search.fastest();
     if (!fastest) continue;
     if (!best || fastest->prediction.step_seconds < best->prediction.step_seconds) {
       std::swap(best, fastest);

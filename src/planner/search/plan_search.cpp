@@ -122,18 +122,25 @@ PlanSearch::PlanSearch(const PlanningInput& input, const PolicyChoice& choice, s
 void PlanSearch::balance_deployments() {
   std::vector<std::vector<ReplicaShape>> grid;
   for (const std::vector<ReplicaShape>& even : deployments_) {
-    if (even.front().stages() == 1 || even.front().model_chunks > 1) continue;
+    const std::int64_t layers = input_.workload.backbone.layers, stages = even.front().stages();
+    if (stages == 1 || even.front().model_chunks > 1) continue;
     const std::vector<std::int64_t> counts = microbatch_counts(input_, even);
     for (const std::int64_t microbatches : {counts.front(), counts.back()}) {
-      const Choice choice{even, microbatches, 0};
-      const std::vector<std::int64_t> layers =
-          balanced_layers(input_.workload.backbone.layers, even.front().stages(), stage_costs(policy_input(choice)));
+      const PassCosts costs = pass_costs(policy_input({even, microbatches, 0}));
+      const std::vector<std::int64_t> split = choice_.policy->passes_apart()
+                                                  ? balanced_passes(layers, stages, costs)
+                                                  : balanced_layers(layers, stages, costs.forward + costs.backward);
       std::vector<ReplicaShape> balanced = even;
-      for (ReplicaShape& replica : balanced) replica.layers = layer_ranges(layers);
+      for (ReplicaShape& replica : balanced) replica.layers = layer_ranges(split);
       if (balanced != even && (grid.empty() || grid.back() != balanced)) grid.push_back(std::move(balanced));
     }
   }
   deployments_ = std::move(grid);
+}
+
+std::optional<Candidate> PlanSearch::fastest_beside(const Looks& other) {
+  most_ = {kFarOff * other.sketched, kFarOff * other.glanced};
+  return fastest_of(best_sketches());
 }
 
 std::optional<Candidate> PlanSearch::fastest() {
@@ -225,10 +232,10 @@ std::vector<PlanSearch::Choice> PlanSearch::best_sketches() {
       ++tried_;
       Choice choice{deployment, microbatches, 0};
       PolicyInput asked = policy_input(choice);
-      if (best.size() == arranged_) asked.sketch_limit = *best.rbegin();
+      asked.sketch_limit = best.size() < arranged_ ? most_.sketched : std::min(most_.sketched, *best.rbegin());
       if (const std::optional<double> sketched = choice_.policy->sketch(asked)) {
         sketches_ = true;
-        if (std::isinf(*sketched)) continue;
+        if (std::isinf(*sketched) || *sketched > most_.sketched) continue;
         choice.sketched = *sketched;
         best.insert(*sketched);
         if (best.size() > arranged_) best.erase(std::prev(best.end()));
@@ -257,16 +264,18 @@ void PlanSearch::glance_at(const std::vector<Choice>& choices, std::vector<Candi
   std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t i = 0; i < choices.size(); ++i) order.emplace_back(sketches_ ? 0 : least_seconds(choices[i]), i);
   std::sort(order.begin(), order.end());
-  double fastest = std::numeric_limits<double>::infinity();
-  if (!glanced.empty()) fastest = glanced.front().prediction.step_seconds;
+  double most = most_.glanced;
+  if (!glanced.empty()) most = std::min(most, kFarOff * glanced.front().looks.glanced);
   std::vector<std::optional<Candidate>> found(choices.size());
   for (const auto& [least, i] : order) {
-    if (least > kFarOff * fastest) {
+    if (least > most) {
       left_out_ = true;
       break;
     }
     found[i] = glance(policy_input(choices[i]), Asked::rates);
-    if (found[i]) fastest = std::min(fastest, found[i]->prediction.step_seconds);
+    if (!found[i]) continue;
+    found[i]->looks = {choices[i].sketched, found[i]->prediction.step_seconds};
+    most = std::min(most, kFarOff * found[i]->looks.glanced);
   }
   for (std::optional<Candidate>& candidate : found) {
     if (candidate) glanced.push_back(std::move(*candidate));
@@ -365,16 +374,18 @@ std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choic
   // Those that had to be arranged anew, and came out far slower than they looked, say nothing of the ones behind them.
   std::vector<Candidate> examined;
   std::size_t as_they_looked = 0;
-  double fastest_glance = 0;
+  double most = most_.glanced;
   for (Candidate& candidate : glanced) {
     if (as_they_looked == kExamined || examined.size() == kMostExamined) break;
-    const double glance = candidate.prediction.step_seconds;
-    if (as_they_looked > 0 && glance > kFarOff * fastest_glance) break;
+    const Looks looks = candidate.looks;
+    if (looks.glanced > most) break;
     const FixedPlan& fixed = candidate.arrangement.fixed;
     const Choice choice{fixed.deployment, fixed.microbatches, 0};
     if (!fits_in_full(candidate, policy_input(choice))) continue;
     predict_rates(candidate);
-    if (candidate.prediction.step_seconds <= kFarOff * glance && ++as_they_looked == 1) fastest_glance = glance;
+    candidate.looks = looks;
+    if (candidate.prediction.step_seconds <= kFarOff * looks.glanced && ++as_they_looked == 1)
+      most = std::min(most, kFarOff * looks.glanced);
     examined.push_back(std::move(candidate));
   }
   if (examined.empty()) return std::nullopt;

@@ -9,10 +9,17 @@
 
 namespace braid::planner {
 
+/// Seconds of a step as they looked before the full prediction.
+struct Looks {
+  double sketched = std::numeric_limits<double>::infinity();
+  double glanced = std::numeric_limits<double>::infinity();
+};
+
 /// A plan that was laid out, and what it is predicted to do.
 struct Candidate {
   Arrangement arrangement;
   Prediction prediction;
+  Looks looks = {};
 };
 
 /// What of a policy's parallelism is searched: on CPUs what `braid train` runs there, or the overrides ask for.
@@ -37,6 +44,9 @@ class PlanSearch {
   /// Of the fastest few that fit the one whose full prediction takes the least time, with the reasons. Nothing where
   /// none fits: `misfit` says by how much then.
   std::optional<Candidate> fastest();
+
+  /// As fastest, less what looks far slower than another search's plan did: nothing where all does.
+  std::optional<Candidate> fastest_beside(const Looks& other);
 
   /// The first that is found to fit, which may be far from the fastest; all that is sure to be predicted is its memory.
   /// There is one exactly where `fastest` finds one, unless the limit was reached.
@@ -93,6 +103,7 @@ class PlanSearch {
   Bytes capacity_;
   std::size_t arranged_;
   std::int64_t most_laid_out_;
+  Looks most_;             // what looks slower is far off
   bool sketches_ = false;  // the policy does
   bool left_out_ = false;  // some of the grid, as too slow
   Misfit misfit_;

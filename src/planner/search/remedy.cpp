@@ -50,6 +50,16 @@ std::vector<Terms> fewer_overrides(const Terms& asked) {
   return fewer;
 }
 
+/// Balanced ones where they were to be even: the last stage holds the head, too.
+std::vector<Terms> other_layers(const Terms& asked) {
+  if (asked.overrides.split.kind != LayerSplit::Kind::even) return {};
+  if (!asked.choice.policy->parallelism(asked.choice.options).pipeline) return {};
+  Terms balanced = asked;
+  balanced.overrides.split.kind = LayerSplit::Kind::balanced;
+  balanced.words = with(asked, "plan with --layers balanced");
+  return {std::move(balanced)};
+}
+
 Terms with_choice(const Terms& asked, PolicyChoice choice) {
   std::string words = with(asked, fmt::format("plan with --policy {}", spelled(choice)));
   return {std::move(choice), asked.overrides, std::move(words)};
@@ -93,7 +103,8 @@ class RemedySearch {
     const std::vector<Terms> fewer = fewer_overrides(asked_);
     const Terms& free = fewer.empty() ? asked_ : fewer.back();
     const std::vector<Terms> free_policies = other_policies(free);
-    for (const auto& others : {fewer, other_options(asked_), other_policies(asked_), free_policies}) {
+    for (const auto& others :
+         {fewer, other_layers(asked_), other_options(asked_), other_policies(asked_), free_policies}) {
       for (const Terms& terms : others) {
         if (fits(terms, input_)) return terms.words;
       }

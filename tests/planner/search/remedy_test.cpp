@@ -86,6 +86,11 @@ std::string expect_cured(const Request& request, const std::string& remedy, cons
     expect_plan(cured, message);
     return "override";
   }
+  if (says("plan with --layers balanced")) {
+    cured.overrides.split.kind = LayerSplit::Kind::balanced;
+    expect_plan(cured, message);
+    return "layers";
+  }
   if (says("plan with --policy (\\S+?)(?:, and (.*))?")) {
     cured.policy = words[1];
     if (words[2].matched) return "policy and " + expect_cured(cured, words[2], message);
@@ -156,7 +161,7 @@ TEST(Remedy, WhatIsSuggestedFitsAndNothingNearerToWhatWasAskedForDoes) {
     ++kinds[expect_cured(request, remedy, fmt::format("request {}, {}: {}", requests, request.policy, *message))];
   }
   for (const auto& [kind, count] : kinds) RecordProperty(kind, count);
-  for (const std::string kind : {"option", "policy", "override", "max_length", "tasks", "GPUs"})
+  for (const std::string kind : {"option", "policy", "layers", "override", "max_length", "tasks", "GPUs"})
     EXPECT_GT(kinds[kind], 0) << kind;
 }
 
