@@ -1,7 +1,7 @@
 # Flags of every target of ours, and none of the libraries'. These alone are for programs that run elsewhere, too.
 add_library(braid_warnings INTERFACE)
-target_include_directories(braid_warnings INTERFACE ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(braid_warnings INTERFACE
+target_include_directories(braid_warnings INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(braid_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Werror>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra -Werror=all-warnings>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -26,10 +26,10 @@ if(BRAID_SANITIZE)
 endif()
 target_link_libraries(braid_options INTERFACE braid_warnings OpenMP::OpenMP_CXX)
 
-# Sanitized, a target's files are compiled sixteen at a time, which takes half as long; a build without tells whether
-# each file includes what it needs. So no two files of a folder may give different things one name.
+# Joined, a target's files are compiled sixteen at a time, which takes half as long; a build without tells whether each
+# file includes what it needs. So no two files of a folder may give different things one name.
 function(braid_join_sources target)
-  if(BRAID_SANITIZE)
+  if(BRAID_JOIN)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
 endfunction()
