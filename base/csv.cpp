@@ -6,12 +6,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 
 namespace braid {
 namespace {
-
-/// Of UTF-8.
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 template <typename Number>
 bool parse(std::string_view text, Number& number) {
@@ -34,6 +32,7 @@ bool CsvReader::next() {
       ++blank_lines_;
       continue;
     }
+    if (separator_ == '\0') separator_ = separator_of_text();
     split();
     return true;
   }
@@ -49,33 +48,53 @@ void CsvReader::check_distinct() const {
   }
 }
 
+/// A comma where the line has one outside quotes, else a tab, else a semicolon.
+char CsvReader::separator_of_text() const {
+  bool quoted = false;
+  std::string plain;
+  for (const char letter : text_) {
+    quoted ^= letter == '"';
+    if (!quoted) plain += letter;
+  }
+  for (const char separator : {',', '\t', ';'}) {
+    if (plain.find(separator) != std::string::npos) return separator;
+  }
+  return ',';
+}
+
 void CsvReader::split() {
+  const std::string_view blanks = separator_ == '\t' ? " " : " \t";
   fields_.clear();
   for (std::size_t at = 0;; ++at) {
-    if (at < text_.size() && text_[at] == '"') {
+    const std::size_t begin = std::min(text_.find_first_not_of(blanks, at), text_.size());
+    if (begin < text_.size() && text_[begin] == '"') {
+      at = begin;
       fields_.push_back(unquoted(at));
     } else {
-      const std::size_t end = std::min(text_.find(',', at), text_.size());
-      fields_.push_back(std::string_view(text_).substr(at, end - at));
+      const std::size_t end = std::min(text_.find(separator_, at), text_.size());
+      std::string_view field = std::string_view(text_).substr(std::min(begin, end), end - std::min(begin, end));
+      field.remove_suffix(field.size() - (field.find_last_not_of(blanks) + 1));
+      fields_.push_back(field);
       at = end;
     }
     if (at >= text_.size()) return;
   }
 }
 
-/// The quoted field that begins at `at`, its quotes undone in place; `at` moves behind it.
+/// The quoted field that begins at `at`, its quotes undone in place; `at` moves behind it and the blanks that follow.
 std::string_view CsvReader::unquoted(std::size_t& at) {
   const std::size_t begin = at;
   std::size_t end = begin;
   const auto is_quote = [&](std::size_t place) { return place < text_.size() && text_[place] == '"'; };
   for (++at; at < text_.size(); ++at) {
     if (is_quote(at) && !is_quote(++at)) {
-      if (at < text_.size() && text_[at] != ',') break;
+      at = std::min(text_.find_first_not_of(' ', at), text_.size());
+      if (at < text_.size() && text_[at] != separator_) break;
       return std::string_view(text_).substr(begin, end - begin);
     }
     text_[end++] = text_[at];
   }
-  throw error_at(file_, line_, "a quote is not closed before a comma or the line's end", "close it");
+  throw error_at(file_, line_, "a quote is not closed before a separator or the line's end", "close it");
 }
 
 double CsvReader::number(std::size_t column, std::string_view what) const {

@@ -11,7 +11,8 @@
 namespace braid {
 
 /// Comma-separated rows of a file, one at a time (RFC 4180; a quoted field may hold commas and doubled quotes, no line
-/// break). Blank lines are passed over and counted; a byte order mark that begins the file is no part of it.
+/// break). Tabs or semicolons separate fields where the first row has no comma. Blanks around a field are no part of
+/// it. Blank lines are passed over and counted; a byte order mark that begins the file is no part of it.
 class CsvReader {
  public:
   /// Throws Error when the file cannot be read.
@@ -29,6 +30,8 @@ class CsvReader {
   std::span<const std::string_view> fields() const { return fields_; }
   const std::string& file() const { return file_; }
   int line() const { return line_; }
+  /// ',', '\t' or ';', once a row has been read.
+  char separator() const { return separator_; }
   std::int64_t blank_lines() const { return blank_lines_; }
 
   /// A number in the row's column; `what` is its name. Throw Error "FILE:LINE: ..." for anything else.
@@ -36,6 +39,7 @@ class CsvReader {
   std::int64_t integer(std::size_t column, std::string_view what) const;
 
  private:
+  char separator_of_text() const;
   void split();
   std::string_view unquoted(std::size_t& at);
 
@@ -44,6 +48,7 @@ class CsvReader {
   std::istream& in_;
   std::string text_;
   std::vector<std::string_view> fields_;
+  char separator_ = '\0';  // not known yet
   int line_ = 0;
   std::int64_t blank_lines_ = 0;
 };

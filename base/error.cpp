@@ -1,15 +1,11 @@
 #include "base/error.h"
 
-#include <cctype>
 #include <string_view>
 
 namespace braid {
 
 Error error_at(const std::string& file, int line, const std::string& what, const std::string& remedy) {
-  std::string message = fmt::format("{}:{}: {}; {}", file, line, what, remedy);
-  // What stands in a file may hold line breaks; a message stays on one line.
-  for (char& letter : message) letter = std::iscntrl(static_cast<unsigned char>(letter)) ? ' ' : letter;
-  return Error(message);
+  return Error(fmt::format("{}:{}: {}; {}", file, line, what, remedy));
 }
 
 namespace detail {

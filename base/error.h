@@ -5,19 +5,22 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace braid {
 
-/// Bad input or arguments: what is wrong and what would be right, in one line. The program ends with status 2.
+/// Bad input or arguments: what is wrong and what would be right. The program ends with status 2. Whatever the message
+/// quotes, what() is one line of valid UTF-8.
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(std::string_view message) : std::runtime_error(message_line(message)) {}
 };
 
 /// Something outside us failed while running (a full disk, a lost rank, a diverged task). The program ends with
-/// status 1.
+/// status 1. One line of valid UTF-8, as Error's.
 class Failure : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Failure(std::string_view message) : std::runtime_error(message_line(message)) {}
 };
 
 /// A mistake of ours, found by BRAID_CHECK.

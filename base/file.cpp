@@ -1,11 +1,13 @@
 #include "base/file.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <vector>
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -16,6 +18,20 @@ namespace {
 
 std::string hexadecimal(const XXH128_hash_t& hash) {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Failure not_written(const std::filesystem::path& path, std::string_view what, int reason) {
+  return Failure(fmt::format("{}: {} ({})", path.string(), what, std::strerror(reason)));
+}
+
+/// Waits until what was written to `synced`, a file or folder, is on the disk. A file system that has no such thing is
+/// taken to need none. `path` is what a Failure names.
+void sync(const std::filesystem::path& synced, const std::filesystem::path& path) {
+  const int file = ::open(synced.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw not_written(path, "cannot be written", errno);
+  const int reason = ::fsync(file) == 0 ? 0 : errno;
+  ::close(file);
+  if (reason != 0 && reason != EINVAL && reason != ENOTSUP) throw not_written(path, "writing failed", reason);
 }
 
 }  // namespace
@@ -62,17 +78,17 @@ void write_file(const std::filesystem::path& path, const std::function<void(std:
   temporary += fmt::format(".{}.tmp", ::getpid());
   try {
     std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    if (!out) throw Failure(fmt::format("{}: cannot be written ({})", path.string(), std::strerror(errno)));
+    if (!out) throw not_written(path, "cannot be written", errno);
     write(out);
     out.close();
-    if (!out) throw Failure(fmt::format("{}: writing failed ({})", path.string(), std::strerror(errno)));
-    std::error_code reason;
-    std::filesystem::rename(temporary, path, reason);
-    if (reason) throw Failure(fmt::format("{}: cannot be written ({})", path.string(), reason.message()));
+    if (!out) throw not_written(path, "writing failed", errno);
+    sync(temporary, path);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) throw not_written(path, "cannot be written", errno);
   } catch (...) {
     std::filesystem::remove(temporary, ignored);
     throw;
   }
+  sync(path.has_parent_path() ? path.parent_path() : ".", path);
 }
 
 std::string hash_file(const std::filesystem::path& path) {

@@ -20,8 +20,9 @@ std::string read_file(const std::filesystem::path& path);
 /// be lost. Makes nothing.
 void check_writable(const std::filesystem::path& path);
 
-/// Writes under a temporary name beside `path`, then renames, so that nothing half-written is ever seen at `path`.
-/// Makes missing parent folders. Throws Error as check_writable does, Failure when writing fails.
+/// Writes under a temporary name beside `path`, then renames, so that nothing half-written is ever seen at `path`; the
+/// file is on the disk before it has its name, and its name when this returns, so that neither are they after a power
+/// cut. Makes missing parent folders. Throws Error as check_writable does, Failure when writing fails.
 void write_file(const std::filesystem::path& path, std::string_view content);
 void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
 

@@ -1,11 +1,15 @@
+#include <unordered_set>
+
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/node.h"
+#include "base/utf8.h"
 
 namespace braid {
 namespace {
 
+constexpr std::size_t kMostReason = 300;  // bytes; a reason quotes the string at fault, however long
 constexpr std::size_t kMostDepth = 500;  // as yaml-cpp's; Nodes are destroyed by recursion
 
 /// Reads characters and counts the lines passed; the parser holds a copy, so the count lives outside.
@@ -41,7 +45,8 @@ class CountingIterator {
 /// has read the line break by then.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Builder(std::shared_ptr<const std::string> file, const int* line) : file_(std::move(file)), line_(line) {}
+  Builder(std::shared_ptr<const std::string> file, const int* line, RepeatedKeys repeated)
+      : file_(std::move(file)), line_(line), repeated_(repeated) {}
 
   bool null() override { return add(Node::Kind::null, "", false); }
   bool boolean(bool value) override { return add(Node::Kind::scalar, value ? "true" : "false", false); }
@@ -58,15 +63,19 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
     key_line_ = *line_;
-    if (open_.back()->find(name))
-      throw error_at(*file_, key_line_, fmt::format("key '{}' is given twice", name), "keep one");
-    open_.back()->fields.emplace_back(std::move(name), Node{});
+    auto& fields = open_.back()->fields;
+    if (!keys_.back().insert(name).second) {
+      if (repeated_ == RepeatedKeys::refused)
+        throw error_at(*file_, key_line_, fmt::format("key '{}' is given twice", name), "keep one");
+      std::erase_if(fields, [&](const auto& field) { return field.first == name; });
+    }
+    fields.emplace_back(std::move(name), Node{});
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& failure) override {
     std::string reason = failure.what();
     if (const auto colon = reason.find(": "); colon != std::string::npos) reason = reason.substr(colon + 2);
-    throw error_at(*file_, *line_, "not valid JSON (" + reason + ")", "mend the syntax");
+    throw error_at(*file_, *line_, "not valid JSON (" + shortened(reason, kMostReason) + ")", "mend the syntax");
   }
 
   Node root;
@@ -95,32 +104,36 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool open(Node::Kind kind) {
     if (open_.size() == kMostDepth) throw error_at(*file_, *line_, "nested too deeply", "give a flatter file");
     open_.push_back(fill(kind));
+    keys_.emplace_back();
     return true;
   }
   bool close() {
     open_.pop_back();
+    keys_.pop_back();
     return true;
   }
 
   std::shared_ptr<const std::string> file_;
   const int* line_;
+  RepeatedKeys repeated_;
   int key_line_ = 0;
   // Pointers stay good: a container grows only while none of its children is open.
   std::vector<Node*> open_;
+  std::vector<std::unordered_set<std::string>> keys_;  // of each that is open; vocabularies have many
 };
 
 }  // namespace
 
-Node parse_json(std::string_view text, const std::string& file, int first_line) {
+Node parse_json(std::string_view text, const std::string& file, int first_line, RepeatedKeys repeated) {
   int line = first_line;
-  Builder builder(std::make_shared<const std::string>(file), &line);
+  Builder builder(std::make_shared<const std::string>(file), &line, repeated);
   nlohmann::json::sax_parse(CountingIterator(text.data(), &line), CountingIterator(text.data() + text.size(), &line),
                             &builder);
   return std::move(builder.root);
 }
 
-Node read_json(const std::filesystem::path& path) {
-  return parse_json(read_file(path), path.string());
+Node read_json(const std::filesystem::path& path, RepeatedKeys repeated) {
+  return parse_json(read_file(path), path.string(), 1, repeated);
 }
 
 }  // namespace braid

@@ -73,11 +73,15 @@ class Node {
                    double most = std::numeric_limits<double>::infinity()) const;
 };
 
-/// Parse errors name file and line; a key given twice is an error.
+/// What becomes of a key that stands twice in a JSON object; Python's readers let the last one win.
+enum class RepeatedKeys { refused, last_wins };
+
+/// Parse errors name file and line; a key given twice is an error unless `repeated` says otherwise.
 Node read_yaml(const std::filesystem::path& path);
-Node read_json(const std::filesystem::path& path);
+Node read_json(const std::filesystem::path& path, RepeatedKeys repeated = RepeatedKeys::refused);
 /// `file` and `first_line` are what messages will say.
 Node parse_yaml(const std::string& text, const std::string& file);
-Node parse_json(std::string_view text, const std::string& file, int first_line = 1);
+Node parse_json(std::string_view text, const std::string& file, int first_line = 1,
+                RepeatedKeys repeated = RepeatedKeys::refused);
 
 }  // namespace braid

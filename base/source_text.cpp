@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 
 namespace braid {
 namespace {
@@ -15,15 +16,21 @@ constexpr std::string_view kWhiteSpace = " \t\n\v\f\r";
 
 SourceText::SourceText(const std::filesystem::path& path) : file_(path.string()), in_(open_to_read(path)) {}
 
+std::string_view SourceText::beginning() {
+  if (!begun_) load(0);
+  BRAID_CHECK(gptr() == eback(), "the beginning of {} is asked for when it is read", file_);
+  return {gptr(), static_cast<std::size_t>(egptr() - gptr())};
+}
+
 char SourceText::first_character() {
-  BRAID_CHECK(eback() == nullptr, "the beginning of {} is asked for when it is read", file_);
-  std::size_t place = std::string_view::npos;
-  for (std::size_t held = 0; place == std::string_view::npos && in_;) {
-    const std::size_t seen = held;
-    held = load(seen);
-    place = std::string_view(block_.data(), held).find_first_not_of(kWhiteSpace, seen);
+  std::string_view seen = beginning();
+  std::size_t place = seen.find_first_not_of(kWhiteSpace);
+  for (std::size_t held = seen.size(); place == std::string_view::npos && in_; held = seen.size()) {
+    load(held);
+    seen = {gptr(), static_cast<std::size_t>(egptr() - gptr())};
+    place = seen.find_first_not_of(kWhiteSpace, held);
   }
-  return place == std::string_view::npos ? '\0' : block_[place];
+  return place == std::string_view::npos ? '\0' : seen[place];
 }
 
 int SourceText::line() {
@@ -38,13 +45,18 @@ SourceText::int_type SourceText::underflow() {
 }
 
 std::size_t SourceText::load(std::size_t kept) {
+  // What is kept lies at the block's end, behind a byte order mark perhaps.
+  block_.erase(0, block_.size() - kept);
   block_.resize(kept + kBlock);
   in_.read(block_.data() + kept, kBlock);
   if (in_.bad()) throw Failure(fmt::format("{}: reading failed; check the disk", file_));
-  const std::size_t held = kept + static_cast<std::size_t>(in_.gcount());
-  setg(block_.data(), block_.data(), block_.data() + held);
-  counted_ = block_.data();
-  return held;
+  block_.resize(kept + static_cast<std::size_t>(in_.gcount()));
+  const std::size_t mark = !begun_ && block_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  begun_ = true;
+  char* const first = block_.data() + mark;
+  setg(first, first, block_.data() + block_.size());
+  counted_ = gptr();
+  return static_cast<std::size_t>(egptr() - gptr());
 }
 
 }  // namespace braid

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 
 namespace braid {
@@ -17,6 +19,15 @@ double quantile(std::vector<double> samples, double share) {
   BRAID_CHECK(!samples.empty() && share >= 0 && share <= 1, "the {} quantile of {} samples", share, samples.size());
   std::sort(samples.begin(), samples.end());
   return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1))];
+}
+
+std::string error_table_heading() {
+  return fmt::format("  {:35} {:>7} {:>10} {:>10}\n", "", "points", "median", "95 %");
+}
+
+std::string error_table_line(std::string_view what, const std::vector<double>& errors) {
+  return fmt::format("  {:35} {:>7} {:>8.1f} % {:>8.1f} %\n", what, errors.size(), 100 * median(errors),
+                     100 * quantile(errors, 0.95));
 }
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 namespace braid {
 
@@ -16,6 +17,9 @@ inline constexpr double kDay = 24 * kHour;
 inline constexpr Bytes kKibibyte = 1024;
 inline constexpr Bytes kMebibyte = 1024 * kKibibyte;
 inline constexpr Bytes kGibibyte = 1024 * kMebibyte;
+
+/// As people read it, in every message and table: "1.23 GB", "12.3 MB", of less than 100 kB two figures, "0.012 MB".
+std::string describe_bytes(Bytes bytes);
 
 /// Rounds to the nearest nanosecond.
 inline Nanoseconds nanoseconds(double seconds) {

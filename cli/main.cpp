@@ -12,10 +12,11 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/notice.h"
 #include "cli/command.h"
-#include "cli/launch.h"
-#include "exec/communicator.h"
-#include "exec/process_memory.h"
+#include "cli/support/launch.h"
+#include "exec/profiling/process_memory.h"
+#include "exec/ranks/communicator.h"
 #include "kernels/versions.h"
 
 namespace braid::cli {
@@ -64,13 +65,20 @@ int dispatch(const std::vector<std::string>& words) {
   throw error("unknown command '{}'; commands: {}", words[0], fmt::join(names, ", "));
 }
 
+/// Ranks read the same files, so one of them tells what is to be told of these.
+void let_one_rank_tell() {
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    if (const char* rank = std::getenv(variable); rank && std::string_view(rank) != "0") silence_notices();
+  }
+}
+
 /// All ranks of a run mostly find the same fault and one line of it is enough: rank 0 has a moment's lead, and what it
 /// tells ends the others.
 int report(const char* message, int status) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   if (rank && std::string(rank) != "0") std::this_thread::sleep_for(std::chrono::milliseconds(500));
   // Where not even this can be written the status says it.
-  std::fputs(fmt::format("error: {}\n", message).c_str(), stderr);
+  std::fputs(fmt::format("error: {}\n", message_line(message)).c_str(), stderr);
   std::fflush(stderr);
   exec::abort_ranks(status);
   return status;
@@ -105,5 +113,6 @@ int main(int argc, char** argv) {
   braid::cli::restart_with_sleeping_threads(argv);
   braid::cli::end_when_told();
   braid::exec::return_large_blocks();
+  braid::cli::let_one_rank_tell();
   return braid::cli::guarded({argv + 1, argv + argc});
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planner/program/program.h"
-#include "workload/dataset.h"
+#include "workload/text/dataset.h"
 
 namespace braid::exec {
 

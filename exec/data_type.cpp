@@ -59,10 +59,6 @@ std::optional<DataType> dtype_of(std::string_view name) {
   return std::nullopt;
 }
 
-std::string_view dtype_names() {
-  return "F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, BOOL";
-}
-
 std::int64_t bytes_per_number(DataType type) {
   return kTypes[static_cast<std::size_t>(type)].bytes;
 }

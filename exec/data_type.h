@@ -8,14 +8,13 @@
 
 namespace braid::exec {
 
-/// What a stored number is; a file's dtype.
-enum class DataType { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean };
+/// What a stored number is; a file's dtype. `unknown` stands for any that this list has not; its size and name are not
+/// known.
+enum class DataType { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean, unknown };
 
 /// As safetensors writes it: "F32", "BF16", ...
 std::string_view dtype_name(DataType type);
 std::optional<DataType> dtype_of(std::string_view name);
-/// All names, separated by ", ".
-std::string_view dtype_names();
 std::int64_t bytes_per_number(DataType type);
 
 /// f16 is IEEE binary16, bf16 the upper half of an f32. Widening is exact; narrowing rounds to nearest, ties to even.

@@ -1,6 +1,6 @@
 #include "exec/decoder_layer.h"
 
-#include "exec/lora.h"
+#include "exec/adapters/lora.h"
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
 #include "kernels/rms_norm.h"
@@ -100,6 +100,7 @@ class LayerPass {
   }
 
   OperatorShape rope_shape() const { return {shape_.heads + shape_.kv_heads, shape_.head_dim}; }
+  float rope_scale() const { return static_cast<float>(shape_.rope_scaling.attention_factor); }
   kernels::AttentionShape attention_shape() const { return {shape_.heads, shape_.kv_heads, shape_.head_dim}; }
 
   /// The parts of a fused matrix.
@@ -164,14 +165,50 @@ class LayerPass {
     }
   }
 
+  OperatorShape head_norm_shape() const { return {shape_.heads, shape_.kv_heads, shape_.head_dim}; }
+
+  /// What the head norms keep, apart for queries and keys.
+  struct HeadNorms {
+    Matrix q, k, q_scale, k_scale;
+  };
+  HeadNorms head_norms() const {
+    const std::int64_t q = shape_.query_width(), heads = shape_.heads + shape_.kv_heads;
+    const Matrix all = matrix(stash_.query_key, q + shape_.kv_width()), scales = matrix(stash_.head_scale, heads);
+    return {all.column_range(0, q), all.column_range(q, all.columns), scales.column_range(0, shape_.heads),
+            scales.column_range(shape_.heads, heads)};
+  }
+
+  void normalize_heads(const Qkv& qkv) {
+    if (!shape_.qk_norm) return;
+    stash_.query_key = take(shape_.query_width() + shape_.kv_width());
+    stash_.head_scale = take(shape_.heads + shape_.kv_heads);
+    const HeadNorms kept = head_norms();
+    const auto epsilon = static_cast<float>(shape_.norm_epsilon);
+    run(Operator::head_norm, Pass::forward, head_norm_shape(), [&] {
+      kernels::cpu::head_norm_forward(qkv.q, weights_.q_norm, epsilon, kept.q, kept.q_scale);
+      kernels::cpu::head_norm_forward(qkv.k, weights_.k_norm, epsilon, kept.k, kept.k_scale);
+    });
+  }
+
+  void normalize_heads_backward(const Qkv& d) const {
+    if (!shape_.qk_norm) return;
+    const HeadNorms kept = head_norms();
+    run(Operator::head_norm, Pass::backward, head_norm_shape(), [&] {
+      kernels::cpu::head_norm_backward(d.q, kept.q, weights_.q_norm, kept.q_scale);
+      kernels::cpu::head_norm_backward(d.k, kept.k, weights_.k_norm, kept.k_scale);
+    });
+  }
+
   void attend() {
     const Buffer normed = norm_forward(stash_.input, weights_.input_norm, stash_.input_scale);
     stash_.qkv = take(shape_.qkv_width());
     linear_forward(weights_.qkv, matrix(normed, shape_.hidden), matrix(stash_.qkv, shape_.qkv_width()));
     qkv_lora_.forward(matrix(normed, shape_.hidden), matrix(stash_.qkv, shape_.qkv_width()), stash_);
     const Qkv qkv = split(stash_.qkv);
-    run(Operator::rope, Pass::forward, rope_shape(),
-        [&] { kernels::cpu::rope_forward(qkv.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies); });
+    normalize_heads(qkv);
+    run(Operator::rope, Pass::forward, rope_shape(), [&] {
+      kernels::cpu::rope_forward(qkv.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies, rope_scale());
+    });
     stash_.attention = take(shape_.query_width());
     stash_.log_sum = take(shape_.heads);
     run_attention(Pass::forward, [&] {
@@ -252,8 +289,10 @@ class LayerPass {
                                        d.q, d.k, d.v);
       add_key_gradients_of_later_chunks(d.kv);
     });
-    run(Operator::rope, Pass::backward, rope_shape(),
-        [&] { kernels::cpu::rope_backward(d.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies); });
+    run(Operator::rope, Pass::backward, rope_shape(), [&] {
+      kernels::cpu::rope_backward(d.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies, rope_scale());
+    });
+    normalize_heads_backward(d);
     Buffer d_normed;
     if (!bottom_) {
       d_normed = take(shape_.hidden);

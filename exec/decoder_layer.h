@@ -5,11 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "exec/adapter.h"
+#include "exec/adapters/adapter.h"
 #include "exec/batch.h"
 #include "exec/buffer.h"
 #include "exec/layer_weights.h"
-#include "exec/probe.h"
+#include "exec/profiling/probe.h"
 
 namespace braid::exec {
 
@@ -18,6 +18,8 @@ struct LayerStash {
   Buffer input;         ///< [T, H]
   Buffer input_scale;   ///< [T], of the norm
   Buffer qkv;           ///< [T, (Hq + 2 Hkv) · D], rotated
+  Buffer query_key;     ///< [T, (Hq + Hkv) · D], before head norms; empty where the backbone has none
+  Buffer head_scale;    ///< [T, Hq + Hkv], of the head norms
   Buffer attention;     ///< [T, Hq · D]
   Buffer log_sum;       ///< [T, Hq]
   Buffer middle;        ///< [T, H], after attention

@@ -1,9 +1,8 @@
 #include "exec/layer_weights.h"
 
-#include <cmath>
-#include <numbers>
-
 #include "base/error.h"
+#include "exec/rope_frequencies.h"
+#include "exec/weight_names.h"
 
 namespace braid::exec {
 namespace {
@@ -20,11 +19,17 @@ struct Stacked {
 
 class LayerReader {
  public:
-  LayerReader(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone, std::int32_t layer)
-      : tensors_(tensors), backbone_(backbone), prefix_(fmt::format("model.layers.{}.", layer)) {}
+  LayerReader(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone, std::string prefix)
+      : tensors_(tensors), backbone_(backbone), prefix_(std::move(prefix)) {}
 
   std::vector<float> norm(const char* name) const {
     return tensors_.read_f32(prefix_ + name + ".weight", {backbone_.hidden});
+  }
+
+  /// Of the backbones that have none, nothing.
+  std::vector<float> head_norm(const char* name) const {
+    if (!backbone_.qk_norm) return {};
+    return tensors_.read_f32(prefix_ + "self_attn." + name + ".weight", {backbone_.head_dim});
   }
 
   PackedLinear linear(std::initializer_list<costmodel::Module> modules, bool bias, bool backward) const {
@@ -55,9 +60,9 @@ class LayerReader {
 };
 
 LayerWeights load_layer(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone,
-                        std::int32_t layer) {
+                        const WeightNames& names, std::int32_t layer) {
   using costmodel::Module;
-  const LayerReader reader(tensors, backbone, layer);
+  const LayerReader reader(tensors, backbone, names.layer(layer));
   // Nothing below the first layer's projections needs a gradient.
   const bool qkv_backward = layer > 0;
   return {reader.norm("input_layernorm"),
@@ -65,54 +70,28 @@ LayerWeights load_layer(const SafetensorsFolder& tensors, const costmodel::Backb
           reader.linear({Module::q, Module::k, Module::v}, backbone.qkv_bias, qkv_backward),
           reader.linear({Module::o}, false, true),
           reader.linear({Module::gate, Module::up}, false, true),
-          reader.linear({Module::down}, false, true)};
+          reader.linear({Module::down}, false, true),
+          reader.head_norm("q_norm"),
+          reader.head_norm("k_norm")};
 }
 
 }  // namespace
 
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone,
                                 planner::LayerRange layers) {
-  if (const std::string beyond = fmt::format("model.layers.{}.input_layernorm.weight", backbone.layers);
-      const TensorInfo* tensor = tensors.find(beyond)) {
-    throw error("{}: holds '{}', but config.json says {} layers; give the config.json of these weights",
-                tensor->file.string(), beyond, backbone.layers);
-  }
+  const WeightNames names(tensors, backbone);
   StageWeights weights;
   weights.rope_frequencies = rope_frequencies(backbone);
-  const std::string embedding_name = "model.embed_tokens.weight";
-  if (layers.first == 0) weights.embedding = tensors.read_f32(embedding_name, {backbone.vocabulary, backbone.hidden});
+  const std::vector<std::int64_t> table = {backbone.vocabulary, backbone.hidden};
+  if (layers.first == 0) weights.embedding = tensors.read_f32(names.embedding(), table);
   for (std::int32_t layer = layers.first; layer < layers.last; ++layer)
-    weights.layers.push_back(load_layer(tensors, backbone, layer));
+    weights.layers.push_back(load_layer(tensors, backbone, names, layer));
   if (layers.last == backbone.layers) {
-    weights.final_norm = tensors.read_f32("model.norm.weight", {backbone.hidden});
-    const std::vector<float> head = tensors.read_f32(backbone.tied_head ? embedding_name : "lm_head.weight",
-                                                     {backbone.vocabulary, backbone.hidden});
+    weights.final_norm = tensors.read_f32(names.final_norm(), {backbone.hidden});
+    const std::vector<float> head = tensors.read_f32(names.head(), table);
     weights.head.emplace_back(ConstMatrix(head.data(), backbone.vocabulary, backbone.hidden), std::span<const float>{});
   }
   return weights;
-}
-
-std::vector<float> rope_frequencies(const costmodel::BackboneShape& backbone) {
-  std::vector<float> frequencies;
-  const costmodel::RopeScaling& scaling = backbone.rope_scaling;
-  for (std::int64_t i = 0; i < backbone.head_dim / 2; ++i) {
-    double frequency =
-        std::pow(backbone.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(backbone.head_dim));
-    if (scaling.llama3) {
-      const double wavelength = 2 * std::numbers::pi / frequency;
-      const double longest = scaling.original_max_position / scaling.low_frequency_factor;
-      const double shortest = scaling.original_max_position / scaling.high_frequency_factor;
-      if (wavelength > longest) {
-        frequency /= scaling.factor;
-      } else if (wavelength >= shortest) {
-        const double smooth = (scaling.original_max_position / wavelength - scaling.low_frequency_factor) /
-                              (scaling.high_frequency_factor - scaling.low_frequency_factor);
-        frequency = (1 - smooth) * frequency / scaling.factor + smooth * frequency;
-      }
-    }
-    frequencies.push_back(static_cast<float>(frequency));
-  }
-  return frequencies;
 }
 
 }  // namespace braid::exec

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "costmodel/adapter.h"
-#include "costmodel/backbone.h"
-#include "exec/safetensors.h"
+#include "costmodel/shapes/adapter.h"
+#include "costmodel/shapes/backbone.h"
+#include "exec/files/safetensors.h"
 #include "kernels/linear.h"
 #include "planner/program/program.h"
 
@@ -18,6 +18,8 @@ struct LayerWeights {
   kernels::cpu::PackedLinear o;        ///< [H, Hq · D]
   kernels::cpu::PackedLinear gate_up;  ///< [2F, H]
   kernels::cpu::PackedLinear down;     ///< [H, F]
+  std::vector<float> q_norm;           ///< [D], of each query head; empty where the backbone has none
+  std::vector<float> k_norm;           ///< [D], of each key head
 };
 
 /// What a stage holds of a backbone.
@@ -29,11 +31,9 @@ struct StageWeights {
   std::vector<float> rope_frequencies;           ///< [D/2]
 };
 
-/// Reads a stage's part of a Hugging Face folder. Throws Error when a tensor is missing or has another shape.
+/// Reads a stage's part of a Hugging Face folder. Throws Error when a tensor is missing, has another shape or is
+/// taken up by nothing.
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone,
                                 planner::LayerRange layers);
-
-/// Rotary frequencies theta^(−2i/D), stretched as Llama 3.1's rule says where the backbone has it.
-std::vector<float> rope_frequencies(const costmodel::BackboneShape& backbone);
 
 }  // namespace braid::exec

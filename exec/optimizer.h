@@ -1,6 +1,6 @@
 #pragma once
 
-#include "exec/adapter.h"
+#include "exec/adapters/adapter.h"
 #include "workload/workload.h"
 
 namespace braid::exec {

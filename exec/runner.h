@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "exec/communicator.h"
+#include "exec/ranks/communicator.h"
 #include "exec/stage_model.h"
 #include "planner/program/batch_key.h"
 #include "planner/program/timeline.h"

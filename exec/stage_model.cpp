@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "costmodel/memory.h"
+#include "costmodel/work/memory.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/embedding.h"
 #include "kernels/rms_norm.h"
@@ -19,7 +19,8 @@ using kernels::Matrix;
 void check_family(const costmodel::BackboneShape& backbone) {
   if (!backbone.gated())
     throw error(
-        "the layers of '{}' have no kernels in this build, which executes Llama and Qwen2.5; plan and simulate it "
+        "the layers of '{}' have no kernels in this build, which executes Llama, Mistral, Qwen2.5 and Qwen3; plan and "
+        "simulate it "
         "with gpu: a40 or another GPU's name",
         backbone.name);
 }

@@ -274,8 +274,22 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
   return Training(plan, samples, runner, communicator, options).run();
 }
 
-void write_adapters(const std::filesystem::path& folder, const workload::Workload& workload,
-                    const std::set<TaskIndex>& without, Runner& runner, Communicator& communicator) {
+namespace {
+
+double largest_magnitude(std::span<const float> numbers) {
+  double largest = 0;
+  for (const float number : numbers) {
+    if (!std::isfinite(number)) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, std::abs(static_cast<double>(number)));
+  }
+  return largest;
+}
+
+}  // namespace
+
+std::vector<double> write_adapters(const std::filesystem::path& folder, const workload::Workload& workload,
+                                   const std::set<TaskIndex>& without, Runner& runner, Communicator& communicator) {
+  std::vector<double> largest(workload.tasks.size(), 0);
   for (std::size_t task = 0; task < workload.tasks.size(); ++task) {
     Adapter& adapter = *runner.adapters()[task];
     const std::vector<float> mine(adapter.parameters().begin(), adapter.parameters().end());
@@ -283,14 +297,17 @@ void write_adapters(const std::filesystem::path& folder, const workload::Workloa
     if (communicator.rank() != 0 || without.contains(static_cast<TaskIndex>(task))) continue;
     std::vector<float> numbers;
     for (const std::string& part : parts) append_from_bytes(part, numbers);
+    largest[task] = largest_magnitude(numbers);
+    if (!std::isfinite(largest[task])) continue;
     // Stages hold their layers in order and an adapter's numbers stand layer by layer.
     const workload::Task& spec = workload.tasks[task];
     Adapter whole(workload.backbone, spec.adapter, {0, static_cast<std::int32_t>(workload.backbone.layers)}, spec.seed);
     BRAID_CHECK(numbers.size() == whole.parameters().size(), "gathered {} numbers of {}", numbers.size(),
                 whole.parameters().size());
     std::copy(numbers.begin(), numbers.end(), whole.parameters().begin());
-    write_peft_adapter(folder / spec.name, spec.adapter, workload.backbone_reference, adapter_tensors(whole));
+    write_peft_adapter(folder / spec.name, spec.adapter, workload::published_name(workload), adapter_tensors(whole));
   }
+  return largest;
 }
 
 }  // namespace braid::exec

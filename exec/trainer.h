@@ -62,8 +62,10 @@ TrainResult train(const planner::Plan& plan, const workload::SampleIndex& sample
                   Communicator& communicator, const TrainOptions& options);
 
 /// Gathers each task's adapter from the stages and writes folder/TASK as PEFT does, on rank 0; tasks in `without` are
-/// left out. All ranks call this.
-void write_adapters(const std::filesystem::path& folder, const workload::Workload& workload,
-                    const std::set<planner::TaskIndex>& without, Runner& runner, Communicator& communicator);
+/// left out, and adapters with a number that is not finite. Returns on rank 0 the largest magnitude of each task's
+/// numbers (infinity where one is not finite), 0 of those in `without`. All ranks call this.
+std::vector<double> write_adapters(const std::filesystem::path& folder, const workload::Workload& workload,
+                                   const std::set<planner::TaskIndex>& without, Runner& runner,
+                                   Communicator& communicator);
 
 }  // namespace braid::exec

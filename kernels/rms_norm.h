@@ -11,10 +11,16 @@ namespace braid::kernels {
 ///
 /// The backward pass adds the gradient through the norm to dx: dx += scale · (dy · weight − x · scale² · mean(dy ·
 /// weight · x)).
+///
+/// Head norms do the same to each head of D columns of x [T, heads · D], in place, with one weight [D] for all of them:
+/// `before` gets what x was, and `scale` is [T, heads]. Their backward pass turns d, the gradient of the result, into
+/// that of x.
 namespace reference {
 void rms_norm_forward(ConstMatrix x, std::span<const float> weight, float epsilon, Matrix y, std::span<float> scale);
 void rms_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> weight, std::span<const float> scale,
                        Matrix dx);
+void head_norm_forward(Matrix x, std::span<const float> weight, float epsilon, Matrix before, Matrix scale);
+void head_norm_backward(Matrix d, ConstMatrix before, std::span<const float> weight, ConstMatrix scale);
 }  // namespace reference
 
 namespace cpu {
@@ -23,6 +29,8 @@ void rms_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> wei
                        Matrix dx);
 /// y = x · scale · weight with the scale of an earlier forward pass: the same bits as then.
 void rms_norm_again(ConstMatrix x, std::span<const float> weight, std::span<const float> scale, Matrix y);
+void head_norm_forward(Matrix x, std::span<const float> weight, float epsilon, Matrix before, Matrix scale);
+void head_norm_backward(Matrix d, ConstMatrix before, std::span<const float> weight, ConstMatrix scale);
 }  // namespace cpu
 
 }  // namespace braid::kernels

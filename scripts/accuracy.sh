@@ -30,7 +30,7 @@ mv "$folder/measured.txt" "$root/results/costmodel/measured.txt"
 grep -v '^#' "$root/results/accuracy/plans.txt" | while read -r policy microbatches tasks; do
   for ranks in 1 2; do
     echo "$policy, $microbatches microbatches, $tasks tasks, $ranks ranks" >&2
-    "$braid" validate --workload "$folder/workload$tasks.yaml" --profile "$folder/profile$ranks.json" --policy "$policy" \
+    "$braid" validate --prefer speed --workload "$folder/workload$tasks.yaml" --profile "$folder/profile$ranks.json" --policy "$policy" \
       --microbatches "$microbatches" --ranks "$ranks" --json --quiet </dev/null | tr -d '\n'
     echo " $ranks $microbatches $tasks $policy"
   done

@@ -5,17 +5,17 @@
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 reference="${1:?give the folder with the tables}"
-braid="$root/build/release/braid"
+study="$root/build/release/costmodel_study"
 
 write() { # NAME TITLE WORDS...
   local file="$root/results/costmodel/$1.txt" title="$2"
   shift 2
-  { echo "# scripts/costmodel.sh, braid profile ${*//"$reference/"/}: $title"; "$braid" profile "$@"; } >"$file.new"
+  { echo "# scripts/costmodel.sh, costmodel_study ${*//"$reference/"/}: $title"; "$study" "$@"; } >"$file.new"
   mv "$file.new" "$file"
 }
 mkdir -p "$root/results/costmodel"
-write operators "|predicted / measured - 1| on Vidur's operators" --crossvalidate "$reference/vidur_layer_ops.csv"
-write collectives "|predicted / measured - 1| on Vidur's collectives" --crossvalidate "$reference/vidur_collectives.csv"
-write layers "|predicted / measured - 1| on LobRA's layers" --crossvalidate "$reference/lobra_llama7b_a100_layer.csv"
-write capacities "LobRA's capacities" --crossvalidate "$reference/lobra_llama7b_max_tokens.csv"
-write papers "what the papers report of operators and memory" --papers
+write operators "|predicted / measured - 1| on Vidur's operators" crossvalidate "$reference/vidur_layer_ops.csv"
+write collectives "|predicted / measured - 1| on Vidur's collectives" crossvalidate "$reference/vidur_collectives.csv"
+write layers "|predicted / measured - 1| on LobRA's layers" crossvalidate "$reference/lobra_llama7b_a100_layer.csv"
+write capacities "LobRA's capacities" crossvalidate "$reference/lobra_llama7b_max_tokens.csv"
+write papers "what the papers report of operators and memory" papers

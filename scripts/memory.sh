@@ -20,7 +20,7 @@ for backbone in tiny small; do
     for plan in "sl-peft:pad_to=none 2" "hf-peft:pad_to=none 2" "hf-peft 4" "gpipe 4" "megatron-pp 1" \
       "megatron-pp:pad_to=none 3" "muxtune:chunk=64 3"; do
       read -r policy microbatches <<<"$plan"
-      "$braid" validate --workload "$inputs/workload.yaml" --profile "$profile" --policy "$policy" \
+      "$braid" validate --prefer speed --workload "$inputs/workload.yaml" --profile "$profile" --policy "$policy" \
         --microbatches "$microbatches" --ranks "$ranks" --windows 4 --runs 1 --json >"$inputs/comparison.json" </dev/null
       python3 - "$inputs/comparison.json" "$backbone" "$policy" "$microbatches" "$ranks" <<'PY'
 import json, sys

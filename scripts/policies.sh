@@ -17,7 +17,7 @@ sed -i -E 's/^( *)(steps|epochs):.*/\1steps: 16/' "$folder/workload.yaml"
 inputs=(--workload "$folder/workload.yaml" --ranks 2)
 "$braid" profile "${inputs[@]}" --out "$folder/profile.json" --overwrite --quiet | sed -n 1p >&2
 for place in "${!policies[@]}"; do
-  "$braid" plan "${inputs[@]}" --pp 2 --profile "$folder/profile.json" --policy "${policies[$place]}" \
+  "$braid" plan "${inputs[@]}" --prefer speed --pp 2 --profile "$folder/profile.json" --policy "${policies[$place]}" \
     --out "$folder/plan$place.json" --overwrite >/dev/null
 done
 for round in $(seq "$rounds"); do

@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
-"""Turns a text dataset into token ids with a Hugging Face tokenizer.
+"""Turns a dataset into token ids with a Hugging Face tokenizer, as `braid train` does with those it has built in.
 
     pip install "transformers>=4.50" "tokenizers>=0.21" "jinja2>=3.1"
     python scripts/pretokenize.py --tokenizer DIR --input data.jsonl --output tokens.jsonl [--max-length N]
 
-Each input line is one JSON object of one of these forms; other keys are ignored, blank lines are skipped:
+The input is JSON lines, a JSON list, or objects over several lines; a row is of one of these kinds (docs/files.md):
     {"text": "..."}                                  every token is supervised; EOS is appended
-    {"prompt": "...", "completion": "..."}           the completion and the EOS appended to it are supervised
+    {"prompt": "...", "completion": "..."}           the completion and the EOS appended to it are supervised; also
+                                                     "response", and "question" and "answer"
+    {"instruction": "...", "input": "...", "output": "..."}
+                                                     likewise, after ### Instruction, ### Input and ### Response
     {"messages": [{"role": "...", "content": "..."}, ...]}
                                                      laid out by the tokenizer's chat template; the assistant's turns
-                                                     are supervised, including what ends a turn
+                                                     are supervised, including what ends a turn; also "conversations"
+                                                     with "from" and "value", and "prompt" and "completion" as such lists
+    {"input_ids": [...], "labels": [...]}            as they stand
 Each output line is {"input_ids": [...], "labels": [...]}, equally long; a label is its position's own token (not
-shifted) or -100 where nothing is supervised.
+shifted) or -100 where nothing is supervised. Columns that are not read are named once on stderr.
 
-A prompt and its completion are tokenized as one text, so that the tokens are those of the running text; a token that
-reaches from the prompt into the completion is supervised. BOS is there when the tokenizer puts it there.
---max-length N keeps the first N tokens of an example.
+A prompt and its completion are tokenized as one text, so that the tokens are those of the running text, unless a token
+would reach from the prompt into the completion: then each is tokenized alone. BOS comes first where the tokenizer puts
+it there; neither BOS nor EOS comes twice. --max-length N keeps the first N tokens of an example; one that has nothing
+left to learn is dropped and counted.
 
 The output appears under its name only once it is complete. DIR must hold a fast tokenizer (tokenizer.json).
 Exit status: 0 done; 2 an input is not usable, with one line on stderr that says where and what to do.
@@ -35,16 +41,23 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import jinja2
 from transformers import AutoTokenizer
 
-NOT_SUPERVISED = -100
-FORMS = ({"text"}, {"prompt", "completion"}, {"messages"})
+from dataset_rows import (
+    NOT_SUPERVISED,
+    BadExample,
+    Completion,
+    Conversation,
+    InputError,
+    RowReader,
+    Text,
+    Tokens,
+    Turn,
+    rows_of,
+)
 
-
-class InputError(Exception):
-    """Says in one line what is wrong, where, and what would be right."""
-
-
-class BadExample(Exception):
-    """The same for one example, by code that does not know which line it is from."""
+WAY_OUT = (
+    "give prompt and completion as lists of turns, of which only the completion's is learned, or give input_ids and "
+    "labels"
+)
 
 
 @dataclass
@@ -52,139 +65,141 @@ class Example:
     input_ids: list[int]
     labels: list[int]
 
-
-def tokenize(tokenizer, text: str, supervised: list[tuple[int, int]], add_special_tokens: bool) -> Example:
-    """Supervises the tokens that end within one of the `supervised` [begin, end) character spans.
-
-    The end decides because tokenizers leave a leading space out of a token's span but never its last character.
-    """
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as failure:
-        raise BadExample(f"half a surrogate pair at character {failure.start}; escape both halves") from None
-    encoding = tokenizer(text, add_special_tokens=add_special_tokens, return_offsets_mapping=True)
-    input_ids = list(encoding["input_ids"])
-    labels = [
-        token if any(begin < token_end <= end for begin, end in supervised) else NOT_SUPERVISED
-        for token, (_, token_end) in zip(input_ids, encoding["offset_mapping"], strict=True)
-    ]
-    return Example(input_ids, labels)
+    def append(self, tokens: list[int], supervised: bool) -> None:
+        self.input_ids += tokens
+        self.labels += tokens if supervised else [NOT_SUPERVISED] * len(tokens)
 
 
-def with_eos(tokenizer, example: Example) -> Example:
-    """Ends the example with one supervised EOS, whether or not the tokenizer has put one there already."""
+def encode(tokenizer, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def encode_parts(tokenizer, before: str, after: str) -> tuple[list[int], list[int]]:
+    """The two as one text, unless a token would reach over the border: at inference the model sees `before` alone."""
+    head, whole = encode(tokenizer, before), encode(tokenizer, before + after)
+    return (head, whole[len(head) :]) if whole[: len(head)] == head else (head, encode(tokenizer, after))
+
+
+def leading_bos(tokenizer, text: list[int]) -> list[int]:
+    """BOS, where the tokenizer puts it before a text and the text does not begin with it."""
+    bos = tokenizer.bos_token_id
+    puts_it = bos is not None and list(tokenizer("a")["input_ids"])[:1] == [bos]
+    return [bos] if puts_it and text[:1] != [bos] else []
+
+
+def closing_eos(tokenizer, text: list[int]) -> list[int]:
+    """EOS, where there is one and the text does not end with it."""
     eos = tokenizer.eos_token_id
-    if example.input_ids[-1:] == [eos]:
-        example.input_ids.pop()
-        example.labels.pop()
-    return Example(example.input_ids + [eos], example.labels + [eos])
+    return [eos] if eos is not None and text[-1:] != [eos] else []
 
 
-def string_at(record: dict, key: str) -> str:
-    if not isinstance(record[key], str):
-        raise BadExample(f'"{key}" is not a string; give its text in quotes')
-    return record[key]
+def from_text(tokenizer, row: Text) -> Example:
+    text = encode(tokenizer, row.text)
+    example = Example([], [])
+    example.append(leading_bos(tokenizer, text) + text + closing_eos(tokenizer, text), True)
+    return example
 
 
-def from_text(tokenizer, record: dict) -> Example:
-    text = string_at(record, "text")
-    example = tokenize(tokenizer, text, [(0, len(text))], add_special_tokens=True)
-    return with_eos(tokenizer, example)
+def from_completion(tokenizer, row: Completion) -> Example:
+    prompt, completion = encode_parts(tokenizer, row.prompt, row.completion)
+    example = Example([], [])
+    example.append(leading_bos(tokenizer, prompt) + prompt, False)
+    example.append(completion + closing_eos(tokenizer, completion), True)
+    return example
 
 
-def from_completion(tokenizer, record: dict) -> Example:
-    prompt, completion = string_at(record, "prompt"), string_at(record, "completion")
-    text = prompt + completion
-    example = tokenize(tokenizer, text, [(len(prompt), len(text))], add_special_tokens=True)
-    return with_eos(tokenizer, example)
-
-
-def checked_messages(record: dict) -> list[dict]:
-    messages = record["messages"]
-    if not isinstance(messages, list) or not messages:
-        raise BadExample('"messages" is not a non-empty list; give [{"role": ..., "content": ...}, ...]')
-    for index, message in enumerate(messages):
-        if not isinstance(message, dict) or not all(isinstance(message.get(key), str) for key in ("role", "content")):
-            raise BadExample(f'message {index} lacks a string "role" or "content"; give it both')
-    if messages[0]["role"] == "assistant":
-        raise BadExample("the first message is the assistant's, which answers nothing; put a user message first")
-    if all(message["role"] != "assistant" for message in messages):
-        raise BadExample("no message has the role assistant, so nothing is supervised; add one or drop the line")
-    return messages
-
-
-def render(tokenizer, messages: list[dict], add_generation_prompt: bool) -> str:
+def render(tokenizer, turns: list[Turn], add_generation_prompt: bool) -> str:
     if tokenizer.chat_template is None:
         raise BadExample("the tokenizer has no chat template; add one to its directory or give prompt and completion")
+    messages = [{"role": turn.role, "content": turn.content} for turn in turns]
     try:
         return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=add_generation_prompt)
-    except (jinja2.TemplateError, TypeError, ValueError) as failure:
+    except (jinja2.TemplateError, TypeError, ValueError, IndexError) as failure:
         raise BadExample(f"the chat template refuses the messages ({failure}); follow its order of roles") from None
 
 
-def assistant_spans(tokenizer, messages: list[dict], text: str) -> list[tuple[int, int]]:
-    """Character spans of the assistant's turns in `text`, the rendering of all messages.
+def before_turn(tokenizer, turns: list[Turn], text: str) -> str:
+    """What stands before the assistant's next turn; `text` is the rendering of all messages."""
+    if turns:
+        return render(tokenizer, turns, add_generation_prompt=True)
+    # No template renders nothing at all: the generation prompt behind another message tells what it is.
+    probe = [Turn("user", "a")]
+    prompt = render(tokenizer, probe, True).removeprefix(render(tokenizer, probe, False))
+    if prompt not in text:
+        raise BadExample(f"the chat template begins message 0 otherwise than it begins an answer; {WAY_OUT}")
+    return text[: text.find(prompt) + len(prompt)]
+
+
+def assistant_spans(tokenizer, turns: list[Turn], text: str) -> list[tuple[int, int]]:
+    """Character spans of the assistant's turns that are learned in `text`, the rendering of all messages.
 
     A turn is what the template adds to its generation prompt when the turn is appended. White space after the turn's
     end marker belongs to the layout, not to the turn: generation has stopped by then.
     """
     spans = []
-    for index, message in enumerate(messages):
-        if message["role"] != "assistant":
+    for index, turn in enumerate(turns):
+        if turn.role != "assistant" or not turn.learned:
             continue
-        before = render(tokenizer, messages[:index], add_generation_prompt=True)
-        through = render(tokenizer, messages[: index + 1], add_generation_prompt=False).rstrip()
+        before = before_turn(tokenizer, turns[:index], text)
+        through = render(tokenizer, turns[: index + 1], add_generation_prompt=False).rstrip()
         if not through.startswith(before) or not text.startswith(through):
             raise BadExample(
                 f"the chat template changes what precedes message {index} or the message itself as the conversation "
-                "grows, so its tokens cannot be told apart; give prompt and completion instead"
+                f"grows, so its tokens cannot be told apart; {WAY_OUT}"
             )
         spans.append((len(before), len(through)))
     return spans
 
 
-def from_messages(tokenizer, record: dict) -> Example:
-    messages = checked_messages(record)
-    text = render(tokenizer, messages, add_generation_prompt=False)
-    spans = assistant_spans(tokenizer, messages, text)
-    # The template has written BOS and the like itself.
-    return tokenize(tokenizer, text, spans, add_special_tokens=False)
+def end_of_token(tokenizer, token: int, text: str, begin: int, end: int) -> int:
+    """Of a special token that swallows the white space behind it, the end of its name."""
+    added = tokenizer.added_tokens_decoder.get(token)
+    place = text.find(added.content, begin, end) if added and added.rstrip else -1
+    return place + len(added.content) if place >= 0 else end
 
 
-def from_record(tokenizer, record) -> Example:
-    if not isinstance(record, dict):
-        raise BadExample('not a JSON object; give {"text": ...} or another of the forms that --help names')
-    forms = [form for form in FORMS if form <= record.keys()]
-    if len(forms) != 1:
-        found = "keys of more than one form" if forms else "none of the forms' keys"
-        raise BadExample(f'{found}; give either "text", or "prompt" and "completion", or "messages"')
-    if "text" in forms[0]:
-        return from_text(tokenizer, record)
-    if "prompt" in forms[0]:
-        return from_completion(tokenizer, record)
-    return from_messages(tokenizer, record)
+def from_turns(tokenizer, row: Conversation) -> Example:
+    text = render(tokenizer, row.turns, add_generation_prompt=False)
+    spans = assistant_spans(tokenizer, row.turns, text)
+    # The template has written BOS and the like itself. The end of a token decides because tokenizers leave a leading
+    # space out of a token's span but never its last character.
+    encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    input_ids = list(encoding["input_ids"])
+    labels = []
+    for token, (token_begin, token_end) in zip(input_ids, encoding["offset_mapping"], strict=True):
+        at = end_of_token(tokenizer, token, text, token_begin, token_end)
+        labels.append(token if any(begin < at <= end for begin, end in spans) else NOT_SUPERVISED)
+    return Example(input_ids, labels)
 
 
-def cut(example: Example, max_length: int | None) -> Example:
-    kept = Example(example.input_ids[:max_length], example.labels[:max_length])
+def example_of(tokenizer, row: Tokens | Text | Completion | Conversation) -> Example:
+    match row:
+        case Tokens():
+            example = Example(row.input_ids, row.labels)
+        case Text():
+            example = from_text(tokenizer, row)
+        case Completion():
+            example = from_completion(tokenizer, row)
+        case Conversation():
+            example = from_turns(tokenizer, row)
+    count = len(example.input_ids)
+    if count < 2:
+        plural = "" if count == 1 else "s"
+        raise BadExample(f"the sample has {count} token{plural}; give at least 2: one to read and one to predict")
+    return example
+
+
+def learns(labels: list[int]) -> bool:
     # The first token is never predicted, so a label there teaches nothing.
-    if all(label == NOT_SUPERVISED for label in kept.labels[1:]):
-        if len(kept.labels) < len(example.labels):
-            raise BadExample(
-                f"nothing is supervised within the first {max_length} of {len(example.labels)} tokens; "
-                "raise --max-length, shorten the prompt or drop the line"
-            )
-        raise BadExample("nothing is supervised; give it some text or drop the line")
-    return kept
+    return any(label != NOT_SUPERVISED for label in labels[1:])
 
 
-def parse(line: bytes):
-    try:
-        return json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise BadExample("not UTF-8; convert the file to UTF-8") from None
-    except json.JSONDecodeError as failure:
-        raise BadExample(f"not JSON ({failure.msg} at column {failure.colno}); give one JSON object per line") from None
+@dataclass
+class Limit:
+    """How long an example may be, and what becomes of one that is longer: error, truncate or drop."""
+
+    max_length: int | None
+    on_too_long: str
 
 
 @dataclass
@@ -193,35 +208,73 @@ class Totals:
     tokens: int = 0
     supervised: int = 0
     cut: int = 0
+    dropped: int = 0
+    emptied: int = 0
 
 
-def convert(tokenizer, input_file: Path, output, max_length: int | None) -> Totals:
+def kept(example: Example, limit: Limit, totals: Totals) -> Example | None:
+    """The example within the limit, or nothing where it is left out; both counted."""
+    count, most = len(example.input_ids), limit.max_length
+    too_long = most is not None and count > most
+    if too_long and limit.on_too_long == "error":
+        raise BadExample(
+            f"the sample has {count} tokens, max_length is {most}; shorten it, raise max_length, or set on_too_long to "
+            "truncate or drop"
+        )
+    if too_long and limit.on_too_long == "drop":
+        totals.dropped += 1
+        return None
+    if not learns(example.labels):
+        raise BadExample(
+            "no token past the first is supervised; give a label, a completion or an assistant's message"
+        )
+    if too_long:
+        example = Example(example.input_ids[:most], example.labels[:most])
+        if not learns(example.labels):
+            totals.emptied += 1
+            return None
+        totals.cut += 1
+    totals.examples += 1
+    totals.tokens += len(example.input_ids)
+    totals.supervised += sum(label != NOT_SUPERVISED for label in example.labels)
+    return example
+
+
+def check_some(totals: Totals, where: str, limit: Limit) -> None:
+    if totals.examples > 0:
+        return
+    if totals.emptied > 0:
+        raise InputError(
+            f"{where}: of no sample is there anything to learn in the first {limit.max_length} tokens; raise max_length"
+        )
+    if totals.dropped > 0:
+        raise InputError(
+            f"{where}: every sample is longer than max_length {limit.max_length}; raise max_length or set on_too_long "
+            "to truncate"
+        )
+    raise InputError(f"{where}: the dataset is empty; give at least one sample")
+
+
+def convert(tokenizer, input_file: Path, output, limit: Limit, reader: RowReader) -> Totals:
     totals = Totals()
-    with input_file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                example = from_record(tokenizer, parse(line))
-                kept = cut(example, max_length)
-            except BadExample as failure:
-                raise InputError(f"{input_file}:{number}: {failure}") from None
-            output.write(json.dumps({"input_ids": kept.input_ids, "labels": kept.labels}, separators=(",", ":")) + "\n")
-            totals.examples += 1
-            totals.tokens += len(kept.input_ids)
-            totals.supervised += sum(label != NOT_SUPERVISED for label in kept.labels)
-            totals.cut += len(kept.input_ids) < len(example.input_ids)
-    if totals.examples == 0:
-        raise InputError(f"{input_file}:1: no examples; give one JSON object per line")
+    for line, record in rows_of(input_file):
+        try:
+            example = kept(example_of(tokenizer, reader.read(record)), limit, totals)
+        except BadExample as failure:
+            raise InputError(f"{input_file}:{line}: {failure}") from None
+        if example:
+            row = {"input_ids": example.input_ids, "labels": example.labels}
+            output.write(json.dumps(row, separators=(",", ":")) + "\n")
+    check_some(totals, f"{input_file}:1", limit)
     return totals
 
 
-def convert_to_file(tokenizer, input_file: Path, output_file: Path, max_length: int | None) -> Totals:
+def convert_to_file(tokenizer, input_file: Path, output_file: Path, limit: Limit, reader: RowReader) -> Totals:
     # Beside the output, because a rename is only atomic within one file system.
     temporary = output_file.with_name(f"{output_file.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("x", encoding="utf-8") as output:
-            totals = convert(tokenizer, input_file, output, max_length)
+            totals = convert(tokenizer, input_file, output, limit, reader)
             output.flush()
             os.fsync(output.fileno())
         os.replace(temporary, output_file)
@@ -242,8 +295,6 @@ def load_tokenizer(directory: Path):
         raise InputError(f"{directory}: no tokenizer loads from it ({reason}); check tokenizer_config.json") from None
     if not tokenizer.is_fast:
         raise InputError(f"{directory}: not a fast tokenizer; convert it so that it has a tokenizer.json")
-    if tokenizer.eos_token_id is None:
-        raise InputError(f"{directory}: the tokenizer has no EOS; set eos_token in tokenizer_config.json")
     return tokenizer
 
 
@@ -260,25 +311,44 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--input", type=Path, required=True, metavar="FILE.jsonl")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE.jsonl")
     parser.add_argument("--max-length", type=length_limit, metavar="N", help="keep the first N tokens of an example")
+    parser.add_argument(
+        "--on-too-long",
+        choices=("error", "truncate", "drop"),
+        default="truncate",
+        help="what becomes of an example of more than N tokens",
+    )
     return parser.parse_args()
+
+
+def tell(output: Path, totals: Totals, reader: RowReader) -> None:
+    left_out = totals.dropped + totals.emptied
+    print(
+        f"{output}: {totals.examples} examples, {totals.tokens} tokens, {totals.supervised} supervised, "
+        f"{totals.cut} cut to --max-length, {left_out} dropped"
+        + (", of which the cut left nothing to learn" if totals.emptied else "")
+    )
+    if reader.unread:
+        print("columns that are not read: " + ", ".join(reader.unread), file=sys.stderr)
+    for choice in reader.preferred:
+        print(f"rows of two kinds are read as TRL reads them: {choice}", file=sys.stderr)
 
 
 def main() -> int:
     arguments = parse_arguments()
+    reader = RowReader(arguments.input)
+    limit = Limit(arguments.max_length, arguments.on_too_long)
     try:
         tokenizer = load_tokenizer(arguments.tokenizer)
-        totals = convert_to_file(tokenizer, arguments.input, arguments.output, arguments.max_length)
+        totals = convert_to_file(tokenizer, arguments.input, arguments.output, limit, reader)
     except InputError as failure:
         message = str(failure)
     except OSError as failure:
         message = f"{failure.filename or arguments.output}: {failure.strerror}; check the path and its permissions"
     else:
-        print(
-            f"{arguments.output}: {totals.examples} examples, {totals.tokens} tokens, {totals.supervised} supervised, "
-            f"{totals.cut} cut to --max-length"
-        )
+        tell(arguments.output, totals, reader)
         return 0
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    line = " ".join(message.split()).encode("utf-8", "replace").decode("utf-8")
+    print("error: " + line, file=sys.stderr)
     return 2
 
 

@@ -4,7 +4,7 @@
 # names another program than the build's.
 # usage: scripts/study_trace.sh TRACE RESULTS [GPUS]   (default: 128)
 set -euo pipefail
-root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+scripts="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
 if [[ $# -lt 2 || $# -gt 3 || ! "${3:-128}" =~ ^[1-9][0-9]*$ ]]; then
   echo "usage: scripts/study_trace.sh TRACE RESULTS [GPUS]" >&2
@@ -14,12 +14,5 @@ if [[ ! -r "$1" ]]; then
   echo "error: $1 cannot be read; give a trace of jobs" >&2
   exit 2
 fi
-export BRAID="${BRAID:-$root/build/release/braid}"
-if [[ ! -x "$BRAID" ]]; then
-  echo "error: $BRAID is missing; build the release preset" >&2
-  exit 1
-fi
 python="$(command -v /usr/bin/python3 || command -v python3)"
-folder="$(mktemp -d)"
-trap 'rm -rf "$folder"' EXIT
-"$python" -B "$root/scripts/reproduce/trace.py" "$folder" "$1" "$2" "${3:-128}"
+PYTHONPATH="$scripts" exec "$python" -B -m reproduce.cluster.own_trace "$1" "$2" "${3:-128}"

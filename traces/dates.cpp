@@ -1,5 +1,6 @@
 #include "traces/dates.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -24,11 +25,22 @@ std::optional<unsigned> take(std::string_view& text, std::size_t digits, char ma
   return number;
 }
 
+/// "PDT", "UTC", "AEST".
+bool is_zone(std::string_view text) {
+  return text.size() >= 2 && text.size() <= 5 &&
+         std::all_of(text.begin(), text.end(), [](char letter) { return letter >= 'A' && letter <= 'Z'; });
+}
+
 bool is_offset(std::string_view text) {
   if (text.empty() || text == "Z") return true;
-  if (text.front() != '+' && text.front() != '-') return false;
+  const bool apart = text.front() == ' ';
+  if (apart) text.remove_prefix(1);
+  if (apart && is_zone(text)) return true;
+  if (text.empty() || (text.front() != '+' && text.front() != '-')) return false;
   text.remove_prefix(1);
-  return take(text, 2, ':') && take(text, 2, '\0') && text.empty();
+  if (!take(text, 2, '\0') || text.empty()) return text.empty();
+  if (text.front() == ':') text.remove_prefix(1);
+  return take(text, 2, '\0') && text.empty();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -9,19 +10,20 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "traces/read_pai.h"
 
 namespace braid::traces {
 namespace {
 
 /// Where a table says what. Columns it need not have are empty, or have a name behind '?'; "a|b" is either of two
-/// names, of which a file has one.
+/// names, of which a file has one. A file is of the first format here whose columns it has.
 struct Table {
   std::string_view format;
   std::string_view id, submit, start, end, duration, gpus, virtual_cluster, priority, deadline, budget;
 };
 
-constexpr std::array<Table, 6> kTables = {{
+constexpr std::array<Table, 7> kTables = {{
     {"philly-csv", "", "timestamp", "", "", "duration", "num_gpus", "cluster", "", "", ""},
     {"itp", "job_id", "submission_time", "", "", "duration", "num_gpu", "", "", "", ""},
     {"acme", "job_id", "submit_time", "start_time", "end_time", "duration", "gpu_num", "", "", "", ""},
@@ -29,14 +31,30 @@ constexpr std::array<Table, 6> kTables = {{
     {"openb", "name", "creation_time", "scheduled_time", "deletion_time", "", "num_gpu", "", "", "", ""},
     {"braid", "?job_id", "submit_s", "", "", "duration_s", "?gpus|num_gpus", "?vc", "?priority", "?deadline_s",
      "?budget_gpu_hours"},
+    {"jobs", "?job_id|id", "submit_time|submission_time|submit|arrival_time|arrival|submit_s", "?start_time|start",
+     "?end_time|finish_time|end", "?duration|run_time|service_time|job_duration|duration_s",
+     "gpus|num_gpus|num_gpu|gpu_num|n_gpus|gpu_count|gpu", "?vc|virtual_cluster", "?priority", "", ""},
 }};
 
 constexpr double kMostSeconds = 1e12;
 
+/// "JobID", "job id" and "job_id" are one name.
+bool same_name(std::string_view a, std::string_view b) {
+  const auto plain = [](std::string_view name) {
+    std::string letters;
+    for (const char letter : name) {
+      if (letter != '_' && letter != ' ')
+        letters += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    }
+    return letters;
+  };
+  return plain(a) == plain(b);
+}
+
 bool named(std::string_view column, std::string_view names) {
   while (true) {
     const std::size_t bar = names.find('|');
-    if (column == names.substr(0, bar)) return true;
+    if (same_name(column, names.substr(0, bar))) return true;
     if (bar == std::string_view::npos) return false;
     names.remove_prefix(bar + 1);
   }
@@ -56,18 +74,28 @@ constexpr std::array kRoles = {&Table::id,       &Table::submit, &Table::start, 
                                &Table::duration, &Table::gpus,   &Table::virtual_cluster, &Table::priority,
                                &Table::deadline, &Table::budget};
 
+/// What --columns calls them, likewise.
+constexpr std::array<std::string_view, kRoles.size()> kRoleWords = {
+    "id", "submit", "start", "end", "duration", "gpus", "vc", "priority", "deadline", "budget"};
+
 bool has_columns(const Table& table, std::span<const std::string_view> columns) {
-  return std::all_of(kRoles.begin(), kRoles.end(), [&](auto role) {
-    const std::string_view names = table.*role;
-    return names.empty() || names.starts_with('?') || place_of(names, columns).has_value();
-  });
+  const auto has = [&](std::string_view names) { return place_of(names, columns).has_value(); };
+  const bool tells_duration = has(table.duration) || (has(table.start) && has(table.end));
+  return tells_duration && std::all_of(kRoles.begin(), kRoles.end(), [&](auto role) {
+           const std::string_view names = table.*role;
+           return names.empty() || names.starts_with('?') || has(names);
+         });
 }
 
 /// Rows of one table.
 class TableReader {
  public:
   TableReader(const Table& table, CsvReader& rows, TraceBuilder& trace)
-      : table_(table), rows_(rows), trace_(trace), columns_(rows.fields().size()) {
+      : table_(table),
+        rows_(rows),
+        trace_(trace),
+        columns_(rows.fields().size()),
+        names_(rows.fields().begin(), rows.fields().end()) {
     rows.check_distinct();
     for (std::size_t role = 0; role < kRoles.size(); ++role) places_[role] = only_place_of(table.*kRoles[role]);
     for (std::size_t column = 0; column < columns_; ++column) {
@@ -103,10 +131,7 @@ class TableReader {
   bool has(Role role) const { return place(role).has_value(); }
   std::string_view text(Role role) const { return rows_.fields()[*place(role)]; }
   bool given(Role role) const { return has(role) && !is_missing(text(role)); }
-  std::string_view name(Role role) const {
-    const std::string_view names = table_.*role;
-    return names.starts_with('?') ? names.substr(1) : names;
-  }
+  std::string_view name(Role role) const { return names_[*place(role)]; }
 
   /// place_of for the row that names the columns; throws Error when two of them are names of one thing.
   std::optional<std::size_t> only_place_of(std::string_view names) const {
@@ -115,7 +140,7 @@ class TableReader {
     const std::optional<std::size_t> second = first ? place_of(names, columns, *first + 1) : std::nullopt;
     if (second)
       throw wrong(fmt::format("columns '{}' and '{}' are two names of one thing", columns[*first], columns[*second]),
-                  "leave one of them out");
+                  "leave one of them out, or choose with --columns");
     return first;
   }
 
@@ -157,7 +182,7 @@ class TableReader {
   std::optional<double> service_seconds() {
     if (has(&Table::end) && is_missing(text(&Table::end))) return std::nullopt;
     if (given(&Table::duration)) return seconds(&Table::duration);
-    if (!has(&Table::end)) return std::nullopt;
+    if (!has(&Table::end) || !has(&Table::start)) return std::nullopt;
     const double begin = moment(&Table::start), end = moment(&Table::end);
     if (end < begin)
       throw wrong(fmt::format("it ends at {}, before its start at {}", text(&Table::end), text(&Table::start)),
@@ -169,6 +194,7 @@ class TableReader {
   CsvReader& rows_;
   TraceBuilder& trace_;
   std::size_t columns_;
+  std::vector<std::string> names_;  // of the columns, as in the file
   std::array<std::optional<std::size_t>, kRoles.size()> places_;
 };
 
@@ -221,6 +247,27 @@ void read_csv(CsvReader& rows, std::string_view format, bool lenient, TraceBuild
     TableReader reader(*table, rows, trace);
     read_rows(rows, false, lenient, trace, [&] { reader.read_row(); });
   }
+  trace.count_blank(rows.blank_lines());
+}
+
+void read_named_csv(CsvReader& rows, const std::map<std::string, std::string>& columns, bool lenient,
+                    TraceBuilder& trace) {
+  Table table{};
+  for (const auto& [word, name] : columns) {
+    const auto role = std::find(kRoleWords.begin(), kRoleWords.end(), word);
+    if (role == kRoleWords.end())
+      throw error("--columns: '{}' is nothing that a job has; give {}", word, fmt::join(kRoleWords, ", "));
+    if (!place_of(name, rows.fields()))
+      throw error_at(rows.file(), rows.line(), fmt::format("no column is named '{}'", name),
+                     fmt::format("give one of {}", shortened(fmt::format("{}", fmt::join(rows.fields(), ", ")), 500)));
+    table.*kRoles[static_cast<std::size_t>(role - kRoleWords.begin())] = name;
+  }
+  if (table.submit.empty() || (table.duration.empty() && (table.start.empty() || table.end.empty())))
+    throw error(
+        "--columns: when jobs are submitted and how long they run is not named; give submit=NAME,duration=NAME, or "
+        "start=NAME,end=NAME in place of the duration");
+  TableReader reader(table, rows, trace);
+  read_rows(rows, false, lenient, trace, [&] { reader.read_row(); });
   trace.count_blank(rows.blank_lines());
 }
 

@@ -25,8 +25,19 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
   bool string(string_t& text) override { return value(text); }
   bool binary(binary_t&) override { return value(std::nullopt); }
 
+  /// Between two values of the text. Jobs that follow one another are read as those of a list are.
+  void begin_value(bool list) {
+    in_list_ = list;
+    open_ = list ? "" : "[";
+  }
+  void finish() const {
+    if (jobs_ > 0 && !any_attempts_)
+      throw error("{}: its objects have no 'attempts', so it is no cluster_job_log of Philly's; give that, or CSV",
+                  text_.file());
+  }
+
   bool start_object(std::size_t) override {
-    open('{');
+    open_.push_back('{');
     if (at("[{")) {
       job_ = {};
       job_.line = text_.line();
@@ -35,25 +46,36 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool end_object() override {
-    const bool job = at("[{");
+    const bool outermost = at("[{");
+    const bool held_jobs = holds_list_ && !in_list_;
     open_.pop_back();
-    if (job) finish_job();
+    if (outermost && held_jobs) holds_list_ = false;
+    if (outermost && !held_jobs) finish_job();
     return true;
   }
   bool start_array(std::size_t) override {
     if (at("[")) refuse("it is no object; mend the list");
-    open('[');
+    if (!in_list_ && at("[{") && !job_.named && key_ != "attempts") return enter_list();
+    open_.push_back('[');
     if (at("[{[")) list_ = key_;
     if (at("[{[{[")) inner_list_ = key_;
     if (at("[{[{[{[")) gpus_ = key_ == "gpus";
     return true;
   }
   bool end_array() override {
-    open_.pop_back();
+    if (at("[") && holds_list_) {
+      open_ = "[{";  // back in the object that holds the list
+      in_list_ = false;
+      job_ = {};
+    } else {
+      open_.pop_back();
+    }
     return true;
   }
   bool key(string_t& name) override {
     key_ = name;
+    if (at("[{") && (name == "attempts" || name == "jobid" || name == "submitted_time")) job_.named = true;
+    if (at("[{") && name == "attempts") any_attempts_ = true;
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& fault) override {
@@ -69,14 +91,18 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
     std::string id, virtual_cluster;
     std::optional<std::string> submitted;
     std::vector<Attempt> attempts;
-    int line = 0;  // where it begins
+    int line = 0;        // where it begins
+    bool named = false;  // it has a field of Philly's jobs
   };
 
-  void open(char bracket) {
-    open_.push_back(bracket);
-    if (open_.size() == 1 && bracket != '[')
-      throw error_at(text_.file(), text_.line(), "it does not begin with a list of jobs",
-                     "give Philly's cluster_job_log");
+  /// The list that an object holds stands for the text's own.
+  bool enter_list() {
+    if (holds_list_)
+      throw error_at(text_.file(), text_.line(), fmt::format("the object holds a second list, '{}'", key_),
+                     "give Philly's cluster_job_log: one list of jobs");
+    in_list_ = holds_list_ = true;
+    open_ = "[";
+    return true;
   }
   bool at(std::string_view brackets) const { return open_ == brackets; }
 
@@ -147,7 +173,10 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
   SourceText& text_;
   bool lenient_;
   TraceBuilder& trace_;
-  std::string open_;                     // brackets open now
+  std::string open_;         // brackets open now, from the list of jobs on
+  bool in_list_ = false;     // a list of the text's, not just a job behind another
+  bool holds_list_ = false;  // the object at hand has had such a list in a field
+  bool any_attempts_ = false;
   std::string key_, list_, inner_list_;  // names last seen
   bool gpus_ = false;
   PhillyJob job_;
@@ -159,7 +188,13 @@ class PhillyEvents final : public nlohmann::json_sax<nlohmann::json> {
 void read_philly_json(SourceText& text, bool lenient, TraceBuilder& trace) {
   PhillyEvents events(text, lenient, trace);
   std::istream in(&text);
-  nlohmann::json::sax_parse(in, &events);
+  while (in >> std::ws && in.peek() != std::istream::traits_type::eof()) {
+    const bool list = in.peek() == '[';
+    events.begin_value(list);
+    // The parser takes no more of the text than the value.
+    nlohmann::json::sax_parse(in, &events, nlohmann::json::input_format_t::json, list);
+  }
+  events.finish();
 }
 
 }  // namespace braid::traces

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ std::span<const TraceFormat> trace_formats();
 struct ReadOptions {
   std::string format;    ///< of trace_formats(); empty: told from the file's beginning
   bool lenient = false;  ///< a row that cannot be understood is counted, not an error
+  /// In place of a format: a CSV file's own names for what a job has, by braid's words for it (read_csv.h).
+  std::map<std::string, std::string> columns = {};
 };
 
 /// The jobs of a trace. The rules, the same for every format:
@@ -33,8 +36,8 @@ struct ReadOptions {
 /// - times are seconds: those of the file, or since the midnight before the first submission where it has dates, by the
 ///   clock on the wall.
 /// The file is read once, as a stream: a pipe will do, and memory goes with its jobs, not its bytes. Throws Error
-/// "FILE:LINE: ..." for a row that cannot be understood, and Error for a file that is of no known format or without a
-/// job.
+/// "FILE:LINE: ..." for a row that cannot be understood, and Error for a file that is of no known format, packed or
+/// without a job.
 Trace read_trace(const std::filesystem::path& path, const ReadOptions& options = {});
 
 }  // namespace braid::traces

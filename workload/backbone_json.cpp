@@ -9,8 +9,8 @@ namespace braid::workload {
 std::string to_json(const costmodel::BackboneShape& shape) {
   // The bindings stop compiling when a shape gets another number, which would else be lost on the way.
   const auto& [name, architecture, layers, hidden, intermediate, heads, kv_heads, head_dim, vocabulary, max_position,
-               tied_head, qkv_bias, norm_epsilon, rope_theta, rope_scaling] = shape;
-  const auto& [llama3, factor, low, high, original] = rope_scaling;
+               tied_head, qkv_bias, norm_epsilon, rope_theta, rope_scaling, qk_norm, sliding_window] = shape;
+  const auto& [kind, factor, low, high, original, fast, slow, truncate, attention] = rope_scaling;
   nlohmann::ordered_json json;
   json["name"] = name;
   json["architecture"] = name_of(architecture, kArchitectures);
@@ -26,13 +26,42 @@ std::string to_json(const costmodel::BackboneShape& shape) {
   json["qkv_bias"] = qkv_bias;
   json["norm_epsilon"] = norm_epsilon;
   json["rope_theta"] = rope_theta;
-  json["rope_scaling"] = {{"llama3", llama3},
+  json["rope_scaling"] = {{"kind", name_of(kind, kRopeKinds)},
                           {"factor", factor},
                           {"low_frequency_factor", low},
                           {"high_frequency_factor", high},
-                          {"original_max_position", original}};
+                          {"original_max_position", original},
+                          {"beta_fast", fast},
+                          {"beta_slow", slow},
+                          {"truncate", truncate},
+                          {"attention_factor", attention}};
+  json["qk_norm"] = qk_norm;
+  json["sliding_window"] = sliding_window;
   return json.dump(2);
 }
+
+namespace {
+
+costmodel::RopeScaling scaling_from(const Node& node) {
+  costmodel::RopeScaling scaling;
+  // Older plans knew no rule but Llama 3.1's.
+  if (const Node* llama3 = node.find("llama3")) {
+    if (llama3->as_bool("llama3")) scaling.kind = costmodel::RopeKind::llama3;
+  } else {
+    scaling.kind = value_of(node.at("kind"), "kind", kRopeKinds);
+  }
+  scaling.factor = node.number_at("factor");
+  scaling.low_frequency_factor = node.number_at("low_frequency_factor");
+  scaling.high_frequency_factor = node.number_at("high_frequency_factor");
+  scaling.original_max_position = node.number_at("original_max_position");
+  scaling.beta_fast = node.number_or("beta_fast", scaling.beta_fast);
+  scaling.beta_slow = node.number_or("beta_slow", scaling.beta_slow);
+  scaling.truncate = node.bool_or("truncate", scaling.truncate);
+  scaling.attention_factor = node.number_or("attention_factor", scaling.attention_factor);
+  return scaling;
+}
+
+}  // namespace
 
 costmodel::BackboneShape backbone_from(const Node& node) {
   costmodel::BackboneShape shape;
@@ -50,12 +79,9 @@ costmodel::BackboneShape backbone_from(const Node& node) {
   shape.qkv_bias = node.at("qkv_bias").as_bool("qkv_bias");
   shape.norm_epsilon = node.number_at("norm_epsilon");
   shape.rope_theta = node.number_at("rope_theta");
-  const Node& scaling = node.at("rope_scaling");
-  shape.rope_scaling.llama3 = scaling.at("llama3").as_bool("llama3");
-  shape.rope_scaling.factor = scaling.number_at("factor");
-  shape.rope_scaling.low_frequency_factor = scaling.number_at("low_frequency_factor");
-  shape.rope_scaling.high_frequency_factor = scaling.number_at("high_frequency_factor");
-  shape.rope_scaling.original_max_position = scaling.number_at("original_max_position");
+  shape.rope_scaling = scaling_from(node.at("rope_scaling"));
+  shape.qk_norm = node.bool_or("qk_norm", false);
+  shape.sliding_window = node.integer_or("sliding_window", 0, 0);
   return shape;
 }
 

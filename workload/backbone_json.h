@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/node.h"
-#include "costmodel/backbone.h"
+#include "costmodel/shapes/backbone.h"
 
 namespace braid::workload {
 

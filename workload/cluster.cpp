@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "costmodel/link_json.h"
-#include "costmodel/profile.h"
+#include "costmodel/links/link_json.h"
+#include "costmodel/profile/profile.h"
 
 namespace braid::workload {
 namespace {

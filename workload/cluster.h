@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/node.h"
-#include "costmodel/link.h"
+#include "costmodel/links/link.h"
 
 namespace braid::workload {
 

@@ -23,10 +23,14 @@ inline constexpr Name<LengthDistribution::Kind> kDistributions[] = {{"lognormal"
                                                                     {"constant", LengthDistribution::Kind::constant},
                                                                     {"uniform", LengthDistribution::Kind::uniform}};
 inline constexpr Name<ChatLayout> kChatLayouts[] = {{"chatml", ChatLayout::chatml}, {"llama3", ChatLayout::llama3}};
-inline constexpr Name<costmodel::Architecture> kArchitectures[] = {{"llama", costmodel::Architecture::llama},
-                                                                   {"qwen2", costmodel::Architecture::qwen2},
-                                                                   {"gpt2", costmodel::Architecture::gpt2},
-                                                                   {"opt", costmodel::Architecture::opt}};
+inline constexpr Name<costmodel::Architecture> kArchitectures[] = {
+    {"llama", costmodel::Architecture::llama},     {"qwen2", costmodel::Architecture::qwen2},
+    {"gpt2", costmodel::Architecture::gpt2},       {"opt", costmodel::Architecture::opt},
+    {"mistral", costmodel::Architecture::mistral}, {"qwen3", costmodel::Architecture::qwen3}};
+inline constexpr Name<costmodel::RopeKind> kRopeKinds[] = {{"plain", costmodel::RopeKind::plain},
+                                                           {"linear", costmodel::RopeKind::linear},
+                                                           {"llama3", costmodel::RopeKind::llama3},
+                                                           {"yarn", costmodel::RopeKind::yarn}};
 
 template <typename Enum, std::size_t count>
 std::string name_of(Enum value, const Name<Enum> (&names)[count]) {

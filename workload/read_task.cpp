@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "workload/names.h"
+#include "workload/spellings.h"
 
 namespace braid::workload {
 namespace {
@@ -80,34 +81,20 @@ void read_dataset(const Node& node, const TaskContext& context, Task& task) {
 
 std::array<bool, costmodel::kModuleCount> read_targets(const Node& adapter, const TaskContext& context) {
   using costmodel::Module;
-  std::array<bool, costmodel::kModuleCount> targets{};
   const Node* list = adapter.find("target_modules");
   if (!list || list->is_null()) {
+    std::array<bool, costmodel::kModuleCount> targets{};
     for (const Module module : {Module::q, Module::k, Module::v, Module::o})
       targets[static_cast<std::size_t>(module)] = true;
     return targets;
   }
-  for (const Node& item : list->sequence("target_modules")) {
-    const std::string name = item.as_string("target_modules");
-    const auto found = std::find_if(costmodel::kModules.begin(), costmodel::kModules.end(),
-                                    [&](Module module) { return costmodel::module_name(module) == name; });
-    if (found == costmodel::kModules.end()) {
-      std::vector<std::string_view> names;
-      for (const Module module : costmodel::kModules) names.push_back(costmodel::module_name(module));
-      throw item.error(fmt::format("unknown module '{}'", name), fmt::format("valid: {}", fmt::join(names, ", ")));
-    }
-    if (*found == Module::gate && !context.gated)
-      throw item.error("this backbone has no gate_proj", "name its first linear layer up_proj, its second down_proj");
-    bool& target = targets[static_cast<std::size_t>(*found)];
-    if (target) throw item.error(fmt::format("module '{}' is given twice", name), "keep one");
-    target = true;
-  }
-  if (list->items.empty()) throw list->error("target_modules is empty", "name at least one module, such as q_proj");
-  return targets;
+  return targets_from(*list, context.modules);
 }
 
 void read_adapter(const Node& node, const TaskContext& context, Task& task) {
-  node.allow_only({"type", "r", "alpha", "dropout", "rslora", "target_modules", "init_from"});
+  allow_only_ours(
+      node, "adapter",
+      {"type", "r", "alpha", "dropout", "rslora", "target_modules", "rank_pattern", "alpha_pattern", "init_from"});
   if (const std::string type = node.string_or("type", "lora"); type != "lora") {
     throw node.at("type").error(fmt::format("unknown adapter type '{}'", type), "valid: lora");
   }
@@ -116,7 +103,6 @@ void read_adapter(const Node& node, const TaskContext& context, Task& task) {
   if (task.adapter.rank < 1) {
     throw rank.error(fmt::format("rank {} is not usable", task.adapter.rank), "give r >= 1");
   }
-  constexpr std::int64_t kMostRank = 1 << 16;
   if (task.adapter.rank > kMostRank) {
     throw rank.error(fmt::format("rank {} is not usable", task.adapter.rank), fmt::format("give r <= {}", kMostRank));
   }
@@ -124,6 +110,10 @@ void read_adapter(const Node& node, const TaskContext& context, Task& task) {
   task.adapter.dropout = fraction_or(node, "dropout", 0.0);
   task.adapter.rank_stabilized = node.bool_or("rslora", false);
   task.adapter.targets = read_targets(node, context);
+  if (const Node* ranks = node.find("rank_pattern"))
+    task.adapter.module_ranks = ranks_from(*ranks, task.adapter, context.modules);
+  if (const Node* alphas = node.find("alpha_pattern"))
+    task.adapter.module_alphas = alphas_from(*alphas, task.adapter, context.modules);
 
   const std::string init_from = node.string_or("init_from", "");
   if (init_from.empty()) return;
@@ -133,10 +123,13 @@ void read_adapter(const Node& node, const TaskContext& context, Task& task) {
         .error(fmt::format("{} holds no adapter_config.json", task.init_from.string()),
                "give the folder of a PEFT adapter");
   }
+  if (context.files_must_exist)
+    check_peft_config(read_json(task.init_from / "adapter_config.json"), task.adapter, context.modules);
 }
 
 Optimizer read_optimizer(const Node& node) {
-  node.allow_only(
+  allow_only_ours(
+      node, "optimizer",
       {"type", "lr", "weight_decay", "warmup_steps", "schedule", "max_grad_norm", "beta1", "beta2", "epsilon"});
   if (const std::string type = node.string_or("type", "adamw"); type != "adamw") {
     throw node.at("type").error(fmt::format("unknown optimizer '{}'", type), "valid: adamw");
@@ -169,6 +162,11 @@ std::int64_t read_max_length(const Node& node, const TaskContext& context) {
         fmt::format("max_length {} is not usable", max_length),
         fmt::format("give one in {}..{}, the positions of this backbone", kLeastTokens, context.max_position));
   }
+  if (context.sliding_window > 0 && max_length > context.sliding_window) {
+    throw node.error(
+        fmt::format("max_length {} is longer than this backbone's sliding_window, which is not supported", max_length),
+        fmt::format("give one up to {}, where the window hides nothing", context.sliding_window));
+  }
   return max_length;
 }
 
@@ -180,7 +178,8 @@ std::filesystem::path resolve(const std::filesystem::path& folder, const std::fi
 }
 
 Task read_task(const Node& node, const TaskContext& context) {
-  node.allow_only({"name", "dataset", "max_length", "on_too_long", "adapter", "global_batch_size", "steps", "epochs",
+  allow_only_ours(node, "task",
+                  {"name", "dataset", "max_length", "on_too_long", "adapter", "global_batch_size", "steps", "epochs",
                    "optimizer", "seed", "priority", "chat"});
   Task task;
   task.name = read_name(node.at("name"));

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/node.h"
+#include "workload/peft_config.h"
 #include "workload/workload.h"
 
 /// One entry of `tasks`; private to this folder.
@@ -11,7 +12,8 @@ namespace braid::workload {
 struct TaskContext {
   std::filesystem::path folder;  ///< relative paths count from here
   std::int64_t max_position = 0;
-  bool gated = true;  ///< the backbone's feed-forward layers have gate_proj
+  std::int64_t sliding_window = 0;  ///< of the backbone's attention; 0: none
+  ModuleNames modules;              ///< of the backbone
   bool files_must_exist = true;
 };
 

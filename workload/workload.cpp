@@ -5,6 +5,7 @@
 
 #include "workload/backbone_json.h"
 #include "workload/read_task.h"
+#include "workload/spellings.h"
 
 namespace braid::workload {
 namespace {
@@ -13,8 +14,8 @@ void read_reference(const Node& node, const std::filesystem::path& folder, Workl
   workload.backbone_reference = node.as_string("backbone");
   const std::filesystem::path there = resolve(folder, workload.backbone_reference);
   if (!workload.backbone_reference.empty() && std::filesystem::is_directory(there)) {
-    workload.backbone_folder = there;
-    workload.backbone = costmodel::read_backbone(there);
+    workload.backbone_folder = costmodel::backbone_folder(there);
+    workload.backbone = costmodel::read_backbone(workload.backbone_folder);
     return;
   }
   const std::vector<std::string> known = costmodel::builtin_backbone_names();
@@ -47,7 +48,7 @@ std::vector<Task> read_tasks(const Node& list, const TaskContext& context) {
 Workload read_workload(const std::filesystem::path& file) {
   const Node root = read_yaml(file);
   if (root.is_null()) throw error_at(file.string(), 1, "the file is empty", "give backbone and tasks");
-  root.allow_only({"backbone", "reproducible", "tasks"});
+  allow_only_ours(root, "", {"backbone", "reproducible", "tasks"});
   Workload workload;
   workload.file = resolve({}, file);
   const std::filesystem::path folder = workload.file.parent_path();
@@ -55,9 +56,22 @@ Workload read_workload(const std::filesystem::path& file) {
   workload.reproducible = root.bool_or("reproducible", false);
   workload.tasks = read_tasks(root.at("tasks"), {.folder = folder,
                                                  .max_position = workload.backbone.max_position,
-                                                 .gated = workload.backbone.gated(),
+                                                 .sliding_window = workload.backbone.sliding_window,
+                                                 .modules = {workload.backbone.layers, workload.backbone.gated()},
                                                  .files_must_exist = true});
   return workload;
+}
+
+std::string published_name(const Workload& workload) {
+  const std::filesystem::path& folder = workload.backbone_folder;
+  if (folder.empty()) return workload.backbone_reference;
+  // The hub's cache lays models--ORGANISATION--NAME/snapshots/COMMIT out; names may hold -- themselves.
+  const std::string repository = folder.parent_path().parent_path().filename();
+  constexpr std::string_view kModels = "models--";
+  if (folder.parent_path().filename() != "snapshots" || !repository.starts_with(kModels)) return folder.string();
+  std::string name = repository.substr(kModels.size());
+  if (const std::size_t slash = name.find("--"); slash != std::string::npos) name.replace(slash, 2, "/");
+  return name;
 }
 
 Workload workload_from(const Node& node) {
@@ -70,7 +84,8 @@ Workload workload_from(const Node& node) {
   workload.reproducible = node.bool_or("reproducible", false);
   workload.tasks = read_tasks(node.at("tasks"), {.folder = {},
                                                  .max_position = workload.backbone.max_position,
-                                                 .gated = workload.backbone.gated(),
+                                                 .sliding_window = workload.backbone.sliding_window,
+                                                 .modules = {workload.backbone.layers, workload.backbone.gated()},
                                                  .files_must_exist = false});
   return workload;
 }

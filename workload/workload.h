@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/node.h"
-#include "costmodel/adapter.h"
-#include "costmodel/backbone.h"
-#include "workload/chat.h"
+#include "costmodel/shapes/adapter.h"
+#include "costmodel/shapes/backbone.h"
 #include "workload/lengths.h"
+#include "workload/text/chat_layout.h"
 
 namespace braid::workload {
 
@@ -53,7 +53,7 @@ struct Task {
   Optimizer optimizer;
   std::uint64_t seed = 0;
   std::int64_t priority = 0;
-  std::optional<ChatLayout> chat;  ///< takes the place of the layout that the tokenizer shows
+  std::optional<ChatLayout> chat;  ///< takes the place of the folder's chat template
 
   bool operator==(const Task&) const = default;
 };
@@ -72,6 +72,10 @@ struct Workload {
 /// Reads workload.yaml. Paths in it count from its folder, and must exist. A folder goes before a built-in shape of the
 /// same name. Throws Error "FILE:LINE: what; remedy".
 Workload read_workload(const std::filesystem::path& file);
+
+/// By what others find the backbone, from any folder: its name on the hub if it lies in the hub's cache, else the
+/// folder.
+std::string published_name(const Workload& workload);
 
 /// The form embedded in plan.json, with every default spelled out, and the same workload read back from it. Reading
 /// touches no other file, so that a plan can be looked at where its data is not.

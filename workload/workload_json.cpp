@@ -31,6 +31,14 @@ Json json_of(const costmodel::AdapterShape& adapter, const std::filesystem::path
   for (const costmodel::Module module : costmodel::kModules) {
     if (adapter.has(module)) json["target_modules"].push_back(costmodel::module_name(module));
   }
+  for (const costmodel::Module module : costmodel::kModules) {
+    if (adapter.rank_of(module) != adapter.rank)
+      json["rank_pattern"][costmodel::module_name(module)] = adapter.rank_of(module);
+  }
+  for (const costmodel::Module module : costmodel::kModules) {
+    if (adapter.alpha_of(module) != adapter.alpha)
+      json["alpha_pattern"][costmodel::module_name(module)] = adapter.alpha_of(module);
+  }
   if (!init_from.empty()) json["init_from"] = init_from.string();
   return json;
 }

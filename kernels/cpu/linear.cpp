@@ -1,183 +1,59 @@
 #include "kernels/linear.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <optional>
+#include <vector>
 
-#include <dnnl.hpp>
-
-#include "base/parallel.h"
+#include "kernels/cpu/one_dnn_product.h"
+#include "kernels/cpu/packed_panels.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/scratch.h"
 
 namespace braid::kernels::cpu {
-namespace {
 
-using dnnl::memory;
-
-dnnl::engine& engine() {
-  static dnnl::engine processor(dnnl::engine::kind::cpu, 0);
-  return processor;
-}
-
-dnnl::stream& stream() {
-  static dnnl::stream calls(engine());
-  return calls;
-}
-
-memory::desc dense(std::int64_t rows, std::int64_t columns) {
-  return memory::desc({rows, columns}, memory::data_type::f32, memory::format_tag::ab);
-}
-
-dnnl::matmul::primitive_desc describe(std::int64_t rows, const memory::desc& weight, bool bias) {
-  const std::int64_t in = weight.dims()[0], out = weight.dims()[1];
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  // Whatever the environment says.
-  attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
-  const auto product = bias ? dnnl::matmul::desc(dense(rows, in), weight, dense(1, out), dense(rows, out))
-                            : dnnl::matmul::desc(dense(rows, in), weight, dense(rows, out));
-  return dnnl::matmul::primitive_desc(product, attributes, engine());
-}
-
-/// What a primitive is compiled for. oneDNN plans for as many threads as there are when it is made.
-struct PrimitiveKey {
-  std::int64_t rows = 0;
-  memory::desc weight;
-  bool bias = false;
-  int threads = 0;
-
-  bool operator==(const PrimitiveKey&) const = default;
-};
-
-struct PrimitiveHash {
-  std::size_t operator()(const PrimitiveKey& key) const {
-    std::size_t hash = static_cast<std::size_t>(key.rows);
-    for (const std::int64_t part : {key.weight.dims()[0], key.weight.dims()[1],
-                                    static_cast<std::int64_t>(2 * key.threads + (key.bias ? 1 : 0))}) {
-      hash = hash * 0x9E3779B97F4A7C15 + static_cast<std::size_t>(part);
-    }
-    return hash;
+/// Products by one weight [in, out], by oneDNN where its rows do not depend on each other, else by matmul's panels.
+class FrozenProduct {
+ public:
+  /// The weight is `numbers`, transposed or as it stands.
+  FrozenProduct(ConstMatrix numbers, Transpose transpose) {
+    const bool transposed = transpose == Transpose::yes;
+    const std::int64_t in = transposed ? numbers.columns : numbers.rows;
+    const std::int64_t out = transposed ? numbers.rows : numbers.columns;
+    one_dnn_ =
+        OneDnnProduct::packed(numbers.data, in, out, transposed ? 1 : numbers.stride, transposed ? numbers.stride : 1);
+    if (one_dnn_) return;
+    panel_numbers_ = packed_numbers(in, out);
+    pack_panels(numbers, transpose, panels_.at_least(panel_numbers_));
   }
-};
 
-struct Primitive {
-  dnnl::matmul call;
-  memory::desc scratchpad;
-};
-
-using PrimitiveCache = std::unordered_map<PrimitiveKey, Primitive, PrimitiveHash>;
-
-PrimitiveCache& primitive_cache() {
-  thread_local PrimitiveCache cache;
-  return cache;
-}
-
-/// Compiling takes a tenth of a millisecond and more, as long as a small product itself, and all layers of a shape can
-/// share the result.
-const Primitive& primitive_for(const PrimitiveKey& key) {
-  constexpr std::size_t kMost = 1024;
-  PrimitiveCache& cache = primitive_cache();
-  if (const auto found = cache.find(key); found != cache.end()) return found->second;
-  if (cache.size() >= kMost) cache.clear();
-  const auto description = describe(key.rows, key.weight, key.bias);
-  return cache.emplace(key, Primitive{dnnl::matmul(description), description.scratchpad_desc()}).first->second;
-}
-
-/// The weight [in, out], numbers `row_step` and `column_step` apart, in the layout that the primitives like best. They
-/// like the same one for any number of rows.
-memory pack(const float* weight, std::int64_t in, std::int64_t out, std::int64_t row_step, std::int64_t column_step) {
-  constexpr std::int64_t kTypicalRows = 512;
-  const memory::desc any({in, out}, memory::data_type::f32, memory::format_tag::any);
-  const memory::desc plain({in, out}, memory::data_type::f32, memory::dims{row_step, column_step});
-  memory from(plain, engine(), const_cast<float*>(weight));
-  memory packed(describe(kTypicalRows, any, false).weights_desc(), engine());
-  dnnl::reorder(from, packed).execute(stream(), from, packed);
-  stream().wait();
-  return packed;
-}
-
-bool is_dense(ConstMatrix x) {
-  return x.stride == x.columns || x.rows <= 1;
-}
-
-void copy(ConstMatrix from, Matrix to) {
-  for_rows(from.rows, from.columns, [&](std::int64_t t) { std::copy_n(from.row(t), from.columns, to.row(t)); });
-}
-
-/// Rows that one call takes: microbatches are of any length, and each new number of rows would be compiled anew and
-/// then keep about 40 kB. So blocks of kMostRows and its halves down to kRowBlock, the largest first, and the last rows
-/// in a multiple of kRowGrain that reaches back into rows already done. As rows do not depend on each other, nor does
-/// the result.
-constexpr std::int64_t kMostRows = 1024;
-constexpr std::int64_t kRowBlock = 64;
-constexpr std::int64_t kRowGrain = 8;
-
-/// Calls work(first, last) for runs of rows that cover [0, rows).
-template <typename Work>
-void for_row_runs(std::int64_t rows, const Work& work) {
-  std::int64_t done = 0;
-  for (std::int64_t block = kMostRows; block >= kRowBlock; block /= 2) {
-    for (; rows - done >= block; done += block) work(done, done + block);
+  std::int64_t bytes() const {
+    return one_dnn_ ? one_dnn_->bytes() : panel_numbers_ * static_cast<std::int64_t>(sizeof(float));
   }
-  if (done == rows) return;
-  const std::int64_t left = (rows - done + kRowGrain - 1) / kRowGrain * kRowGrain;
-  if (left <= rows) return work(rows - left, rows);
-  if (left > kRowGrain) work(0, left - kRowGrain);
-  work(std::max<std::int64_t>(rows - kRowGrain, 0), rows);
-}
 
-/// Calls work(count) for each number of rows that for_row_runs gives in one run, fewer rows than kRowGrain aside.
-template <typename Work>
-void for_run_lengths(const Work& work) {
-  for (std::int64_t rows = kMostRows; rows >= kRowBlock; rows /= 2) work(rows);
-  for (std::int64_t rows = kRowGrain; rows < kRowBlock; rows += kRowGrain) work(rows);
-}
-
-PrimitiveKey key_of(std::int64_t rows, const memory& weight, const memory& bias) {
-  return {rows, weight.get_desc(), static_cast<bool>(bias), thread_count()};
-}
-
-/// y = x · weight + bias for dense rows.
-void multiply_dense(ConstMatrix x, const memory& weight, const memory& bias, Matrix y) {
-  thread_local Scratch scratchpad;
-  const bool has_bias = static_cast<bool>(bias);
-  const Primitive& primitive = primitive_for(key_of(x.rows, weight, bias));
-  const auto scratch_numbers = static_cast<std::int64_t>(primitive.scratchpad.get_size() / sizeof(float)) + 1;
-  std::unordered_map<int, memory> arguments{
-      {DNNL_ARG_SRC, memory(dense(x.rows, x.columns), engine(), const_cast<float*>(x.data))},
-      {DNNL_ARG_WEIGHTS, weight},
-      {DNNL_ARG_DST, memory(dense(y.rows, y.columns), engine(), y.data)},
-      {DNNL_ARG_SCRATCHPAD, memory(primitive.scratchpad, engine(), scratchpad.at_least(scratch_numbers))}};
-  if (has_bias) arguments.emplace(DNNL_ARG_BIAS, bias);
-  primitive.call.execute(stream(), arguments);
-  stream().wait();
-}
-
-/// y = x · weight + bias. Rows that are apart go by way of dense copies: oneDNN's quick matmul, the one whose rows do
-/// not depend on each other, takes none else.
-void multiply(ConstMatrix x, const memory& weight, const memory& bias, Matrix y) {
-  thread_local Scratch dense_x_numbers, dense_y_numbers;
-  ConstMatrix dense_x = x;
-  if (!is_dense(x)) {
-    const Matrix staged(dense_x_numbers.at_least(x.rows * x.columns), x.rows, x.columns);
-    copy(x, staged);
-    dense_x = staged;
+  void compile(bool bias) const {
+    if (one_dnn_) one_dnn_->compile(bias);
   }
-  const Matrix dense_y = is_dense(y) ? y : Matrix(dense_y_numbers.at_least(y.rows * y.columns), y.rows, y.columns);
-  for_row_runs(x.rows, [&](std::int64_t first, std::int64_t last) {
-    multiply_dense(dense_x.row_range(first, last), weight, bias, dense_y.row_range(first, last));
-  });
-  if (!is_dense(y)) copy(dense_y, y);
-}
 
-}  // namespace
+  /// y = x · weight + bias, `bias` [out] or empty.
+  void multiply(ConstMatrix x, std::span<const float> bias, Matrix y) {
+    if (one_dnn_) return one_dnn_->multiply(x, bias.empty() ? nullptr : bias.data(), y);
+    if (!bias.empty())
+      for_rows(y.rows, y.columns, [&](std::int64_t t) { std::copy(bias.begin(), bias.end(), y.row(t)); });
+    multiply_panels(x, panels_.at_least(0), bias.empty() ? 0.0F : 1.0F, y);
+  }
+
+ private:
+  std::optional<OneDnnProduct> one_dnn_;
+  Scratch panels_;
+  std::int64_t panel_numbers_ = 0;
+};
 
 struct PackedLinear::State {
   std::int64_t in = 0;
   std::int64_t out = 0;
-  memory forward_weight;
-  memory backward_weight;  ///< empty without a backward pass
-  memory bias;             ///< empty without a bias
+  std::optional<FrozenProduct> forward;
+  std::optional<FrozenProduct> backward;  ///< empty without a backward pass
+  std::vector<float> bias;                ///< empty without a bias
 };
 
 PackedLinear::PackedLinear(ConstMatrix weight, std::span<const float> bias, bool backward)
@@ -186,12 +62,9 @@ PackedLinear::PackedLinear(ConstMatrix weight, std::span<const float> bias, bool
   BRAID_CHECK(bias.empty() || std::ssize(bias) == weight.rows, "bias of {} for {} outputs", bias.size(), weight.rows);
   state_->in = weight.columns;
   state_->out = weight.rows;
-  state_->forward_weight = pack(weight.data, state_->in, state_->out, 1, weight.stride);
-  if (backward) state_->backward_weight = pack(weight.data, state_->out, state_->in, weight.stride, 1);
-  if (!bias.empty()) {
-    state_->bias = memory(dense(1, state_->out), engine());
-    std::copy(bias.begin(), bias.end(), static_cast<float*>(state_->bias.get_data_handle()));
-  }
+  state_->forward.emplace(weight, Transpose::yes);
+  if (backward) state_->backward.emplace(weight, Transpose::no);
+  state_->bias.assign(bias.begin(), bias.end());
 }
 
 PackedLinear::~PackedLinear() = default;
@@ -207,35 +80,30 @@ std::int64_t PackedLinear::out() const {
 }
 
 std::int64_t PackedLinear::bytes() const {
-  std::size_t total = 0;
-  for (const memory* numbers : {&state_->forward_weight, &state_->backward_weight, &state_->bias}) {
-    if (*numbers) total += numbers->get_desc().get_size();
-  }
-  return static_cast<std::int64_t>(total);
+  return state_->forward->bytes() + (state_->backward ? state_->backward->bytes() : 0) +
+         std::ssize(state_->bias) * static_cast<std::int64_t>(sizeof(float));
 }
 
 void PackedLinear::compile() const {
-  for_run_lengths([&](std::int64_t rows) {
-    primitive_for(key_of(rows, state_->forward_weight, state_->bias));
-    if (state_->backward_weight) primitive_for(key_of(rows, state_->backward_weight, memory()));
-  });
+  state_->forward->compile(!state_->bias.empty());
+  if (state_->backward) state_->backward->compile(false);
 }
 
 void PackedLinear::forward(ConstMatrix x, Matrix y) const {
   BRAID_CHECK(x.columns == state_->in && y.columns == state_->out && x.rows == y.rows,
               "[{}, {}] to [{}, {}] by [{}, {}]", x.rows, x.columns, y.rows, y.columns, state_->out, state_->in);
-  multiply(x, state_->forward_weight, state_->bias, y);
+  state_->forward->multiply(x, state_->bias, y);
 }
 
 void PackedLinear::backward(ConstMatrix dy, Matrix dx) const {
   BRAID_CHECK(dy.columns == state_->out && dx.columns == state_->in && dy.rows == dx.rows,
               "[{}, {}] to [{}, {}] by [{}, {}]", dy.rows, dy.columns, dx.rows, dx.columns, state_->out, state_->in);
-  BRAID_CHECK(state_->backward_weight, "made without a backward pass");
-  multiply(dy, state_->backward_weight, memory(), dx);
+  BRAID_CHECK(state_->backward, "made without a backward pass");
+  state_->backward->multiply(dy, {}, dx);
 }
 
 std::size_t compiled_products() {
-  return primitive_cache().size();
+  return OneDnnProduct::compiled();
 }
 
 }  // namespace braid::kernels::cpu

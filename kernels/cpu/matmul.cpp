@@ -1,5 +1,6 @@
 #include "kernels/matmul.h"
 
+#include "kernels/cpu/packed_panels.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/tile_product.h"
@@ -11,6 +12,9 @@ constexpr std::int64_t divided_up(std::int64_t number, std::int64_t by) {
   return (number + by - 1) / by;
 }
 
+/// Columns of a panel.
+constexpr std::int64_t kPanel = 64;
+
 /// One call. op(b) is cut into panels of kPanel columns, op(a) into blocks of rows: a panel and a block make one job.
 struct Product {
   float alpha = 1.0F;
@@ -21,7 +25,6 @@ struct Product {
   bool accumulate = false;
   Matrix c;
 
-  static constexpr std::int64_t kPanel = 64;
   static constexpr std::int64_t kTileRows = 6;  // of a tile, or half of them
   /// Numbers of a panel that one pass over a tile reads, so that they stay in the cache.
   static constexpr std::int64_t kPanelPiece = 16384;
@@ -29,8 +32,9 @@ struct Product {
   std::int64_t depth() const { return a_transposed ? a.rows : a.columns; }
   std::int64_t panels() const { return divided_up(c.columns, kPanel); }
   std::int64_t panel_columns(std::int64_t panel) const { return std::min(kPanel, c.columns - panel * kPanel); }
-  /// The rows of a transposed a are read a piece at a time, and pieces of a few cache lines stall on memory.
-  std::int64_t most_block_rows() const { return a_transposed ? 192 : 48; }
+  /// The rows of a transposed a are read a piece at a time, and pieces of a few cache lines stall on memory. Narrow
+  /// lanes leave time to read longer blocks, which read panels less often.
+  std::int64_t most_block_rows() const { return a_transposed ? 192 : kLanes == 16 ? 48 : 96; }
   /// Blocks are of even height, and as many as give every thread as many jobs.
   std::int64_t block_rows() const {
     const std::int64_t threads = thread_count();
@@ -67,17 +71,16 @@ void pack_transposed(ConstMatrix b, float scale, std::int64_t width, float* to) 
   });
 }
 
-/// alpha · op(b), panel after panel, each [depth, kPanel] at most.
-void pack_b(const Product& product, float* to) {
-  for_rows(product.panels(), product.depth() * Product::kPanel, [&](std::int64_t panel) {
-    const std::int64_t first = panel * Product::kPanel;
-    const std::int64_t last = first + product.panel_columns(panel);
-    float* packed = to + first * product.depth();
-    const float scale = product.a_transposed ? 1.0F : product.alpha;
-    if (product.b_transposed) {
-      pack_transposed(product.b.row_range(first, last), scale, round_up_to_lanes(last - first), packed);
+/// scale · op(b), panel after panel, each [depth, kPanel] at most.
+void pack_scaled(float scale, ConstMatrix b, bool transposed, float* to) {
+  const std::int64_t depth = transposed ? b.columns : b.rows, columns = transposed ? b.rows : b.columns;
+  for_rows(divided_up(columns, kPanel), depth * kPanel, [&](std::int64_t panel) {
+    const std::int64_t first = panel * kPanel, last = std::min(first + kPanel, columns);
+    float* packed = to + first * depth;
+    if (transposed) {
+      pack_transposed(b.row_range(first, last), scale, round_up_to_lanes(last - first), packed);
     } else {
-      pack_rows(product.b.column_range(first, last), scale, round_up_to_lanes(last - first), packed);
+      pack_rows(b.column_range(first, last), scale, round_up_to_lanes(last - first), packed);
     }
   });
 }
@@ -90,7 +93,7 @@ void copy_tile(ConstMatrix from, Matrix to) {
 void multiply(const Product& product, std::int64_t first_row, std::int64_t rows, std::int64_t width, Panel panel,
               Matrix c) {
   thread_local Scratch scratch;
-  const std::int64_t step = Product::kPanelPiece / (product.a_transposed ? Product::kPanel : width);
+  const std::int64_t step = Product::kPanelPiece / (product.a_transposed ? kPanel : width);
   for (std::int64_t k = 0; k < product.depth(); k += step) {
     const std::int64_t depth = std::min(step, product.depth() - k);
     TileLeft left;
@@ -111,7 +114,7 @@ void multiply(const Product& product, std::int64_t first_row, std::int64_t rows,
 void multiply_block(const Product& product, std::int64_t first_row, std::int64_t rows, std::int64_t panel_index,
                     Panel panel) {
   thread_local Scratch scratch;
-  const std::int64_t first = panel_index * Product::kPanel;
+  const std::int64_t first = panel_index * kPanel;
   const std::int64_t columns = product.panel_columns(panel_index);
   const std::int64_t width = round_up_to_lanes(columns);
   const Matrix c = product.c.row_range(first_row, first_row + rows).column_range(first, first + columns);
@@ -120,6 +123,24 @@ void multiply_block(const Product& product, std::int64_t first_row, std::int64_t
   if (product.accumulate) copy_tile(c, tile);
   multiply(product, first_row, rows, width, panel, tile);
   copy_tile(tile, c);
+}
+
+/// All of c, from op(b)'s panels where it was packed.
+void multiply_jobs(const Product& product, const float* packed) {
+  const std::int64_t depth = product.depth();
+  const std::int64_t block_rows = product.block_rows();
+  const std::int64_t jobs = divided_up(product.c.rows, block_rows) * product.panels();
+  // Adding up a register of products counts as a number.
+  const std::int64_t copies =
+      kCopies * product.c.rows * round_up_to_lanes(product.c.columns) * std::max(kLanes, depth) / kLanes;
+  for_rows(jobs, copies / std::max<std::int64_t>(jobs, 1), [&](std::int64_t job) {
+    const std::int64_t panel = job % product.panels();
+    const std::int64_t first_row = job / product.panels() * block_rows;
+    const std::int64_t first = panel * kPanel;
+    multiply_block(product, first_row, std::min(block_rows, product.c.rows - first_row), panel,
+                   packed ? Panel{packed + first * depth, round_up_to_lanes(product.panel_columns(panel))}
+                          : Panel{product.b.data + first, product.b.stride});
+  });
 }
 
 }  // namespace
@@ -142,22 +163,24 @@ void matmul(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Tr
   thread_local Scratch scratch;
   const float* packed = nullptr;
   if (product.packs_b()) {
-    float* memory = scratch.at_least(product.panels() * depth * Product::kPanel);
-    pack_b(product, memory);
+    float* memory = scratch.at_least(packed_numbers(depth, c.columns));
+    pack_scaled(product.a_transposed ? 1.0F : alpha, b, product.b_transposed, memory);
     packed = memory;
   }
-  const std::int64_t block_rows = product.block_rows();
-  const std::int64_t jobs = divided_up(c.rows, block_rows) * product.panels();
-  // Adding up a register of products counts as a number.
-  const std::int64_t copies = kCopies * c.rows * round_up_to_lanes(c.columns) * std::max(kLanes, depth) / kLanes;
-  for_rows(jobs, copies / std::max<std::int64_t>(jobs, 1), [&](std::int64_t job) {
-    const std::int64_t panel = job % product.panels();
-    const std::int64_t first_row = job / product.panels() * block_rows;
-    const std::int64_t first = panel * Product::kPanel;
-    multiply_block(product, first_row, std::min(block_rows, c.rows - first_row), panel,
-                   packed ? Panel{packed + first * depth, round_up_to_lanes(product.panel_columns(panel))}
-                          : Panel{b.data + first, b.stride});
-  });
+  multiply_jobs(product, packed);
+}
+
+std::int64_t packed_numbers(std::int64_t depth, std::int64_t columns) {
+  return depth * round_up_to_lanes(columns);
+}
+
+void pack_panels(ConstMatrix b, Transpose b_transpose, float* to) {
+  pack_scaled(1.0F, b, b_transpose == Transpose::yes, to);
+}
+
+void multiply_panels(ConstMatrix a, const float* panels, float beta, Matrix c) {
+  if (c.rows == 0) return;
+  multiply_jobs(Product{1.0F, a, false, {}, false, beta != 0.0F, c}, panels);
 }
 
 }  // namespace braid::kernels::cpu

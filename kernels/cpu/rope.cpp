@@ -19,7 +19,7 @@ void turn_head(const float* cosines, const float* sines, std::int64_t half, floa
 }
 
 void turn(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, std::span<const float> frequencies,
-          float direction) {
+          float scale, float direction) {
   const std::int64_t half = head_dim / 2;
   BRAID_CHECK(head_dim > 0 && head_dim % 2 == 0 && x.columns % head_dim == 0, "heads of {} in {} columns", head_dim,
               x.columns);
@@ -35,8 +35,8 @@ void turn(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positio
       // Rounded to f32 as Hugging Face's product is.
       const float angle =
           static_cast<float>(positions[static_cast<std::size_t>(t)]) * frequencies[static_cast<std::size_t>(i)];
-      cosines[i] = std::cos(angle);
-      sines[i] = direction * std::sin(angle);
+      cosines[i] = scale * std::cos(angle);
+      sines[i] = direction * scale * std::sin(angle);
     }
     for (float* head = x.row(t); head < x.row(t) + x.columns; head += head_dim) turn_head(cosines, sines, half, head);
   });
@@ -45,13 +45,13 @@ void turn(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positio
 }  // namespace
 
 void rope_forward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
-                  std::span<const float> frequencies) {
-  turn(x, head_dim, positions, frequencies, 1.0F);
+                  std::span<const float> frequencies, float scale) {
+  turn(x, head_dim, positions, frequencies, scale, 1.0F);
 }
 
 void rope_backward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
-                   std::span<const float> frequencies) {
-  turn(x, head_dim, positions, frequencies, -1.0F);
+                   std::span<const float> frequencies, float scale) {
+  turn(x, head_dim, positions, frequencies, scale, -1.0F);
 }
 
 }  // namespace braid::kernels::cpu

@@ -1,6 +1,8 @@
 #include "kernels/rms_norm.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace braid::kernels::reference {
 
@@ -28,6 +30,31 @@ void rms_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> wei
     for (std::int64_t i = 0; i < x.columns; ++i) {
       const double through = row_scale * (weighted(i) - x.row(t)[i] * row_scale * row_scale * mean);
       dx.row(t)[i] = static_cast<float>(dx.row(t)[i] + through);
+    }
+  }
+}
+
+void head_norm_forward(Matrix x, std::span<const float> weight, float epsilon, Matrix before, Matrix scale) {
+  const auto width = static_cast<std::int64_t>(weight.size());
+  for (std::int64_t t = 0; t < x.rows; ++t) {
+    for (std::int64_t i = 0; i < x.columns; ++i) before.row(t)[i] = x.row(t)[i];
+    for (std::int64_t head = 0; head < scale.columns; ++head) {
+      const std::int64_t first = head * width, last = first + width;
+      rms_norm_forward(before.column_range(first, last).row_range(t, t + 1), weight, epsilon,
+                       x.column_range(first, last).row_range(t, t + 1), {scale.row(t) + head, 1});
+    }
+  }
+}
+
+void head_norm_backward(Matrix d, ConstMatrix before, std::span<const float> weight, ConstMatrix scale) {
+  const auto width = static_cast<std::int64_t>(weight.size());
+  for (std::int64_t t = 0; t < d.rows; ++t) {
+    for (std::int64_t head = 0; head < scale.columns; ++head) {
+      const std::int64_t first = head * width, last = first + width;
+      std::vector<float> gradient(d.row(t) + first, d.row(t) + last);
+      std::fill(d.row(t) + first, d.row(t) + last, 0.0F);
+      rms_norm_backward({gradient.data(), 1, width}, before.column_range(first, last).row_range(t, t + 1), weight,
+                        {scale.row(t) + head, 1}, d.column_range(first, last).row_range(t, t + 1));
     }
   }
 }

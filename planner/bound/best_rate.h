@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "costmodel/cost_model.h"
+#include "costmodel/profile/cost_model.h"
 
 namespace braid::planner {
 

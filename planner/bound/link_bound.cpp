@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-#include "costmodel/memory.h"
+#include "costmodel/work/memory.h"
 
 namespace braid::planner {
 

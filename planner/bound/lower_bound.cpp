@@ -1,6 +1,7 @@
 #include "planner/bound/lower_bound.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "planner/bound/best_rate.h"
@@ -103,18 +104,21 @@ class DeploymentBound {
       BRAID_CHECK(
           other.tp == replica.tp && other.layers == replica.layers && other.model_chunks == replica.model_chunks,
           "replicas differ");
-    least_rank_ = input.workload.tasks.front().adapter.rank;
-    for (const workload::Task& task : input.workload.tasks) least_rank_ = std::min(least_rank_, task.adapter.rank);
+    least_rank_ = std::numeric_limits<std::int64_t>::max();
+    for (const workload::Task& task : input.workload.tasks) {
+      for (const costmodel::Module module : costmodel::kModules)
+        if (task.adapter.has(module)) least_rank_ = std::min(least_rank_, task.adapter.rank_of(module));
+    }
     if (scope.gathers_weights) gathers_ = links_.gathers();
   }
 
   LowerBound run() {
     if (demands_.tasks().empty()) return {0, "nothing to do", 0};
     if (scope_.microbatches > 0) return with(scope_.microbatches);
-    LowerBound least = with(1);
-    const std::int64_t most = scope_.least_chunk > 0 || scope_.packs ? 1 : demands_.largest_batch();
-    for (std::int64_t microbatches = 2; microbatches <= most; ++microbatches) {
-      LowerBound bound = with(microbatches);
+    LowerBound least{std::numeric_limits<double>::infinity(), "", 0};
+    for (const auto& [first, last] :
+         bounded_together(scope_.least_chunk > 0 || scope_.packs ? 1 : demands_.largest_batch())) {
+      LowerBound bound = first == last ? with(first) : within(first, last);
       if (bound.step_seconds < least.step_seconds) least = std::move(bound);
     }
     return least;
@@ -138,6 +142,17 @@ class DeploymentBound {
     std::vector<StepDemand> demands;
     for (std::size_t place = 0; place < demands_.tasks().size(); ++place)
       demands.push_back(demands_.of(place, microbatches));
+    return bound_of(demands);
+  }
+
+  LowerBound within(std::int64_t first, std::int64_t last) {
+    std::vector<StepDemand> demands;
+    for (std::size_t place = 0; place < demands_.tasks().size(); ++place)
+      demands.push_back(demands_.within(place, first, last));
+    return bound_of(demands);
+  }
+
+  LowerBound bound_of(const std::vector<StepDemand>& demands) {
     LowerBound bound = scope_.one_by_one && !scope_.shares_microbatches ? one_by_one(demands) : side_by_side(demands);
     bound.step_seconds *= 1 - kRounding;
     return bound;
@@ -300,6 +315,7 @@ class DeploymentBound {
     if (!fuses_across_tasks()) return stage_operators(backbone, stage, load, pass, cost_.storage());
     const auto fused = [](const OperatorCall& call) { return is_fused_adapter(call.op); };
     load.tasks.front().adapter.rank = least_rank_;
+    load.tasks.front().adapter.module_ranks = {};
     std::vector<OperatorCall> adapters = stage_operators(backbone, stage, load, pass, cost_.storage());
     std::erase_if(adapters, [&](const OperatorCall& call) { return !fused(call); });
     load.kernels = AdapterKernels::separate;
@@ -441,6 +457,14 @@ class DeploymentBound {
 };
 
 }  // namespace
+
+std::vector<std::pair<std::int64_t, std::int64_t>> bounded_together(std::int64_t most) {
+  constexpr std::int64_t kEach = 256, kParts = 32;
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+  for (std::int64_t first = 1; first <= most; first = runs.back().second + 1)
+    runs.emplace_back(first, first < kEach ? first : std::min(most, first + first / kParts));
+  return runs;
+}
 
 LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost) {
   BestRates rates(cost);

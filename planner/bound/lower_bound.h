@@ -1,6 +1,6 @@
 #pragma once
 
-#include "costmodel/cost_model.h"
+#include "costmodel/profile/cost_model.h"
 #include "planner/bound/best_rate.h"
 #include "planner/plan/plan.h"
 #include "planner/window/window_steps.h"
@@ -32,8 +32,13 @@ struct BoundScope {
 /// For each number of microbatches, what each stage, link and task needs at least goes into `pipeline_bound`; the least
 /// of those is the bound. It rests on the cost model's law that nothing takes less time for more work, and holds where
 /// collectives go beside compute. The arguments stand in lower_bound.cpp. Throws Error as the cost model does.
-/// Cost: O(microbatches × tasks × kinds of stages × lengths).
+/// Cost: O(tasks × (kinds of stages × lengths + rows of the largest global batch)), times the logarithm of those rows
+/// (bounded_together).
 LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost);
+
+/// Numbers of microbatches from 1 to `most` in runs [first, last] that have a bound in common: small ones each its own,
+/// of larger ones those within a 32nd, so that there are few.
+std::vector<std::pair<std::int64_t, std::int64_t>> bounded_together(std::int64_t most);
 
 /// The same for many scopes: remembers what work costs at the least.
 LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost,

@@ -55,15 +55,14 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
 
 LowerBound policy_bound(const Arrangement& arrangement, std::span<const std::vector<ReplicaShape>> grid,
                         const Overrides& overrides, const WindowInput& window, const costmodel::CostModel& cost,
-                        BestRates& rates) {
+                        BestRates& rates, Bytes capacity) {
   const FixedPlan& fixed = arrangement.fixed;
   BoundScope scope = bound_scope(arrangement, overrides);
   LowerBound least = lower_bound(scope, window, cost, rates);
   least.deployment_step_seconds = least.step_seconds;
   const std::string chosen = describe(fixed.deployment);
   for (const std::vector<ReplicaShape>& deployment : grid) {
-    if (describe(deployment) == chosen ||
-        cannot_hold_weights(deployment, fixed, window.workload.backbone, cost.profile().memory_bytes))
+    if (describe(deployment) == chosen || cannot_hold_weights(deployment, fixed, window.workload.backbone, capacity))
       continue;
     scope.deployment = deployment;
     const LowerBound other = lower_bound(scope, window, cost, rates);

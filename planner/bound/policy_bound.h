@@ -11,9 +11,10 @@ namespace braid::planner {
 BoundScope bound_scope(const Arrangement& arrangement, const Overrides& overrides);
 
 /// What no plan is faster than that a policy could have made in place of this one, on any deployment of its grid: the
-/// least of their lower bounds, save of those that cannot hold the weights.
+/// least of their lower bounds, save of those whose ranks, of `capacity` each (0: not limited), cannot hold the
+/// weights.
 LowerBound policy_bound(const Arrangement& arrangement, std::span<const std::vector<ReplicaShape>> grid,
                         const Overrides& overrides, const WindowInput& window, const costmodel::CostModel& cost,
-                        BestRates& rates);
+                        BestRates& rates, Bytes capacity);
 
 }  // namespace braid::planner

@@ -18,7 +18,21 @@ Extent larger(const Extent& a, const Extent& b) {
   return {std::max(a.tokens, b.tokens), std::max(a.scored, b.scored), std::max(a.sequences, b.sequences)};
 }
 
+constexpr double kShare = 1.0 / kPredictedSteps;
+
 }  // namespace
+
+void StepDemands::Batch::add(const Row& row) {
+  rows.push_back(row);
+  tokens.push_back(tokens.back() + row.tokens);
+  scored.push_back(scored.back() + row.scored);
+  scored_rows += row.scored > 0;
+}
+
+Extent StepDemands::Batch::between(std::int64_t first, std::int64_t last) const {
+  const auto from = static_cast<std::size_t>(first), to = static_cast<std::size_t>(last);
+  return {tokens[to] - tokens[from], scored[to] - scored[from], last - first};
+}
 
 StepDemands::StepDemands(const BoundScope& scope, const WindowInput& input, bool scores_all)
     : scope_(scope), scores_all_(scores_all) {
@@ -28,68 +42,103 @@ StepDemands::StepDemands(const BoundScope& scope, const WindowInput& input, bool
     if (input.stopped.contains(task)) continue;
     const std::int64_t max_length = input.workload.tasks[static_cast<std::size_t>(task)].max_length;
     tasks_.push_back(task);
-    std::vector<std::vector<Row>>& batches = batches_.emplace_back();
+    OfTask& of_task = of_tasks_.emplace_back();
+    StepDemand& whole = of_task.whole;
+    whole.shortest = kAny;
     for (std::int64_t step = 0; step < kPredictedSteps; ++step) {
-      std::vector<Row>& rows = batches.emplace_back();
+      Batch& batch = of_task.batches.emplace_back();
       for (const workload::SampleRef& sample : input.samples.global_batch(task, step)) {
         const std::int64_t tokens = pads ? std::max(sample.tokens, max_length) : sample.tokens;
         // Of a row that is cut, padding may go through behind another row, where it attends to less.
-        rows.push_back({tokens, cuts ? sample.tokens : tokens, scores_all ? tokens : sample.supervised});
+        batch.add({tokens, cuts ? sample.tokens : tokens, scores_all ? tokens : sample.supervised});
+        whole.sequences[batch.rows.back().length] += kShare;
+        whole.shortest = std::min(whole.shortest, batch.rows.back().length);
       }
+      whole.tokens += kShare * static_cast<double>(batch.tokens.back());
+      whole.scored += kShare * static_cast<double>(batch.scored.back());
     }
   }
 }
 
 std::int64_t StepDemands::largest_batch() const {
-  std::size_t most = 1;
-  for (const auto& batches : batches_) {
-    for (const std::vector<Row>& rows : batches) most = std::max(most, rows.size());
+  std::int64_t most = 1;
+  for (const OfTask& of_task : of_tasks_) {
+    for (const Batch& batch : of_task.batches) most = std::max(most, batch.count());
   }
-  return static_cast<std::int64_t>(most);
+  return most;
 }
 
-/// Whole rows are split as align_padded does. Of rows that are cut a microbatch has a chunk of each at the most, so
-/// that the longest goes through in so many microbatches as it has chunks, and one chunk at the least. Packs may bring
-/// all rows in one microbatch, or any few.
+std::int64_t StepDemands::parts(std::int64_t microbatches) const {
+  return microbatches * static_cast<std::int64_t>(scope_.deployment.size());
+}
+
+/// Whole rows are split as align_padded does.
 StepDemand StepDemands::of(std::size_t place, std::int64_t microbatches) const {
-  const bool cuts = scope_.least_chunk > 0;
-  const std::int64_t chunk = cuts && scope_.most_chunk > 0 ? scope_.most_chunk : kAny;
-  const std::int64_t parts =
-      cuts || scope_.packs ? 1 : microbatches * static_cast<std::int64_t>(scope_.deployment.size());
-  StepDemand demand;
+  if (!splits()) return of_cut_or_packed(place);
+  StepDemand demand = of_tasks_[place].whole;
   demand.least = {kAny, kAny, kAny};
-  demand.shortest = kAny;
-  constexpr double kShare = 1.0 / kPredictedSteps;
-  for (const std::vector<Row>& rows : batches_[place]) {
-    const auto count = static_cast<std::int64_t>(rows.size());
-    for (std::int64_t part = 0; part < parts; ++part) {
-      Extent size;
-      std::int64_t tokens = 0, scored = 0, pieces = 1;
-      for (std::int64_t i = part * count / parts; i < (part + 1) * count / parts; ++i) {
-        const Row& row = rows[static_cast<std::size_t>(i)];
-        tokens += row.tokens;
-        size.tokens += std::min(row.tokens, chunk);
-        if (cuts) pieces = std::max(pieces, (row.tokens - 1) / chunk + 1);
-        scored += row.scored;
-        size.scored += std::min(row.scored, chunk);
-        ++size.sequences;
-        demand.sequences[row.length] += kShare;
-        demand.shortest = std::min(demand.shortest, row.length);
-      }
-      if (size.sequences == 0) continue;
-      demand.tokens += kShare * static_cast<double>(tokens);
-      demand.scored += kShare * static_cast<double>(scored);
-      demand.microbatches += kShare * static_cast<double>(pieces);
-      demand.scored_microbatches += kShare * static_cast<double>(scores_all_ ? pieces : scored > 0);
+  const std::int64_t all = parts(microbatches);
+  for (const Batch& batch : of_tasks_[place].batches) {
+    std::int64_t filled = 0, with_scored = 0;
+    // Of more parts than rows those are empty that no row is in: each row is one by itself.
+    const std::int64_t some = std::min(all, batch.count());
+    for (std::int64_t part = 0; part < some; ++part) {
+      const Extent size = batch.between(part * batch.count() / some, (part + 1) * batch.count() / some);
+      ++filled;
+      with_scored += size.scored > 0;
       demand.most = larger(demand.most, size);
       demand.least = smaller(demand.least, size);
     }
+    demand.microbatches += kShare * static_cast<double>(filled);
+    demand.scored_microbatches += kShare * static_cast<double>(scores_all_ ? filled : with_scored);
   }
-  if (scope_.packs && !cuts) {
-    // A microbatch may hold one row alone.
-    for (const std::vector<Row>& rows : batches_[place]) {
-      for (const Row& row : rows) demand.least = smaller(demand.least, {row.tokens, row.scored, 1});
+  return demand;
+}
+
+/// Parts are rows that follow one another: no more of them than of the fewest parts, no fewer than of the most.
+StepDemand StepDemands::within(std::size_t place, std::int64_t first, std::int64_t last) const {
+  if (!splits()) return of_cut_or_packed(place);
+  StepDemand demand = of_tasks_[place].whole;
+  demand.least = {kAny, kAny, kAny};
+  for (const Batch& batch : of_tasks_[place].batches) {
+    const std::int64_t count = batch.count();
+    if (count == 0) continue;
+    const std::int64_t fewest = std::min(parts(first), count), longest = (count + fewest - 1) / fewest;
+    const std::int64_t shortest = std::max<std::int64_t>(1, count / parts(last));
+    for (std::int64_t row = 0; row + longest <= count; ++row)
+      demand.most = larger(demand.most, batch.between(row, row + longest));
+    for (std::int64_t row = 0; row + shortest <= count; ++row)
+      demand.least = smaller(demand.least, batch.between(row, row + shortest));
+    const std::int64_t with_scored = (batch.scored_rows + longest - 1) / longest;
+    demand.microbatches += kShare * static_cast<double>(fewest);
+    demand.scored_microbatches += kShare * static_cast<double>(scores_all_ ? fewest : with_scored);
+  }
+  return demand;
+}
+
+/// Of rows that are cut a microbatch has a chunk of each at the most, so that the longest goes through in so many
+/// microbatches as it has chunks, and one chunk at the least. Packs may bring all rows in one microbatch, or any few.
+StepDemand StepDemands::of_cut_or_packed(std::size_t place) const {
+  const bool cuts = scope_.least_chunk > 0;
+  const std::int64_t chunk = cuts && scope_.most_chunk > 0 ? scope_.most_chunk : kAny;
+  StepDemand demand = of_tasks_[place].whole;
+  demand.least = {kAny, kAny, kAny};
+  for (const Batch& batch : of_tasks_[place].batches) {
+    if (batch.count() == 0) continue;
+    Extent size;
+    std::int64_t pieces = 1;
+    for (const Row& row : batch.rows) {
+      size.tokens += std::min(row.tokens, chunk);
+      if (cuts) pieces = std::max(pieces, (row.tokens - 1) / chunk + 1);
+      size.scored += std::min(row.scored, chunk);
+      ++size.sequences;
+      // A microbatch may hold one row alone.
+      if (!cuts) demand.least = smaller(demand.least, {row.tokens, row.scored, 1});
     }
+    demand.microbatches += kShare * static_cast<double>(pieces);
+    demand.scored_microbatches += kShare * static_cast<double>(scores_all_ ? pieces : batch.scored.back() > 0);
+    demand.most = larger(demand.most, size);
+    demand.least = smaller(demand.least, size);
   }
   if (cuts) {
     demand.least = {scope_.least_chunk, 0, 0};

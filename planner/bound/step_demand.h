@@ -41,8 +41,11 @@ class StepDemands {
 
   const std::vector<TaskIndex>& tasks() const { return tasks_; }
   std::int64_t largest_batch() const;
-  /// Of tasks()[place].
+  /// Of tasks()[place]. Cost: O(microbatches) of whole rows, of rows that are cut as many as there are.
   StepDemand of(std::size_t place, std::int64_t microbatches) const;
+  /// Whatever number of microbatches from `first` to `last` it is: what each of those brings at least, and extents that
+  /// none goes beyond. Cost: O(rows).
+  StepDemand within(std::size_t place, std::int64_t first, std::int64_t last) const;
 
  private:
   struct Row {
@@ -50,11 +53,30 @@ class StepDemands {
     std::int64_t length = 0;  ///< that attention sees at least
     std::int64_t scored = 0;
   };
+  /// A global batch: its rows, and of as many of the first rows as the place says what they add up to.
+  struct Batch {
+    std::vector<Row> rows;
+    std::vector<std::int64_t> tokens = {0}, scored = {0};
+    std::int64_t scored_rows = 0;
+
+    std::int64_t count() const { return static_cast<std::int64_t>(rows.size()); }
+    void add(const Row& row);
+    Extent between(std::int64_t first, std::int64_t last) const;
+  };
+  struct OfTask {
+    std::vector<Batch> batches;  ///< by step
+    StepDemand whole;            ///< however it is split: tokens, scored, sequences, shortest
+  };
+
+  /// Parts that whole rows come in.
+  std::int64_t parts(std::int64_t microbatches) const;
+  bool splits() const { return scope_.least_chunk == 0 && !scope_.packs; }
+  StepDemand of_cut_or_packed(std::size_t place) const;
 
   const BoundScope& scope_;
   bool scores_all_ = false;
   std::vector<TaskIndex> tasks_;
-  std::vector<std::vector<std::vector<Row>>> batches_;  ///< by task, then step
+  std::vector<OfTask> of_tasks_;
 };
 
 }  // namespace braid::planner

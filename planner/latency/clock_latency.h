@@ -4,7 +4,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "costmodel/stage_latency.h"
+#include "costmodel/work/stage_latency.h"
 #include "planner/latency/launch_pricing.h"
 #include "planner/latency/launch_rule.h"
 #include "planner/latency/run_prices.h"

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "base/units.h"
-#include "costmodel/cost_model.h"
+#include "costmodel/profile/cost_model.h"
 
 namespace braid::planner {
 

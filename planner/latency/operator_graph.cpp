@@ -165,6 +165,7 @@ class StageGraph {
   void run_forward(Launches& work) {
     Ends out = gather(work, then(work.take(norm()), ends_));
     out = product(work, ModuleGroup::qkv, Pass::forward, out, out);
+    out = then(work.take(Operator::head_norm), out);
     out = then(work.take(Operator::rope), out);
     out = then(work.take(Operator::attention), out);
     out = sum_up(work, product(work, ModuleGroup::o, Pass::forward, out, out));
@@ -187,6 +188,7 @@ class StageGraph {
     out = product(work, ModuleGroup::o, Pass::backward, out, out);
     out = then(work.take(Operator::attention, Pass::backward), out);
     out = then(work.take(Operator::rope, Pass::backward), out);
+    out = then(work.take(Operator::head_norm, Pass::backward), out);
     out =
         sum_up(work, product(work, ModuleGroup::qkv, Pass::backward, out, again(work, ModuleGroup::qkv, norm(), out)));
     ends_ = then(work.take(norm(), Pass::backward), both(out, ends_));

@@ -6,7 +6,7 @@
 
 #include <boost/graph/adjacency_list.hpp>
 
-#include "costmodel/operators.h"
+#include "costmodel/work/operators.h"
 #include "planner/latency/launch_pricing.h"
 
 namespace braid::planner {

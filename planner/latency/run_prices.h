@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "costmodel/cost_model.h"
-#include "costmodel/operators.h"
+#include "costmodel/profile/cost_model.h"
+#include "costmodel/work/operators.h"
 
 namespace braid::planner {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "costmodel/memory.h"
+#include "costmodel/work/memory.h"
 
 namespace braid::planner {
 

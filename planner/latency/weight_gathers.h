@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "costmodel/cost_model.h"
+#include "costmodel/profile/cost_model.h"
 
 // Fully sharded data parallelism: what a pass waits for weights.
 namespace braid::planner {

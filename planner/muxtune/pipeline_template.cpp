@@ -58,9 +58,9 @@ void PipelineSimulator::check_and_flatten(const PipelineJob& job) {
     const Bytes need = job.chunks * job.stash[s];
     if (memory_[s] > 0 && need > memory_[s]) {
       throw error(
-          "bucket {}: {} microbatches that go together hold {} bytes on stage {}, which has {}; "
+          "bucket {}: {} microbatches that go together hold {} on stage {}, which has {}; "
           "give smaller microbatches or more stages",
-          job.bucket, job.chunks, need, s, memory_[s]);
+          job.bucket, job.chunks, describe_bytes(need), s, describe_bytes(memory_[s]));
     }
     need_.push_back(need);
   }

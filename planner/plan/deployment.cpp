@@ -29,6 +29,15 @@ void check_split(const costmodel::BackboneShape& backbone, const Overrides& over
     throw error("{} is for {} stages, and --pp asks for {}; leave one of them out", text, layers.size(), *overrides.pp);
 }
 
+[[noreturn]] void refuse_heads(const costmodel::BackboneShape& backbone, std::int64_t tp, std::int64_t ranks) {
+  std::vector<std::int64_t> usable;
+  for (std::int64_t degree = 1; degree <= std::min(ranks, backbone.heads); ++degree) {
+    if (splits_heads(backbone, degree)) usable.push_back(degree);
+  }
+  throw error("--tp {} does not split the {} attention heads and {} key/value heads of {} evenly; give one of: {}", tp,
+              backbone.heads, backbone.kv_heads, backbone.name, fmt::join(usable, ", "));
+}
+
 void check(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
            const Parallelism& parallelism) {
   const std::int64_t ranks = cluster.gpus(), layers = workload.backbone.layers;
@@ -40,6 +49,7 @@ void check(const workload::Workload& workload, const workload::Cluster& cluster,
       throw error("--tp {} is more than the {} heads of {}; give --tp <= {}", tp, workload.backbone.heads,
                   workload.backbone.name, workload.backbone.heads);
     if (tp > ranks) throw error("--tp {} needs {} ranks and the cluster has {}; give --tp <= {}", tp, tp, ranks, ranks);
+    if (!splits_heads(workload.backbone, tp)) refuse_heads(workload.backbone, tp, ranks);
   }
   check_split(workload.backbone, overrides);
   const std::optional<std::int64_t> stages = fixed_stages(overrides);
@@ -66,9 +76,10 @@ std::vector<std::int64_t> tensor_degrees(const workload::Workload& workload, con
   if (!parallelism.tensor) return degrees;
   const std::int64_t most = std::min(cluster.gpus_per_node, workload.backbone.heads);
   for (std::int64_t tp = 2; tp <= most; tp *= 2) {
-    if (cluster.gpus_per_node % tp == 0) degrees.push_back(tp);
+    if (cluster.gpus_per_node % tp == 0 && splits_heads(workload.backbone, tp)) degrees.push_back(tp);
   }
-  if (most == cluster.gpus_per_node && degrees.back() != most) degrees.push_back(most);
+  if (most == cluster.gpus_per_node && degrees.back() != most && splits_heads(workload.backbone, most))
+    degrees.push_back(most);
   return degrees;
 }
 
@@ -101,6 +112,10 @@ std::string uneven_split(const std::vector<LayerRange>& layers) {
 }
 
 }  // namespace
+
+bool splits_heads(const costmodel::BackboneShape& backbone, std::int64_t tp) {
+  return backbone.heads % tp == 0 && (backbone.kv_heads % tp == 0 || tp % backbone.kv_heads == 0);
+}
 
 std::optional<std::int64_t> fixed_stages(const Overrides& overrides) {
   if (overrides.split.kind != LayerSplit::Kind::given) return overrides.pp;

@@ -53,13 +53,18 @@ std::vector<LayerRange> layer_ranges(std::span<const std::int64_t> layers);
 std::vector<ReplicaShape> deploy(std::int64_t layers, std::int64_t tp, std::int64_t pp, std::int64_t replicas,
                                  std::int64_t model_chunks = 1);
 
+/// Whether the systems that have tensor parallelism, all on Megatron's layers, split this backbone's attention over
+/// `tp` ranks: as many heads on each, and key/value heads that are a multiple of `tp`, or a divisor, each on several
+/// ranks.
+bool splits_heads(const costmodel::BackboneShape& backbone, std::int64_t tp);
+
 /// The ways to lay a backbone over a cluster's ranks that a grid search tries (MuxTune §5.1): tensor parallelism within
-/// a node, by powers of two and by whole nodes; stages; and replicas of them, together on as many ranks as can be.
-/// Without data parallelism GPUs may stay idle: where links are slow, fewer stages can be faster (without shards 1 to
-/// 8, 10, 12, 14, 16, 20, ... and the most; with shards the most alone). CPU ranks do not, for their number was asked
-/// for. Ascending by tp, then stages, then model chunks: of those 2, 4, ... that divide the layers evenly, where the
-/// system has them. Without any parallelism of a kind its degree is 1; what the overrides fix is not varied. Layers are
-/// split evenly or as given.
+/// a node, by powers of two and by whole nodes, of those that split the heads; stages; and replicas of them, together
+/// on as many ranks as can be. Without data parallelism GPUs may stay idle: where links are slow, fewer stages can be
+/// faster (without shards 1 to 8, 10, 12, 14, 16, 20, ... and the most; with shards the most alone). CPU ranks do not,
+/// for their number was asked for. Ascending by tp, then stages, then model chunks: of those 2, 4, ... that divide the
+/// layers evenly, where the system has them. Without any parallelism of a kind its degree is 1; what the overrides fix
+/// is not varied. Layers are split evenly or as given.
 ///
 /// Throws Error when the overrides ask for more stages than layers, more ranks than there are, a split of other layers
 /// than the backbone's, or a tp that the policy's system or the backbone's heads do not have.

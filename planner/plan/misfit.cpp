@@ -18,11 +18,12 @@ const workload::Task& heaviest_task(const workload::Workload& workload, const Fi
 
 }  // namespace
 
-std::string describe(const Misfit& misfit, const workload::Workload& workload, std::string_view policy,
-                     Bytes capacity) {
+std::string describe(const Misfit& misfit, const workload::Workload& workload, std::string_view policy, Bytes capacity,
+                     std::string_view remedy) {
   BRAID_CHECK(misfit.missing > 0, "{} laid out nothing that does not fit", policy);
-  return fmt::format("task '{}' does not fit memory under {}: rank {} misses {} bytes of {}",
-                     heaviest_task(workload, misfit.fixed).name, policy, misfit.rank, misfit.missing, capacity);
+  return fmt::format("task '{}' does not fit memory under {}; {} (rank {} misses {} of {})",
+                     heaviest_task(workload, misfit.fixed).name, policy, remedy, misfit.rank,
+                     describe_bytes(misfit.missing), describe_bytes(capacity));
 }
 
 }  // namespace braid::planner

@@ -13,8 +13,9 @@ struct Misfit {
   FixedPlan fixed;
 };
 
-/// "task 'a' does not fit memory under gpipe: rank 2 misses 12345 bytes of 24000000000": the task with the most tokens
-/// in one of that plan's microbatches, of the plan's ranks the fullest.
-std::string describe(const Misfit& misfit, const workload::Workload& workload, std::string_view policy, Bytes capacity);
+/// "task 'a' does not fit memory under gpipe; REMEDY (rank 2 misses 1.25 GB of 24.00 GB)": the task with the most
+/// tokens in one of that plan's microbatches, of the plan's ranks the fullest.
+std::string describe(const Misfit& misfit, const workload::Workload& workload, std::string_view policy, Bytes capacity,
+                     std::string_view remedy);
 
 }  // namespace braid::planner

@@ -5,8 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "costmodel/profile.h"
+#include "costmodel/profile/profile.h"
 #include "planner/latency/launch_rule.h"
+#include "planner/plan/preference.h"
 #include "planner/program/lower.h"
 #include "workload/cluster.h"
 #include "workload/sample_index.h"
@@ -114,6 +115,7 @@ struct Plan {
   FixedPlan fixed;
   Prediction predicted;
   LowerBound lower_bound;
+  std::optional<Preferred> preferred;                            ///< nothing: the fastest was wanted
   std::vector<std::string> reasons;                              ///< why the plan is what it is; `braid plan --explain`
   std::vector<std::pair<std::string, std::string>> data_hashes;  ///< file, hash: datasets and weights
   double planning_seconds = 0;

@@ -11,24 +11,28 @@
 
 namespace braid::planner {
 
-std::string hash_decisions(std::string_view plan_text) {
+PlanHashes hash_plan(std::string_view plan_text) {
   const auto json = nlohmann::ordered_json::parse(plan_text);
-  std::string text;
+  const auto embedded = [&](const char* key) { return hash_bytes(json.at(key).dump(2)); };
+  std::string decisions;
   for (const char* key : {"policy", "deployment", "htasks", "buckets", "chunk_size", "pack_length", "skips_padding",
                           "schedule", "predicted", "lower_bound"})
-    text += json.at(key).dump() + "\n";
-  return hash_bytes(text);
+    decisions += json.at(key).dump() + "\n";
+  // What is not in every plan is hashed where it is.
+  if (json.contains("preferred")) decisions += json.at("preferred").dump() + "\n";
+  return {embedded("workload"), embedded("cluster"), embedded("profile"), hash_bytes(decisions)};
 }
 
 std::vector<std::pair<std::string, std::string>> data_hashes(const workload::Workload& workload) {
   std::vector<std::pair<std::string, std::string>> hashes;
   const auto add = [&](const std::filesystem::path& file) { hashes.emplace_back(file.string(), hash_file(file)); };
-  // Weights, shapes and tokenizers.
+  // Weights, shapes, tokenizers and chat templates.
   const auto add_folder = [&](const std::filesystem::path& folder) {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       const std::string extension = entry.path().extension().string();
-      if (extension == ".safetensors" || extension == ".json" || extension == ".model") files.push_back(entry.path());
+      if (extension == ".safetensors" || extension == ".json" || extension == ".model" || extension == ".jinja")
+        files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
     for (const std::filesystem::path& file : files) add(file);

@@ -11,8 +11,13 @@ namespace braid::planner {
 
 struct Plan;
 
-/// Of all that the text of a plan.json says runs and was predicted.
-std::string hash_decisions(std::string_view plan_text);
+/// Of the text of a plan.json as it stands, spaces apart, whatever this build knows of its fields: a plan of a build
+/// that wrote other fields is as whole as one of this build's.
+struct PlanHashes {
+  std::string workload, cluster, profile;
+  std::string decisions;  ///< of all that it says runs and was predicted
+};
+PlanHashes hash_plan(std::string_view plan_text);
 
 /// The datasets and weights that a workload names, with their hashes.
 std::vector<std::pair<std::string, std::string>> data_hashes(const workload::Workload& workload);

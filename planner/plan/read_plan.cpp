@@ -57,6 +57,13 @@ Prediction predicted_from(const Node& node) {
   return predicted;
 }
 
+Preferred preferred_from(const Node& node) {
+  constexpr Preference kWritten[] = {Preference::memory};
+  named(node, "preference", kWritten);
+  return {node.integer_at("free_memory_bytes", 0), node.number_at("fastest_step_seconds"),
+          node.integer_at("fastest_peak_memory_bytes", 0)};
+}
+
 std::vector<TemplateSlot> slots_from(const Node& node) {
   std::vector<TemplateSlot> slots;
   std::istringstream text(node.as_string("order"));
@@ -186,27 +193,27 @@ void read_schedule(const Node& schedule, FixedPlan& fixed) {
 }
 
 /// A plan's parts belong together: one edited by hand would be run with the others' predictions.
-void check_embedded_hashes(const Node& node, const Plan& plan) {
-  const Node& hashes = node.at("hashes");
-  for (const auto& [what, text] :
-       {std::pair("workload", workload::to_json(plan.workload)), std::pair("cluster", workload::to_json(plan.cluster)),
-        std::pair("profile", costmodel::to_json(plan.profile))}) {
-    if (hashes.string_at(what) != hash_bytes(text)) {
-      throw node.at(what).error(fmt::format("the {} in this plan was changed after planning", what),
-                                "change its own file and plan again with `braid plan`");
-    }
+void check_unchanged(const Node& node, std::string_view text, const Plan& plan) {
+  const Node& written = node.at("hashes");
+  const PlanHashes hashes = hash_plan(text);
+  for (const auto& [what, hash] : {std::pair("workload", hashes.workload), std::pair("cluster", hashes.cluster),
+                                   std::pair("profile", hashes.profile)}) {
+    if (written.string_at(what) == hash) continue;
+    // Some builds hashed a profile as its own file has it.
+    if (what == std::string_view("profile") && written.string_at(what) == hash_bytes(costmodel::to_json(plan.profile)))
+      continue;
+    throw node.at(what).error(fmt::format("the {} in this plan was changed after planning", what),
+                              "change its own file and plan again with `braid plan`");
   }
-}
-
-void check_decisions(const std::filesystem::path& path, const Node& node) {
-  if (node.at("hashes").string_at("decisions") != hash_decisions(read_file(path)))
+  if (written.string_at("decisions") != hashes.decisions)
     throw node.error("this plan was changed after planning", "make the plan again with `braid plan`");
 }
 
 }  // namespace
 
 Plan read_plan(const std::filesystem::path& path) {
-  const Node node = read_json(path);
+  const std::string text = read_file(path);
+  const Node node = parse_json(text, path.string());
   if (!node.is_map() || !node.find("format") || !node.find("policy"))
     throw node.error("this is not a plan", "give what `braid plan --out` wrote");
   if (node.integer_at("format") != 1) throw node.at("format").error("unknown format", "this build reads format 1");
@@ -230,11 +237,11 @@ Plan read_plan(const std::filesystem::path& path) {
   const Node& bound = node.at("lower_bound");
   plan.lower_bound = {bound.number_at("step_seconds"), bound.string_at("binds"),
                       bound.number_at("deployment_step_seconds")};
+  if (const Node* preferred = node.find("preferred")) plan.preferred = preferred_from(*preferred);
   for (const Node& reason : node.at("reasons").sequence("reasons")) plan.reasons.push_back(reason.as_string("reasons"));
   for (const auto& [file, hash] : node.at("hashes").at("files").fields)
     plan.data_hashes.emplace_back(file, hash.as_string(file));
-  check_embedded_hashes(node, plan);
-  check_decisions(path, node);
+  check_unchanged(node, text, plan);
   if (const Node* meta = node.find("meta")) plan.planning_seconds = meta->number_or("planning_seconds", 0.0);
   return plan;
 }

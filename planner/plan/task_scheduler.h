@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "costmodel/memory_fit.h"
+#include "costmodel/profile/memory_fit.h"
 #include "planner/plan/plan.h"
 
 // mLoRA's task scheduler (§3.4): static priorities, preemption at step borders, first come first served within one

@@ -91,23 +91,22 @@ Json schedule_json(const FixedPlan& fixed) {
           {"launch_rule", name(fixed.launch_rule)}};
 }
 
+Json preferred_json(const Preferred& preferred) {
+  return {{"preference", name(Preference::memory)},
+          {"free_memory_bytes", preferred.free_memory_bytes},
+          {"fastest_step_seconds", preferred.fastest_step_seconds},
+          {"fastest_peak_memory_bytes", preferred.fastest_peak_memory_bytes}};
+}
+
 }  // namespace
 
 std::string to_json(const Plan& plan) {
   Json json;
   json["format"] = 1;
-  const std::string workload_text = workload::to_json(plan.workload);
-  const std::string cluster_text = workload::to_json(plan.cluster);
-  const std::string profile_text = costmodel::to_json(plan.profile);
-  json["workload"] = Json::parse(workload_text);
-  json["cluster"] = Json::parse(cluster_text);
-  json["profile"] = Json::parse(profile_text);
-  Json files = Json::object();
-  for (const auto& [file, hash] : plan.data_hashes) files[file] = hash;
-  json["hashes"] = {{"workload", hash_bytes(workload_text)},
-                    {"cluster", hash_bytes(cluster_text)},
-                    {"profile", hash_bytes(profile_text)},
-                    {"files", files}};
+  json["workload"] = Json::parse(workload::to_json(plan.workload));
+  json["cluster"] = Json::parse(workload::to_json(plan.cluster));
+  json["profile"] = Json::parse(costmodel::to_json(plan.profile));
+  json["hashes"] = Json::object();
   Json options = Json::object();
   for (const auto& [key, value] : plan.options) options[key] = value;
   json["policy"] = {{"name", plan.policy}, {"options", options}};
@@ -124,7 +123,15 @@ std::string to_json(const Plan& plan) {
                          {"deployment_step_seconds", plan.lower_bound.deployment_step_seconds}};
   json["gap"] =
       plan.lower_bound.step_seconds > 0 ? plan.predicted.step_seconds / plan.lower_bound.step_seconds - 1 : 0.0;
-  json["hashes"]["decisions"] = hash_decisions(json.dump());
+  if (plan.preferred) json["preferred"] = preferred_json(*plan.preferred);
+  Json files = Json::object();
+  for (const auto& [file, hash] : plan.data_hashes) files[file] = hash;
+  const PlanHashes hashes = hash_plan(json.dump());
+  json["hashes"] = {{"workload", hashes.workload},
+                    {"cluster", hashes.cluster},
+                    {"profile", hashes.profile},
+                    {"files", files},
+                    {"decisions", hashes.decisions}};
   json["reasons"] = plan.reasons;
   json["meta"] = {{"planning_seconds", plan.planning_seconds}};
   return json.dump(1) + "\n";

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "costmodel/operators.h"
+#include "costmodel/work/operators.h"
 #include "planner/program/program.h"
 
 namespace braid::planner {

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "costmodel/memory.h"
+#include "costmodel/work/memory.h"
 #include "planner/program/program.h"
 
 namespace braid::planner {

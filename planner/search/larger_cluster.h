@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "costmodel/device.h"
+#include "costmodel/gpu/device.h"
 #include "workload/cluster.h"
 
 namespace braid::planner {

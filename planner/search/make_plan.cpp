@@ -42,12 +42,27 @@ const Misfit& nearest_misfit(const std::deque<PlanSearch>& searches) {
   return *nearest;
 }
 
-}  // namespace
-
-void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
-                     const PolicyChoice& choice) {
-  deployments(workload, cluster, overrides, searched_parallelism(cluster, overrides, choice));
+/// Puts what has the least memory of all that is nearly as fast in the place of the fastest. Returns the search that it
+/// is of.
+PlanSearch* take_least_memory(std::deque<PlanSearch>& searches, PlanSearch* found, const Preferred& fastest,
+                              Candidate& best) {
+  const double most = kNearlyAsFast * fastest.fastest_step_seconds;
+  for (PlanSearch& search : searches) {
+    std::optional<Candidate> leaner = search.leaner(most, best);
+    if (!leaner) continue;
+    best = std::move(*leaner);
+    found = &search;
+  }
+  found->tighten(most, best);
+  const FixedPlan& fixed = best.arrangement.fixed;
+  best.arrangement.reasons.insert(
+      best.arrangement.reasons.begin(),
+      fmt::format("{}, {} microbatch{} a global batch: {}", describe(fixed.deployment), fixed.microbatches,
+                  fixed.microbatches == 1 ? "" : "es", describe(fastest, best.prediction)));
+  return found;
 }
+
+}  // namespace
 
 Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   const auto began = SteadyClock::now();
@@ -61,7 +76,7 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   std::string next;  // of the other splits
   PlanSearch* found = nullptr;
   for (const Overrides& overrides : splits_to_search(input.overrides)) {
-    inputs.push_back({input.workload, input.cluster, input.samples, input.cost, input.judge, overrides});
+    inputs.push_back(input.with(overrides));
     PlanSearch& search = searches.emplace_back(inputs.back(), choice);
     grid.insert(grid.end(), search.deployments().begin(), search.deployments().end());
     std::optional<Candidate> fastest = best ? search.fastest_beside(best->looks) : search.fastest();
@@ -73,10 +88,16 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
     if (fastest) next = slower(*fastest, *best);
   }
   if (!best)
-    throw error("{}: {}; {}", input.workload.file.string(),
-                describe(nearest_misfit(searches), input.workload, choice.policy->name(), searches.front().capacity()),
-                cheapest_remedy(input, choice));
+    throw error("{}: {}", input.workload.file.string(),
+                describe(nearest_misfit(searches), input.workload, choice.policy->name(), searches.front().capacity(),
+                         cheapest_remedy(input, choice)));
   if (!next.empty()) best->arrangement.reasons.insert(best->arrangement.reasons.begin(), next);
+  std::optional<Preferred> preferred;
+  if (input.preference == Preference::memory) {
+    preferred = {usable_memory(found->cost().profile(), input.preference).free, best->prediction.step_seconds,
+                 best->fullest()};
+    found = take_least_memory(searches, found, *preferred, *best);
+  }
   verify_telling_windows(best->arrangement.fixed, found->window(), found->capacity());
   Plan plan;
   plan.workload = input.workload;
@@ -84,11 +105,12 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   plan.profile = found->cost().profile();
   plan.policy = choice.policy->name();
   plan.options = choice.options;
-  plan.lower_bound =
-      policy_bound(best->arrangement, grid, input.overrides, found->window(), found->cost(), found->rates());
+  plan.lower_bound = policy_bound(best->arrangement, grid, input.overrides, found->window(), found->cost(),
+                                  found->rates(), found->capacity());
   plan.fixed = std::move(best->arrangement.fixed);
   plan.reasons = std::move(best->arrangement.reasons);
   plan.predicted = best->prediction;
+  plan.preferred = preferred;
   plan.data_hashes = data_hashes(input.workload);
   plan.planning_seconds = seconds_since(began);
   return plan;

@@ -14,8 +14,12 @@ namespace braid::planner {
 /// the message names the task, the rank, the bytes it misses by and the cheapest change that makes it fit (remedy.h).
 Plan make_plan(const PlanningInput& input, const PolicyChoice& choice);
 
-/// Throws the Errors about stages, layers and ranks that make_plan would, before anything is measured.
+/// Throws the Errors about stages, layers, ranks, microbatches and options that make_plan would, before anything is
+/// measured: all but that nothing fits memory, and what a profile that the cluster names has not.
 void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
                      const PolicyChoice& choice);
+
+/// Likewise what no policy could do.
+void check_overrides(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides);
 
 }  // namespace braid::planner

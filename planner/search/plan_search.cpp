@@ -1,6 +1,7 @@
 #include "planner/search/plan_search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "planner/plan/balanced_layers.h"
 #include "planner/plan/stash_budget.h"
 #include "planner/policies/common_options.h"
+#include "planner/search/make_plan.h"
 #include "planner/search/through_hosts.h"
 #include "planner/window/unit_stream.h"
 
@@ -24,8 +26,6 @@ constexpr Bytes kSmallShare = 32;
 constexpr int kAttempts = 6;
 /// The best sketches that are arranged: up to so many tasks' worth.
 constexpr std::size_t kLeastArranged = 6, kMostArranged = 24, kTasksArranged = 128;
-/// What a glance finds so much slower than the fastest that fits is not looked at in full.
-constexpr double kFarOff = 1.08;
 
 std::int64_t largest_batch(const workload::Workload& workload) {
   std::int64_t most = 1;
@@ -33,19 +33,9 @@ std::int64_t largest_batch(const workload::Workload& workload) {
   return most;
 }
 
-/// 1, 2, 4, ... up to one sample a microbatch; of counts that give a deployment as many parts, the first.
-std::vector<std::int64_t> microbatch_counts(const PlanningInput& input, const std::vector<ReplicaShape>& deployment) {
-  const std::int64_t most = largest_batch(input.workload);
-  if (input.overrides.microbatches) {
-    const std::int64_t fixed = *input.overrides.microbatches;
-    if (fixed < 1 || fixed > most)
-      throw error("--microbatches {} is not usable; give 1..{}, the samples of the largest global batch", fixed, most);
-    return {fixed};
-  }
-  std::vector<std::int64_t> counts = {1};
-  const auto replicas = static_cast<std::int64_t>(deployment.size());
-  while (counts.back() * replicas < most) counts.push_back(std::min(counts.back() * 2, most));
-  return counts;
+/// A number of microbatches, and quarters between it and the next power of two.
+std::array<std::int64_t, 5> and_quarters(std::int64_t count) {
+  return {count * 3 / 4, count, count * 5 / 4, count * 6 / 4, count * 7 / 4};
 }
 
 bool alike(const FixedPlan& a, const FixedPlan& b) {
@@ -56,15 +46,14 @@ bool faster(const Candidate& a, const Candidate& b) {
   return a.prediction.step_seconds < b.prediction.step_seconds;
 }
 
-Bytes fullest(const Candidate& candidate) {
-  const std::vector<Bytes>& peaks = candidate.prediction.peak_memory_bytes;
-  return *std::max_element(peaks.begin(), peaks.end());
+void check_microbatches(const workload::Workload& workload, const Overrides& overrides) {
+  const std::int64_t most = largest_batch(workload), given = overrides.microbatches.value_or(1);
+  if (given < 1 || given > most)
+    throw error("--microbatches {} is not usable; give 1..{}, the samples of the largest global batch", given, most);
 }
 
-void check_options(const PlanningInput& input, const PolicyChoice& choice) {
-  if (!input.cost.profile().device.empty()) return;
-  if (const std::int64_t tp = input.overrides.tp.value_or(1);
-      tp > 1 && choice.policy->parallelism(choice.options).tensor)
+void check_on_cpus(const Overrides& overrides, const PolicyChoice& choice) {
+  if (const std::int64_t tp = overrides.tp.value_or(1); tp > 1 && choice.policy->parallelism(choice.options).tensor)
     throw error("--tp {}: profiles measured on CPUs have no shards; give --tp 1, or --cluster of GPUs", tp);
   for (const auto& [option, value] : choice.options) {
     if ((option == "kernels" && value == "fused") || (option == "pruning" && value == "off"))
@@ -76,13 +65,19 @@ void check_options(const PlanningInput& input, const PolicyChoice& choice) {
   }
 }
 
-/// As staged_cost, for options that the ranks have.
+/// As staged_cost, for what the ranks and the workload have.
 std::optional<costmodel::CostModel> checked_cost(const PlanningInput& input, const PolicyChoice& choice) {
-  check_options(input, choice);
+  if (input.cost.profile().device.empty()) check_on_cpus(input.overrides, choice);
+  check_microbatches(input.workload, input.overrides);
   return staged_cost(input.cost, choice);
 }
 
 }  // namespace
+
+Bytes Candidate::fullest() const {
+  const std::vector<Bytes>& peaks = prediction.peak_memory_bytes;
+  return *std::max_element(peaks.begin(), peaks.end());
+}
 
 Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrides& overrides,
                                  const PolicyChoice& choice) {
@@ -92,6 +87,18 @@ Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrid
     parallelism.data = parallelism.interleaved = false;
   }
   return parallelism;
+}
+
+void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
+                     const PolicyChoice& choice) {
+  deployments(workload, cluster, overrides, searched_parallelism(cluster, overrides, choice));
+  if (cluster.gpu == "cpu") check_on_cpus(overrides, choice);
+  check_microbatches(workload, overrides);
+}
+
+void check_overrides(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides) {
+  deployments(workload, cluster, overrides, {.tensor = true, .pipeline = true, .data = true});
+  check_microbatches(workload, overrides);
 }
 
 std::vector<Overrides> splits_to_search(const Overrides& overrides) {
@@ -112,10 +119,20 @@ PlanSearch::PlanSearch(const PlanningInput& input, const PolicyChoice& choice, s
       deployments_(planner::deployments(input.workload, input.cluster, input.overrides,
                                         searched_parallelism(input.cluster, input.overrides, choice))),
       stages_alone_(!searched_parallelism(input.cluster, input.overrides, choice).data),
-      capacity_(cost().profile().memory_bytes),
+      capacity_(usable_memory(cost().profile(), input.preference).usable),
       arranged_(std::clamp(kTasksArranged / input.workload.tasks.size(), kLeastArranged, kMostArranged)),
       most_laid_out_(most_laid_out) {
   if (input.overrides.split.kind == LayerSplit::Kind::balanced) balance_deployments();
+}
+
+/// 1, 2, 4, ... up to one sample a microbatch; of counts that give a deployment as many parts, the first.
+std::vector<std::int64_t> PlanSearch::microbatch_counts(const std::vector<ReplicaShape>& deployment) const {
+  const std::int64_t most = largest_batch(input_.workload);
+  if (input_.overrides.microbatches) return {*input_.overrides.microbatches};
+  std::vector<std::int64_t> counts = {1};
+  const auto replicas = static_cast<std::int64_t>(deployment.size());
+  while (counts.back() * replicas < most) counts.push_back(std::min(counts.back() * 2, most));
+  return counts;
 }
 
 /// In place of each pipeline with its layers split evenly: balanced for its largest microbatches, and for its smallest.
@@ -124,7 +141,7 @@ void PlanSearch::balance_deployments() {
   for (const std::vector<ReplicaShape>& even : deployments_) {
     const std::int64_t layers = input_.workload.backbone.layers, stages = even.front().stages();
     if (stages == 1 || even.front().model_chunks > 1) continue;
-    const std::vector<std::int64_t> counts = microbatch_counts(input_, even);
+    const std::vector<std::int64_t> counts = microbatch_counts(even);
     for (const std::int64_t microbatches : {counts.front(), counts.back()}) {
       const PassCosts costs = pass_costs(policy_input({even, microbatches, 0}));
       const std::vector<std::int64_t> split = choice_.policy->passes_apart()
@@ -211,7 +228,7 @@ void PlanSearch::miss_with_tasks_alone() {
 std::vector<PlanSearch::Choice> PlanSearch::fullest_last() const {
   std::vector<std::pair<std::pair<std::size_t, std::int32_t>, Choice>> places;
   for (const auto& deployment : deployments_) {
-    const std::vector<std::int64_t> counts = microbatch_counts(input_, deployment);
+    const std::vector<std::int64_t> counts = microbatch_counts(deployment);
     const ReplicaShape& replica = deployment.front();
     for (std::size_t i = 0; i < counts.size(); ++i)
       places.push_back({{counts.size() - i, -replica.tp * replica.stages()}, {deployment, counts[i], 0}});
@@ -228,7 +245,7 @@ std::vector<PlanSearch::Choice> PlanSearch::best_sketches() {
   std::vector<Choice> choices;
   std::multiset<double> best;
   for (const auto& deployment : deployments_) {
-    for (const std::int64_t microbatches : microbatch_counts(input_, deployment)) {
+    for (const std::int64_t microbatches : microbatch_counts(deployment)) {
       ++tried_;
       Choice choice{deployment, microbatches, 0};
       PolicyInput asked = policy_input(choice);
@@ -273,8 +290,12 @@ void PlanSearch::glance_at(const std::vector<Choice>& choices, std::vector<Candi
       break;
     }
     found[i] = glance(policy_input(choices[i]), Asked::rates);
+    ++glanced_at_;
+    // What is left after the grid takes about as long as a quarter of it.
+    if (input_.on_progress) input_.on_progress(0.8 * static_cast<double>(glanced_at_) / static_cast<double>(tried_));
+    if (found[i]) found[i]->looks = {choices[i].sketched, found[i]->prediction.step_seconds};
+    if (input_.preference == Preference::memory) looked_at_.emplace_back(choices[i], found[i]);
     if (!found[i]) continue;
-    found[i]->looks = {choices[i].sketched, found[i]->prediction.step_seconds};
     most = std::min(most, kFarOff * found[i]->looks.glanced);
   }
   for (std::optional<Candidate>& candidate : found) {
@@ -333,11 +354,11 @@ bool PlanSearch::takes_long(const FixedPlan& fixed) const {
 std::vector<PlanSearch::Choice> PlanSearch::between(const Choice& best, const std::vector<Candidate>& glanced) {
   std::vector<Choice> choices;
   if (input_.overrides.microbatches) return choices;
-  const std::vector<std::int64_t> grid = microbatch_counts(input_, best.deployment);
+  const std::vector<std::int64_t> grid = microbatch_counts(best.deployment);
   std::set<std::int64_t> counts;
   for (const std::int64_t count :
        takes_long(glanced.front().arrangement.fixed) ? std::vector<std::int64_t>{best.microbatches} : grid) {
-    for (const std::int64_t quarters : {3, 4, 5, 6, 7}) counts.insert(count * quarters / 4);
+    for (const std::int64_t near : and_quarters(count)) counts.insert(near);
   }
   for (const Candidate& candidate : glanced) {
     const FixedPlan& fixed = candidate.arrangement.fixed;
@@ -356,6 +377,17 @@ std::vector<PlanSearch::Choice> PlanSearch::between(const Choice& best, const st
     choices.push_back(std::move(choice));
   }
   return choices;
+}
+
+/// Quarters between its number of microbatches and the powers of two next to it.
+std::vector<std::int64_t> PlanSearch::counts_between(const Choice& choice) const {
+  std::vector<std::int64_t> counts;
+  if (input_.overrides.microbatches) return counts;
+  const std::int64_t most = microbatch_counts(choice.deployment).back();
+  for (const std::int64_t near : and_quarters(choice.microbatches)) {
+    if (near >= 1 && near <= most && near != choice.microbatches) counts.push_back(near);
+  }
+  return counts;
 }
 
 std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choices) {
@@ -427,7 +459,8 @@ std::optional<Candidate> PlanSearch::arrange(const PolicyInput& asked) {
 }
 
 /// A policy that launches as far ahead as memory allows may have taken too much; it is told how much, and asked again.
-std::optional<Candidate> PlanSearch::glance(PolicyInput asked, Asked what) {
+/// Of what has more memory than `most` the rates are not told.
+std::optional<Candidate> PlanSearch::glance(PolicyInput asked, Asked what, Bytes most) {
   FixedPlan before;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::optional<Candidate> candidate = arrange(asked);
@@ -440,10 +473,11 @@ std::optional<Candidate> PlanSearch::glance(PolicyInput asked, Asked what) {
     if (is_hopeless(before)) return std::nullopt;
     Predictor predictor(candidate->arrangement.fixed, window(), Outlook::glance);
     if (fits(*candidate, predictor)) {
-      if (what == Asked::rates) predictor.rates(latency_, input_.judge, candidate->prediction);
+      if (what == Asked::rates && candidate->fullest() <= most)
+        predictor.rates(latency_, input_.judge, candidate->prediction);
       return candidate;
     }
-    asked.capacity -= fullest(*candidate) - capacity_;
+    asked.capacity -= candidate->fullest() - capacity_;
     if (asked.capacity <= 0) return std::nullopt;
   }
   return std::nullopt;
@@ -456,7 +490,7 @@ bool PlanSearch::fits_in_full(Candidate& candidate, PolicyInput asked) {
     return fits(candidate, predictor);
   };
   if (in_full()) return true;
-  asked.capacity -= fullest(candidate) - capacity_ + capacity_ / kSmallShare;
+  asked.capacity -= candidate.fullest() - capacity_ + capacity_ / kSmallShare;
   if (asked.capacity <= 0) return false;
   std::optional<Candidate> smaller = arrange(asked);
   if (!smaller || alike(smaller->arrangement.fixed, candidate.arrangement.fixed)) return false;

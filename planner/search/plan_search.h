@@ -20,6 +20,9 @@ struct Candidate {
   Arrangement arrangement;
   Prediction prediction;
   Looks looks = {};
+
+  /// Peak memory of the rank with the most.
+  Bytes fullest() const;
 };
 
 /// What of a policy's parallelism is searched: on CPUs what `braid train` runs there, or the overrides ask for.
@@ -48,6 +51,17 @@ class PlanSearch {
   /// As fastest, less what looks far slower than another search's plan did: nothing where all does.
   std::optional<Candidate> fastest_beside(const Looks& other);
 
+  /// Under Preference::memory, after a search for the fastest: of all numbers of microbatches on every deployment
+  /// (those of the grid, and quarters next to one that does not look far slower) whose full prediction takes at most
+  /// `most_seconds` the plan whose fullest rank holds the least, of like ones the faster, of those the first. Nothing
+  /// where `than`, which takes no longer, is that. Of a policy that sketches those alone whose sketches are not far off
+  /// from that of `than`.
+  std::optional<Candidate> leaner(double most_seconds, const Candidate& than);
+
+  /// Arranges the plan for less and less memory, as long as it takes no more than `most_seconds` so: some policies have
+  /// as much under way as memory holds.
+  void tighten(double most_seconds, Candidate& candidate);
+
   /// The first that is found to fit, which may be far from the fastest; all that is sure to be predicted is its memory.
   /// There is one exactly where `fastest` finds one, unless the limit was reached.
   std::optional<Candidate> any();
@@ -68,12 +82,28 @@ class PlanSearch {
     std::vector<ReplicaShape> deployment;
     std::int64_t microbatches = 1;
     double sketched = 0;
+
+    bool operator==(const Choice& other) const {
+      return microbatches == other.microbatches && deployment == other.deployment;
+    }
   };
+
+  /// What a glance finds so much slower than the fastest that fits is not looked at in full.
+  static constexpr double kFarOff = 1.08;
 
   void balance_deployments();
   std::vector<Choice> fullest_last() const;
   std::vector<Choice> best_sketches();
   double least_seconds(const Choice& choice);
+  std::vector<std::int64_t> microbatch_counts(const std::vector<ReplicaShape>& deployment) const;
+  std::vector<std::int64_t> counts_between(const Choice& choice) const;
+  std::vector<Candidate> not_far_slower(double most_seconds, const Candidate& than);
+  bool fits_at_that_rate(double most_seconds, Candidate& candidate);
+  void look_from_near(const std::vector<Choice>& counts, const std::function<bool(const Choice&)>& near,
+                      double most_seconds, const Candidate& than);
+  std::vector<Choice> worth_a_look(const std::vector<Choice>& choices, double most_seconds, const Candidate& than);
+  void look_at(const std::vector<Choice>& choices, const Candidate& than);
+  const std::optional<Candidate>* looked_at(const Choice& choice) const;
   void glance_at(const std::vector<Choice>& choices, std::vector<Candidate>& glanced);
   void glance_at_pipelines(const std::vector<Choice>& choices, std::vector<Candidate>& glanced);
   std::vector<Choice> best_deployments(const std::vector<Choice>& choices, const std::vector<Candidate>& glanced) const;
@@ -87,7 +117,7 @@ class PlanSearch {
   PolicyInput policy_input(const Choice& choice);
   std::optional<Candidate> arrange(const PolicyInput& asked);
   enum class Asked { memory, rates };
-  std::optional<Candidate> glance(PolicyInput asked, Asked what);
+  std::optional<Candidate> glance(PolicyInput asked, Asked what, Bytes most = std::numeric_limits<Bytes>::max());
   bool fits_in_full(Candidate& candidate, PolicyInput asked);
   bool is_hopeless(const FixedPlan& fixed) const;
   bool fits(Candidate& candidate, Predictor& predictor);
@@ -103,11 +133,14 @@ class PlanSearch {
   Bytes capacity_;
   std::size_t arranged_;
   std::int64_t most_laid_out_;
-  Looks most_;             // what looks slower is far off
+  Looks most_;  // what looks slower is far off
+  /// What a glance saw, nothing where nothing fits; for Preference::memory alone.
+  std::vector<std::pair<Choice, std::optional<Candidate>>> looked_at_;
   bool sketches_ = false;  // the policy does
   bool left_out_ = false;  // some of the grid, as too slow
   Misfit misfit_;
-  std::int64_t tried_ = 0;     // of the grid
+  std::int64_t tried_ = 0;  // of the grid
+  std::int64_t glanced_at_ = 0;
   std::int64_t laid_out_ = 0;  // plans whose memory was walked
 };
 

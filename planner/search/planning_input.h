@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "planner/plan/policy.h"
 #include "planner/window/predict.h"
 
@@ -13,6 +15,14 @@ struct PlanningInput {
   const costmodel::CostModel& cost;
   Judge judge;
   Overrides overrides;
+  Preference preference = Preference::speed;
+  /// Told during the search about how much of it is done, 0 to 1.
+  std::function<void(double share)> on_progress = {};
+
+  /// The same with other overrides.
+  PlanningInput with(const Overrides& others) const {
+    return {workload, cluster, samples, cost, judge, others, preference, on_progress};
+  }
 };
 
 }  // namespace braid::planner

@@ -21,7 +21,8 @@ constexpr double kSmallLoss = 0.5;
 struct Terms {
   PolicyChoice choice;
   Overrides overrides;
-  std::string words;
+  Preference preference = Preference::speed;
+  std::string words = {};
 };
 
 std::string with(const Terms& terms, const std::string& change) {
@@ -46,8 +47,19 @@ std::vector<Terms> fewer_overrides(const Terms& asked) {
   }
   if (asked.overrides.split.kind == LayerSplit::Kind::given) without("--layers").split = {};
   if (given.size() > 1)
-    fewer.push_back({asked.choice, Overrides{}, fmt::format("leave out {}", fmt::join(given, " and "))});
+    fewer.push_back(
+        {asked.choice, Overrides{}, asked.preference, fmt::format("leave out {}", fmt::join(given, " and "))});
   return fewer;
+}
+
+/// In the share of GPUs' memory that is left free otherwise.
+std::vector<Terms> in_all_memory(const Terms& asked, const costmodel::Profile& profile) {
+  const auto usable = [&](Preference preference) { return usable_memory(profile, preference).usable; };
+  if (usable(asked.preference) >= usable(Preference::speed)) return {};
+  Terms all = asked;
+  all.preference = Preference::speed;
+  all.words = with(asked, fmt::format("plan with --prefer {}, which leaves no memory free", name(all.preference)));
+  return {std::move(all)};
 }
 
 /// Balanced ones where they were to be even: the last stage holds the head, too.
@@ -62,7 +74,7 @@ std::vector<Terms> other_layers(const Terms& asked) {
 
 Terms with_choice(const Terms& asked, PolicyChoice choice) {
   std::string words = with(asked, fmt::format("plan with --policy {}", spelled(choice)));
-  return {std::move(choice), asked.overrides, std::move(words)};
+  return {std::move(choice), asked.overrides, asked.preference, std::move(words)};
 }
 
 std::vector<Terms> other_options(const Terms& asked) {
@@ -97,14 +109,14 @@ std::vector<Terms> other_policies(const Terms& asked) {
 class RemedySearch {
  public:
   RemedySearch(const PlanningInput& input, const PolicyChoice& choice)
-      : input_(input), asked_{choice, input.overrides, ""}, left_(kMostPlansLaidOut) {}
+      : input_(input), asked_{choice, input.overrides, input.preference}, left_(kMostPlansLaidOut) {}
 
   std::string run() {
     const std::vector<Terms> fewer = fewer_overrides(asked_);
     const Terms& free = fewer.empty() ? asked_ : fewer.back();
     const std::vector<Terms> free_policies = other_policies(free);
-    for (const auto& others :
-         {fewer, other_layers(asked_), other_options(asked_), other_policies(asked_), free_policies}) {
+    for (const auto& others : {in_all_memory(asked_, input_.cost.profile()), fewer, other_layers(asked_),
+                               other_options(asked_), other_policies(asked_), free_policies}) {
       for (const Terms& terms : others) {
         if (fits(terms, input_)) return terms.words;
       }
@@ -132,7 +144,8 @@ class RemedySearch {
   /// What the policy refuses does not fit.
   bool fits(const Terms& terms, const PlanningInput& input) {
     for (const Overrides& overrides : splits_to_search(terms.overrides)) {
-      const PlanningInput changed{input.workload, input.cluster, input.samples, input.cost, input.judge, overrides};
+      const PlanningInput changed{input.workload, input.cluster, input.samples,   input.cost,
+                                  input.judge,    overrides,     terms.preference};
       try {
         PlanSearch search(changed, terms.choice, left_);
         const bool found = search.any().has_value();

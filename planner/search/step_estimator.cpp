@@ -41,14 +41,15 @@ StepEstimator::StepEstimator(const PlanningInput& input, const PolicyChoice& cho
       choice_(choice),
       staged_(staged_cost(input.cost, choice)),
       latency_(staged_ ? *staged_ : input.cost, input.workload.backbone),
-      capacity_(input.cost.profile().memory_bytes) {
+      capacity_(usable_memory(input.cost.profile(), input.preference).usable) {
   const std::size_t kinds = input.workload.tasks.size();
   std::string why;
   const auto plan = [&](const Counts& counts, bool drawn) -> std::optional<Plan> {
     const Tasks tasks = tasks_of(counts, drawn);
     try {
-      return make_plan({tasks.workload, input.cluster, tasks.samples, input.cost, input.judge, input.overrides},
-                       choice);
+      return make_plan(
+          {tasks.workload, input.cluster, tasks.samples, input.cost, input.judge, input.overrides, input.preference},
+          choice);
     } catch (const Error& error) {
       why = error.what();
       return std::nullopt;

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "costmodel/cost_model.h"
+#include "costmodel/profile/cost_model.h"
 #include "planner/plan/policy.h"
 
 namespace braid::planner {

@@ -51,11 +51,13 @@ void verify_memory(const Program& program, const VerifyContext& context, std::ve
   for (std::size_t s = 0; s < memories.size(); ++s) {
     if (memories[s].peak() <= context.capacity) continue;
     violations.push_back(
-        {Rule::memory, fmt::format("replica {} stage {} needs {} bytes, {} more than a rank has (backbone {}, adapters "
-                                   "{}, activations {}, messages {})",
-                                   program.stages[s].replica, program.stages[s].stage, memories[s].peak(),
-                                   memories[s].peak() - context.capacity, memories[s].backbone, memories[s].adapters,
-                                   memories[s].activations, memories[s].messages)});
+        {Rule::memory,
+         fmt::format("replica {} stage {} needs {}, {} more than a rank has (backbone {}, adapters "
+                     "{}, activations {}, messages {})",
+                     program.stages[s].replica, program.stages[s].stage, describe_bytes(memories[s].peak()),
+                     describe_bytes(memories[s].peak() - context.capacity), describe_bytes(memories[s].backbone),
+                     describe_bytes(memories[s].adapters), describe_bytes(memories[s].activations),
+                     describe_bytes(memories[s].messages))});
   }
 }
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-#include "costmodel/energy.h"
+#include "costmodel/gpu/energy.h"
 #include "planner/latency/durations.h"
 #include "planner/window/microbatches.h"
 #include "planner/window/run_memory.h"

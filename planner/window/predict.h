@@ -1,6 +1,6 @@
 #pragma once
 
-#include "costmodel/cost_model.h"
+#include "costmodel/profile/cost_model.h"
 #include "planner/plan/plan.h"
 #include "planner/program/timeline.h"
 #include "planner/window/window.h"

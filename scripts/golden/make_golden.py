@@ -31,7 +31,7 @@ import io
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 # Plain kernels on one thread: which CPU this runs on and how many cores it has must not show in the files.
@@ -86,6 +86,7 @@ class Case:
     use_rslora: bool
     schedule: str
     adapter_size: float = 1.0
+    lora_settings: dict = field(default_factory=dict)  # of LoraConfig
 
 
 CASES = [
@@ -207,6 +208,7 @@ def write_adapter(case: Case, backbone_directory: Path, directory: Path) -> None
         lora_dropout=0.0,
         target_modules=case.target_modules,
         use_rslora=case.use_rslora,
+        **case.lora_settings,
         init_lora_weights=False,  # leaves B random; the usual zero B would hide a wrong A, a wrong scale and dA
     )
     torch.manual_seed(case.seed + 100)

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/energy.h"
-#include "sim/cluster/instance_model.h"
+#include "costmodel/gpu/energy.h"
+#include "sim/cluster/instances/instance_model.h"
 #include "sim/cluster/simulate_cluster.h"
 
 namespace braid::sim {

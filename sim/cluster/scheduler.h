@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/cluster/instance_choice.h"
+#include "sim/cluster/instances/instance_choice.h"
 
 namespace braid::sim {
 

@@ -6,7 +6,7 @@
 #include <queue>
 
 #include "base/error.h"
-#include "sim/cluster/instances.h"
+#include "sim/cluster/instances/instances.h"
 #include "sim/cluster/moments.h"
 #include "sim/cluster/run_meter.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "sim/cluster/instance_rules.h"
+#include "sim/cluster/instances/instance_rules.h"
 #include "sim/cluster/run_meter.h"
 #include "sim/cluster/scheduler.h"
 

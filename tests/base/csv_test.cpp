@@ -16,11 +16,24 @@ std::vector<std::vector<std::string>> rows_of(const std::string& text) {
 using Rows = std::vector<std::vector<std::string>>;
 
 TEST(Csv, SplitsAtCommasAndKeepsEmptyFields) {
-  EXPECT_EQ(rows_of("a,b\r\n\n ,c\n,\n"), (Rows{{"a", "b"}, {" ", "c"}, {"", ""}}));
+  EXPECT_EQ(rows_of("a,b\r\n\n ,c\n,\n"), (Rows{{"a", "b"}, {"", "c"}, {"", ""}}));
 }
 
 TEST(Csv, QuotesHoldCommasAndDoubledQuotes) {
   EXPECT_EQ(rows_of("\"a,b\",\"say \"\"hi\"\"\",\"\"\n\"\"\"\""), (Rows{{"a,b", "say \"hi\"", ""}, {"\""}}));
+}
+
+TEST(Csv, BlanksAroundFieldsAreNoPartOfThem) {
+  EXPECT_EQ(rows_of("a, b ,\tc\n \"x, y\" , z z ,\n"), (Rows{{"a", "b", "c"}, {"x, y", "z z", ""}}));
+}
+
+TEST(Csv, TheFirstRowTellsTheSeparator) {
+  for (const char* separator : {",", "\t", ";"}) {
+    const std::string text = fmt::format("a{0}b c{0}\n{0}\"d,e;f\tg\"{0} 1 \n", separator);
+    EXPECT_EQ(rows_of(text), (Rows{{"a", "b c", ""}, {"", "d,e;f\tg", "1"}})) << text;
+  }
+  EXPECT_EQ(rows_of("\"a,b\";c\n1,5;2\n"), (Rows{{"a,b", "c"}, {"1,5", "2"}}));
+  EXPECT_EQ(rows_of("a,b;c\n1;2,3\n"), (Rows{{"a", "b;c"}, {"1;2", "3"}}));
 }
 
 TEST(Csv, AnOpenQuoteIsAnErrorWithItsLine) {
@@ -57,7 +70,7 @@ TEST(Csv, TwoColumnsOfOneNameAreAnError) {
 
 TEST(Csv, NumbersAreWholeFields) {
   const TestFolder folder;
-  CsvReader csv(folder.write("rows.csv", "1.5,7,x,inf,3 "));
+  CsvReader csv(folder.write("rows.csv", "1.5,7,x,inf,3 4"));
   ASSERT_TRUE(csv.next());
   EXPECT_EQ(csv.number(0, "a"), 1.5);
   EXPECT_EQ(csv.integer(1, "b"), 7);

@@ -10,6 +10,22 @@ TEST(Error, MessagesAreFormatted) {
   EXPECT_STREQ(error_at("f.yaml", 12, "bad", "good").what(), "f.yaml:12: bad; good");
 }
 
+TEST(Error, MessagesAreOneLineOfValidUtf8) {
+  const std::string bad = "\xEF\xBF\xBD";
+  for (const auto& [text, shown] : std::vector<std::pair<std::string, std::string>>{
+           {"größer ≤ 8 \xF0\x9F\x98\x80", "größer ≤ 8 \xF0\x9F\x98\x80"},
+           {"a\nb\tc\x7F", "a b c "},
+           {"\xC3", bad},                                   // cut short
+           {"\xC3(", bad + "("},                            // no continuation
+           {"\xC0\xAF", bad + bad},                         // overlong
+           {"\xED\xA0\x80", bad + bad + bad},               // a surrogate
+           {"\xF4\x90\x80\x80", bad + bad + bad + bad}}) {  // beyond Unicode
+    EXPECT_EQ(message_line(text), shown);
+    EXPECT_EQ(Error(text).what(), shown);
+    EXPECT_EQ(Failure(text).what(), shown);
+  }
+}
+
 TEST(Error, AFailedCheckSaysWhereAndWhat) {
   const int stages = 0;
   BRAID_CHECK(stages == 0, "never formatted");

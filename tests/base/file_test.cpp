@@ -1,10 +1,40 @@
 #include "base/file.h"
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "support.h"
+
+namespace {
+
+/// What was synced, in order: its path and whether `watched` was there by then.
+struct Syncs {
+  std::vector<std::pair<std::filesystem::path, bool>> calls;
+  std::filesystem::path watched;
+  int failing_call = -1;
+  int reason = 0;
+} syncs;
+
+}  // namespace
+
+/// The library's own, spied on.
+extern "C" int fsync(int file) {
+  const bool fails = std::ssize(syncs.calls) == syncs.failing_call;
+  syncs.calls.emplace_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(file)),
+                           std::filesystem::exists(syncs.watched));
+  if (fails) {
+    errno = syncs.reason;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fsync, file));
+}
 
 namespace braid {
 namespace {
@@ -48,6 +78,52 @@ TEST(File, AWriterThatThrowsLeavesTheOldFileAndNothingElse) {
 TEST(File, AStreamThatFailsIsAFailure) {
   const TestFolder folder;
   EXPECT_THROW(write_file(folder / "f", [](std::ostream& out) { out.setstate(std::ios::badbit); }), Failure);
+  EXPECT_TRUE(entries(folder.path()).empty());
+}
+
+TEST(File, IsOnTheDiskBeforeItHasItsNameAndItsNameAfter) {
+  const TestFolder folder;
+  syncs = {.calls = {}, .watched = folder / "f"};
+  write_file(folder / "f", "x");
+  ASSERT_EQ(syncs.calls.size(), 2U);
+  EXPECT_TRUE(syncs.calls[0].first.filename().string().starts_with("f.")) << syncs.calls[0].first;
+  EXPECT_FALSE(syncs.calls[0].second);
+  EXPECT_EQ(syncs.calls[1].first, std::filesystem::canonical(folder.path()));
+  EXPECT_TRUE(syncs.calls[1].second);
+}
+
+TEST(File, ADiskThatFailsIsAFailureAndTheOldFileStays) {
+  const TestFolder folder;
+  folder.write("f", "old");
+  syncs = {.calls = {}, .watched = folder / "f", .failing_call = 0, .reason = EIO};
+  EXPECT_THROW(write_file(folder / "f", "new"), Failure);
+  EXPECT_EQ(read_file(folder / "f"), "old");
+  syncs = {.calls = {}, .watched = folder / "f", .failing_call = 1, .reason = EIO};
+  EXPECT_THROW(write_file(folder / "f", "new"), Failure);
+  EXPECT_EQ(entries(folder.path()), std::vector<std::string>{"f"});
+  // A file system without syncing.
+  syncs = {.calls = {}, .watched = folder / "f", .failing_call = 1, .reason = EINVAL};
+  write_file(folder / "f", "new");
+  EXPECT_EQ(read_file(folder / "f"), "new");
+  syncs = {};
+}
+
+TEST(File, AFullDiskIsAFailureThatSaysSo) {
+  const TestFolder folder;
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1000, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::string said;
+  try {
+    write_file(folder / "f", std::string(100000, 'x'));
+  } catch (const Failure& failure) {
+    said = failure.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_TRUE(contains(said, "f: writing failed (File too large)")) << said;
   EXPECT_TRUE(entries(folder.path()).empty());
 }
 

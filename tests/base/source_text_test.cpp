@@ -36,6 +36,23 @@ TEST(SourceText, FindsTheFirstCharacterBehindAnyWhiteSpace) {
   }
 }
 
+TEST(SourceText, AByteOrderMarkIsNoPartOfTheText) {
+  const TestFolder folder;
+  const std::string mark(kByteOrderMark);
+  for (const std::string& text : {std::string(), std::string("[1]"), many_lines(), std::string(200'000, ' ') + "x"}) {
+    for (const bool looked : {false, true}) {
+      SourceText source(folder.write("text", mark + text));
+      if (looked) {
+        EXPECT_EQ(source.beginning(), std::string_view(text).substr(0, source.beginning().size()));
+        source.first_character();
+      }
+      std::istream in(&source);
+      EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), text) << text.size() << looked;
+    }
+  }
+  EXPECT_EQ(SourceText(folder.write("text", " " + mark)).first_character(), mark[0]);
+}
+
 TEST(SourceText, TellsTheLineOfTheNextCharacter) {
   const TestFolder folder;
   const std::string text = many_lines();

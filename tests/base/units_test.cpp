@@ -15,6 +15,19 @@ TEST(Units, NanosecondsRoundToTheNearest) {
   EXPECT_EQ(nanoseconds(seconds(123456789)), 123456789);
 }
 
+TEST(Units, BytesAreToldAsGigabytesOrMegabytesWithTheFiguresThatMatter) {
+  for (const auto& [bytes, said] : {std::pair<Bytes, const char*>{0, "0 bytes"},
+                                    {1, "1 bytes"},
+                                    {12345, "12345 bytes"},
+                                    {100'000, "0.1 MB"},
+                                    {12'345'678, "12.3 MB"},
+                                    {999'940'000, "999.9 MB"},
+                                    {999'960'000, "1.00 GB"},
+                                    {24'000'000'000, "24.00 GB"},
+                                    {-2'500'000, "-2.5 MB"}})
+    EXPECT_EQ(describe_bytes(bytes), said);
+}
+
 RC_GTEST_PROP(Units, NanosecondsSurviveSecondsUpToAMonth, (bool negative)) {
   const auto month = static_cast<Nanoseconds>(30 * kDay * 1e9);
   const auto time = *rc::gen::inRange<Nanoseconds>(0, month) * (negative ? -1 : 1);

@@ -8,7 +8,7 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include "sim/cluster/study.h"
+#include "sim/cluster/study/study.h"
 #include "traces/generate.h"
 #include "traces/read_trace.h"
 #include "traces/transform.h"

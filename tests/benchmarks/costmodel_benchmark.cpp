@@ -1,9 +1,9 @@
 #include <benchmark/benchmark.h>
 
 #include "base/random.h"
-#include "costmodel/cost_model.h"
-#include "costmodel/derive.h"
-#include "costmodel/stage_latency.h"
+#include "costmodel/profile/cost_model.h"
+#include "costmodel/profile/derive.h"
+#include "costmodel/work/stage_latency.h"
 
 namespace {
 

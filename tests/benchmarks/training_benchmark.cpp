@@ -8,10 +8,10 @@
 
 #include "base/random.h"
 #include "base/steady_clock.h"
-#include "exec/example.h"
-#include "exec/measure.h"
+#include "exec/example/example.h"
+#include "exec/example/random_weights.h"
 #include "exec/optimizer.h"
-#include "exec/random_weights.h"
+#include "exec/profiling/measure.h"
 #include "exec/stage_model.h"
 #include "planner/program/load.h"
 

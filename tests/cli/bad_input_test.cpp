@@ -1,3 +1,5 @@
+#include <cstdlib>
+#include <map>
 #include <regex>
 
 #include "cli/workspace.h"
@@ -41,7 +43,8 @@ TEST_F(BadInput, AnUnsupportedArchitectureIsNamed) {
   std::string text = workload();
   text.replace(text.find("/"), text.find("\n") - text.find("/"), path("gpt"));
   write_text(folder / "workload.yaml", text);
-  expect_bad_input("plan " + planning(), "config.json:2: model_type 'gptj' is not supported; supported: llama, qwen2");
+  expect_bad_input("plan " + planning(),
+                   "config.json:2: model_type 'gptj' is not supported; supported: llama, mistral, qwen2");
 }
 
 TEST_F(BadInput, AFamilyWithoutKernelsIsRefusedWhereItWouldRun) {
@@ -51,7 +54,7 @@ TEST_F(BadInput, AFamilyWithoutKernelsIsRefusedWhereItWouldRun) {
   text.replace(text.find("/"), text.find("\n") - text.find("/"), path("gpt"));
   write_text(folder / "workload.yaml", text);
   expect_bad_input("profile --workload " + path("workload.yaml") + " --out " + path("p.json") + " --ranks 1",
-                   "have no kernels in this build, which executes Llama and Qwen2.5");
+                   "have no kernels in this build, which executes Llama, Mistral, Qwen2.5 and Qwen3");
   EXPECT_FALSE(std::filesystem::exists(folder / "p.json"));
 }
 
@@ -81,25 +84,28 @@ TEST_F(BadInput, TextForABackboneWithoutATokenizerNamesTheRemedy) {
 
 TEST_F(BadInput, ATaskThatDoesNotFitMemoryIsNamedWithTheBytesItMissesAndWhatFits) {
   const std::string plan = "plan " + planning() + " --ranks 1 --out ";
-  const std::string misses = "task 'task2' does not fit memory under megatron-pp: rank 0 misses ";
+  const std::string misses = "task 'task2' does not fit memory under megatron-pp; ";
   set_memory(300000);
-  expect_bad_input(plan + path("none.json"),
-                   misses +
-                       "801696 bytes of 300000; no option or policy fits, no max_length from 2 up, no "
-                       "global_batch_size and no task alone",
-                   "none.json");
+  expect_bad_input(
+      plan + path("none.json"),
+      misses +
+          "no option or policy fits, no max_length from 2 up, no global_batch_size and no task alone (rank "
+          "0 misses 0.8 MB of 0.3 MB)",
+      "none.json");
 
   set_memory(1000000);
   expect_bad_input(plan + path("policy.json"),
-                   misses + "101696 bytes of 1000000; plan with --policy megatron-pp:pad_to=none", "policy.json");
+                   misses + "plan with --policy megatron-pp:pad_to=none (rank 0 misses 0.1 MB of 1.0 MB)",
+                   "policy.json");
   EXPECT_EQ(testing::run_braid(plan + path("policy.json") + " --policy megatron-pp:pad_to=none").status, 0);
 
   set_memory(900000);
-  expect_bad_input(plan + path("length.json"),
-                   misses +
-                       "201696 bytes of 900000; lower max_length to 14 where it is more, with on_too_long: "
-                       "truncate, which gives up 50.8 % of a step's tokens",
-                   "length.json");
+  expect_bad_input(
+      plan + path("length.json"),
+      misses +
+          "lower max_length to 14 where it is more, with on_too_long: truncate, which gives up 50.8 % of a "
+          "step's tokens (rank 0 misses 0.2 MB of 0.9 MB)",
+      "length.json");
   for (const int length : {15, 14}) {
     const std::regex max_length("max_length: \\d+");
     write_text(
@@ -112,6 +118,45 @@ TEST_F(BadInput, ATaskThatDoesNotFitMemoryIsNamedWithTheBytesItMissesAndWhatFits
 TEST_F(BadInput, MoreStagesThanLayersAreRefused) {
   expect_bad_input("plan " + planning() + " --ranks 4 --pp 3",
                    "3 stages are more than the 2 layers of llama; give --pp <= 2");
+}
+
+TEST_F(BadInput, WhatNoPlanCouldDoIsRefusedBeforeAnythingIsMeasuredOrWritten) {
+  // Without --profile one would be measured and kept here.
+  const std::string kept = folder / "cache";
+  for (const std::string command : {"plan", "compare"}) {
+    for (const auto& [flag, said] : std::map<std::string, std::string>{
+             {"--microbatches 1000", "--microbatches 1000 is not usable; give 1.."},
+             {"--ranks 3",
+              "--ranks 3: the 2 layers of llama are no more than 2 stages, a rank each; give --ranks <= 2"},
+             {"--ranks 2 --pp 3", "3 stages are more than the 2 layers of llama"},
+             {"--ranks 2 --layers 3", "--layers 3: a stage of 3 layers, and llama has 2; give as many in all"},
+             {"--ranks 99999999999", "--ranks 99999999999 is not usable"}}) {
+      ::setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+      expect_bad_input(command + " --workload " + path("workload.yaml") + " " + flag + " --out " + path("out.json"),
+                       said, "out.json");
+      ::unsetenv("XDG_CACHE_HOME");
+      EXPECT_FALSE(std::filesystem::exists(kept)) << command << " " << flag;
+    }
+  }
+  expect_bad_input("compare --workload " + path("workload.yaml") + " --ranks 2 --tp 4",
+                   "--tp 4 needs 4 ranks and the cluster has 2; give --tp <= 2");
+  // Each policy has its own reason.
+  ::setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+  const auto refused =
+      testing::run_braid("compare --workload " + path("workload.yaml") + " --ranks 2 --tp 2 --out " + path("out.json"));
+  ::unsetenv("XDG_CACHE_HOME");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.text.find("profiles measured on CPUs have no shards"), std::string::npos) << refused.text;
+  EXPECT_NE(refused.text.find("this policy has no tensor parallelism"), std::string::npos) << refused.text;
+  EXPECT_FALSE(std::filesystem::exists(kept));
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.json"));
+}
+
+TEST_F(BadInput, MessagesAreOneLineOfValidUtf8) {
+  const std::string name = std::string("b\xFF") + "d\nfile.yaml";
+  expect_bad_input("plan --workload '" + path(name) + "'",
+                   "b\xEF\xBF\xBD"
+                   "d file.yaml: cannot be read");
 }
 
 TEST_F(BadInput, SplitsOfOtherLayersAreRefused) {
@@ -223,11 +268,13 @@ TEST_F(BadInput, AFaultThatRanksFindIsTold) {
   text.replace(text.find("/"), text.find("\n") - text.find("/"), path("broken"));
   write_text(folder / "workload.yaml", text);
   std::string weights = testing::read_text(folder / "broken/model.safetensors");
-  const std::size_t name = weights.find("model.layers.1.mlp.down_proj");
-  ASSERT_NE(name, std::string::npos);
-  weights[name + 13] = '7';
+  const std::string entry = R"("model.layers.1.mlp.down_proj.weight":{"dtype":"F)";
+  const std::size_t place = weights.find(entry);
+  ASSERT_NE(place, std::string::npos);
+  weights[place + entry.size()] = '7';
   write_text(folder / "broken/model.safetensors", weights);
-  expect_bad_input("train " + planning() + " --ranks 2 --out " + path("out"), "model.layers.1.mlp.down_proj.weight");
+  expect_bad_input("train " + planning() + " --ranks 2 --out " + path("out"),
+                   "tensor 'model.layers.1.mlp.down_proj.weight' is 'F72'; give weights of F32");
 }
 
 TEST_F(BadInput, MoreWeightsThanLayersAreNamed) {
@@ -286,7 +333,7 @@ TEST_F(BadInput, AnAdapterOfAnotherScaleIsRefused) {
   std::string text = workload();
   text.replace(text.find("{type: lora, r: 2"), 17, "{type: lora, r: 2, alpha: 7, init_from: first/adapters/task0");
   write_text(folder / "workload.yaml", text);
-  expect_bad_input("train " + planning() + " --ranks 1 --out " + path("out"), "the adapter has alpha 4, the task 7");
+  expect_bad_input("train " + planning() + " --ranks 1 --out " + path("out"), "the adapter has lora_alpha 4, the task alpha 7");
 }
 
 TEST_F(BadInput, WhatExistsIsNotWrittenOver) {
@@ -329,23 +376,22 @@ TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
   expect_bad_input("profile --analytic h100", "--out is missing");
   expect_bad_input("profile --analytic h100 --exposed-launch-seconds -1 --out " + path("p.json"),
                    "--exposed-launch-seconds -1 is no time a launch", "p.json");
-  expect_bad_input("profile --papers --exposed-launch-seconds 1e-6", "--exposed-launch-seconds is of derived profiles");
+  expect_bad_input("profile --exposed-launch-seconds 1e-6", "--exposed-launch-seconds is of derived profiles");
   expect_bad_input("profile --analytic h100 --overlap-slowdown 0.9 --out " + path("p.json"),
                    "--overlap-slowdown 0.9 is no slowdown", "p.json");
   expect_bad_input("profile --analytic h100 --clock 1.2 --out " + path("p.json"),
                    "--clock 1.2 is no share of the full frequency; give 0.1 to 1", "p.json");
   expect_bad_input("profile --analytic h100 --fit " + path("profile.json"), "give one of them");
-  expect_bad_input("profile --papers --overlap-slowdown 1", "--overlap-slowdown is of derived profiles");
-  expect_bad_input("profile --papers --attention eager", "--attention is of derived profiles");
+  expect_bad_input("profile --overlap-slowdown 1", "--overlap-slowdown is of derived profiles");
+  expect_bad_input("profile --attention eager", "--attention is of derived profiles");
   expect_bad_input("profile --analytic h100 --attention linear --out " + path("p.json"),
                    "unknown attention 'linear'; known: flash, eager", "p.json");
-  expect_bad_input("profile --papers --recompute", "--recompute is of derived profiles");
+  expect_bad_input("profile --recompute", "--recompute is of derived profiles");
   expect_bad_input("profile --fit " + path("profile.json"), "--out is missing");
   expect_bad_input("profile --fit " + path("profile.json") + " --out " + path("p.json"),
                    "is of no GPU with a datasheet", "p.json");
   expect_bad_input("profile --check " + path("profile.json"), "--check takes two profiles, not 1");
-  expect_bad_input("profile --crossvalidate " + path("data0.jsonl"),
-                   "data0.jsonl:1: this is no table of measurements that is known");
+  expect_bad_input("profile --crossvalidate " + path("data0.jsonl"), "data0.jsonl:2: not valid JSON");
 }
 
 }  // namespace

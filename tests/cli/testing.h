@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include "costmodel/profile.h"
+#include "costmodel/profile/profile.h"
 #include "shell.h"
 
 // The program as its user meets it: words in, text and status out.
@@ -73,6 +73,8 @@ inline costmodel::Profile made_up_profile(const costmodel::BackboneShape& backbo
       }
     }
     add(Operator::rms_norm, pass, {hidden}, 1e-9, 0);
+    if (backbone.qk_norm)
+      add(Operator::head_norm, pass, {backbone.heads, backbone.kv_heads, backbone.head_dim}, 1e-9, 0);
     add(Operator::rope, pass, {backbone.heads + backbone.kv_heads, backbone.head_dim}, 1e-9, 0);
     add(Operator::attention, pass, {backbone.heads, backbone.kv_heads, backbone.head_dim}, 2e-9, 1);
     add(Operator::swiglu, pass, {backbone.intermediate}, 1e-9, 0);

@@ -49,12 +49,37 @@ TEST(TraceCommand, ReadsAPipeAsItReadsAFile) {
 
 TEST(TraceCommand, StatsTellColumnsThatAreNotRead) {
   const TestFolder folder;
-  const std::string file = folder.write("t.csv", "submit_s,prority,duration_s,Vc\n0,1,2,3\n").string();
-  EXPECT_TRUE(contains(run_braid("trace stats " + file).text, "  unread columns    prority, Vc\n"));
+  const std::string file = folder.write("t.csv", "submit_s,prority,duration_s,team\n0,1,2,3\n").string();
+  EXPECT_TRUE(contains(run_braid("trace stats " + file).text, "  unread columns    prority, team\n"));
   EXPECT_EQ(nlohmann::json::parse(run_braid("trace stats --json " + file).text)["unread_columns"],
-            (std::vector<std::string>{"prority", "Vc"}));
+            (std::vector<std::string>{"prority", "team"}));
   const std::string latin = folder.write("l.csv", "submit_s,duration_s,priorit\xE9\n0,1,2\n").string();
   EXPECT_EQ(nlohmann::json::parse(run_braid("trace stats --json " + latin).text)["unread_columns"].size(), 1U);
+}
+
+TEST(TraceCommand, JobsWithoutTimeBetweenThemHaveNoLoad) {
+  const TestFolder folder;
+  for (const auto& [rows, why] : {std::pair("0,9\n", "one job alone"), std::pair("0,9\n0,9\n", "at one moment")}) {
+    const std::string file = folder.write("t.csv", std::string("submit_s,duration_s\n") + rows).string();
+    const Outcome told = run_braid("trace stats " + file);
+    EXPECT_EQ(told.status, 0);
+    EXPECT_TRUE(contains(told.text, "offered load        none: ") && contains(told.text, why)) << told.text;
+    EXPECT_FALSE(contains(told.text, "inf")) << told.text;
+    EXPECT_TRUE(nlohmann::json::parse(run_braid("trace stats --json " + file).text)["offered_load"].is_null());
+  }
+}
+
+TEST(TraceCommand, ColumnsOfAnyNamesAreRead) {
+  const TestFolder folder;
+  const std::string file = folder.write("t.csv", "when,took,cards\n0,9,2\n10,9,1\n").string();
+  const Outcome told = run_braid("trace stats --json --columns submit=when,duration=took,gpus=cards " + file);
+  ASSERT_EQ(told.status, 0) << told.text;
+  EXPECT_EQ(nlohmann::json::parse(told.text)["gpu_seconds"], 27.0);
+  for (const char* bad : {"submit", "submit=", "=when", "submit=when,", "submit=when,submit=took"}) {
+    const Outcome refused = run_braid(std::string("trace stats --columns ") + bad + " " + file);
+    EXPECT_EQ(refused.status, 2) << bad;
+    EXPECT_TRUE(contains(refused.text, "error: --columns")) << refused.text;
+  }
 }
 
 TEST(TraceCommand, StatsTellWhatWasLeftOutOfJobs) {

@@ -64,7 +64,9 @@ class Workspace : public ::testing::Test {
   }
 
   std::string path(const std::string& name) const { return (folder / name).string(); }
-  std::string planning() const { return "--workload " + path("workload.yaml") + " --profile " + path("profile.json"); }
+  std::string planning() const {
+    return "--workload " + path("workload.yaml") + " --profile " + path("profile.json") + " --foreign-profile";
+  }
 
   /// Of every rank that the profile speaks of.
   void set_memory(Bytes bytes) const {

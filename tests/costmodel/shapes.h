@@ -1,6 +1,6 @@
 #pragma once
 
-#include "costmodel/operators.h"
+#include "costmodel/work/operators.h"
 
 /// Small shapes that the tests of this folder share.
 namespace braid::costmodel {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "exec/process_memory.h"
+#include "exec/profiling/process_memory.h"
 
 namespace braid::exec {
 namespace {

@@ -96,17 +96,10 @@ TEST(DataType, NarrowingIsMonotone) {
 }
 
 TEST(DataType, NamesRoundTrip) {
-  std::string_view rest = dtype_names();
-  int count = 0;
-  while (!rest.empty()) {
-    const std::string_view name = rest.substr(0, rest.find(", "));
-    rest.remove_prefix(std::min(rest.size(), name.size() + 2));
-    const auto type = dtype_of(name);
-    ASSERT_TRUE(type) << name;
-    EXPECT_EQ(dtype_name(*type), name);
-    EXPECT_EQ(static_cast<int>(*type), count++);
+  for (int i = 0; i < static_cast<int>(DataType::unknown); ++i) {
+    const auto type = static_cast<DataType>(i);
+    EXPECT_EQ(dtype_of(dtype_name(type)), type) << i;
   }
-  EXPECT_EQ(count, 13);
   EXPECT_FALSE(dtype_of("F8_E4M3"));
   EXPECT_FALSE(dtype_of("f32"));
 }

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "base/node.h"
-#include "exec/adapter.h"
+#include "exec/adapters/adapter.h"
 #include "exec/batch.h"
 #include "exec/optimizer.h"
 #include "exec/stage_model.h"
+#include "workload/peft_config.h"
 
 // What PyTorch, transformers and PEFT gave for small models; see scripts/golden.
 namespace braid::exec::testing {
@@ -26,8 +27,11 @@ inline costmodel::AdapterShape read_adapter_shape(const std::filesystem::path& f
   shape.alpha = config.number_at("lora_alpha");
   shape.dropout = config.number_at("lora_dropout");
   shape.rank_stabilized = config.bool_or("use_rslora", false);
-  for (const Node& module : config.at("target_modules").items)
-    shape.targets[static_cast<std::size_t>(costmodel::module_of(module.text))] = true;
+  const workload::ModuleNames names;
+  shape.targets = workload::targets_from(config.at("target_modules"), names);
+  if (const Node* ranks = config.find("rank_pattern")) shape.module_ranks = workload::ranks_from(*ranks, shape, names);
+  if (const Node* alphas = config.find("alpha_pattern"))
+    shape.module_alphas = workload::alphas_from(*alphas, shape, names);
   return shape;
 }
 

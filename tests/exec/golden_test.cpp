@@ -10,7 +10,10 @@ namespace {
 using testing::GoldenCase;
 using testing::relative_difference;
 
+/// Backbones as transformers 4 and 5 save them.
 class Golden : public ::testing::TestWithParam<const char*> {};
+/// Those of them with a training run.
+class GoldenTraining : public ::testing::TestWithParam<const char*> {};
 
 std::vector<std::int64_t> shape_of(const GoldenCase& golden, const std::string& name) {
   const TensorInfo* info = golden.expected.find(name);
@@ -67,7 +70,7 @@ TEST_P(Golden, LossAndGradientsOfEveryTargetModuleEqualPeft) {
       }
     }
   }
-  EXPECT_GE(compared, 12);
+  EXPECT_GE(compared, 8);
 }
 
 workload::Optimizer optimizer_of(const Node& training) {
@@ -86,7 +89,7 @@ workload::Optimizer optimizer_of(const Node& training) {
   return optimizer;
 }
 
-TEST_P(Golden, TwentyAdamWStepsGiveTheSameLossesNormsAndAdapter) {
+TEST_P(GoldenTraining, TwentyAdamWStepsGiveTheSameLossesNormsAndAdapter) {
   GoldenCase golden(GetParam());
   const Node settings = read_json(golden.folder / "expected.json");
   const workload::Optimizer optimizer = optimizer_of(settings.at("training"));
@@ -120,7 +123,7 @@ TEST_P(Golden, TwentyAdamWStepsGiveTheSameLossesNormsAndAdapter) {
 }
 
 /// Leaves an adapter trained here, with its logits, for scripts/golden/check_adapters.sh to load with PEFT.
-TEST_P(Golden, WritesAnAdapterForPeftToRead) {
+TEST_P(GoldenTraining, WritesAnAdapterForPeftToRead) {
   const char* kept = std::getenv("BRAID_KEEP_ADAPTERS");
   if (!kept) GTEST_SKIP() << "BRAID_KEEP_ADAPTERS names no folder";
   GoldenCase golden(GetParam());
@@ -155,7 +158,11 @@ TEST_P(Golden, AnAdapterWrittenAndReadAgainIsTheSame) {
   std::filesystem::remove_all(folder);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Golden, ::testing::Values("llama", "llama3_rope", "qwen25"),
+INSTANTIATE_TEST_SUITE_P(Models, Golden,
+                         ::testing::Values("llama", "llama3_rope", "qwen25", "llama_5", "linear_rope", "yarn_rope",
+                                           "yarn_scaled", "mistral", "qwen3", "tied_differs", "patterns"),
+                         [](const auto& tested) { return std::string(tested.param); });
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTraining, ::testing::Values("llama", "llama3_rope", "qwen25"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "costmodel/memory_fit.h"
-#include "exec/example.h"
+#include "costmodel/profile/memory_fit.h"
+#include "exec/example/example.h"
 #include "exec/runner.h"
 #include "planner/program/memory_walk.h"
 #include "planner/window/program_stream.h"
@@ -30,7 +30,8 @@ struct PoolStudy {
     const auto tokenizer = workload::make_tokenizer(workload.backbone_folder, workload.backbone);
     std::vector<workload::Dataset> datasets;
     for (const workload::Task& task : workload.tasks)
-      datasets.push_back(workload::load_dataset(task.dataset, task, *tokenizer, workload.backbone));
+      datasets.push_back(
+          workload::load_dataset(task.dataset, task, *tokenizer, workload.backbone, workload.backbone_folder));
     return datasets;
   }
   static std::vector<std::vector<workload::SampleSize>> sizes_of(const std::vector<workload::Dataset>& datasets) {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "costmodel/memory.h"
+#include "costmodel/work/memory.h"
 #include "golden.h"
 #include "planner/program/load.h"
 
@@ -31,9 +31,11 @@ using costmodel::Module;
 const std::initializer_list<Module> kAll = {Module::q,    Module::k,  Module::v,   Module::o,
                                             Module::gate, Module::up, Module::down};
 
-/// Several tasks on the golden Llama backbone, with samples of odd lengths.
+/// Several tasks on a golden backbone, with samples of odd lengths.
 struct Tasks {
-  explicit Tasks(std::vector<costmodel::AdapterShape> adapter_shapes) : shapes(std::move(adapter_shapes)) {
+  explicit Tasks(std::vector<costmodel::AdapterShape> adapter_shapes, const char* backbone = "llama")
+      : golden(backbone), shapes(std::move(adapter_shapes)) {
+    const auto vocabulary = static_cast<std::uint64_t>(golden.backbone.vocabulary);
     RandomStream random(5);
     for (std::size_t task = 0; task < shapes.size(); ++task) {
       workload::Dataset& dataset = datasets.emplace_back();
@@ -41,7 +43,7 @@ struct Tasks {
         workload::Sample sample;
         const std::uint64_t length = 5 + random.next_below(30);
         for (std::uint64_t t = 0; t < length; ++t)
-          sample.append(static_cast<std::int32_t>(random.next_below(160)), t > 3);
+          sample.append(static_cast<std::int32_t>(random.next_below(vocabulary)), t > 3);
         dataset.samples.push_back(std::move(sample));
       }
       seeds.push_back(40 + task);
@@ -112,7 +114,7 @@ struct Tasks {
     return taken;
   }
 
-  GoldenCase golden{"llama"};
+  GoldenCase golden;
   std::vector<costmodel::AdapterShape> shapes;
   std::vector<workload::Dataset> datasets;
   std::vector<std::uint64_t> seeds;
@@ -120,8 +122,13 @@ struct Tasks {
 };
 
 std::vector<costmodel::AdapterShape> mixed_shapes() {
-  return {adapter_shape(4, 0, kAll), adapter_shape(3, 0.3, {Module::q, Module::v, Module::down}),
-          adapter_shape(8, 0, {Module::k, Module::o, Module::up})};
+  std::vector<costmodel::AdapterShape> shapes = {adapter_shape(4, 0, kAll),
+                                                 adapter_shape(3, 0.3, {Module::q, Module::v, Module::down}),
+                                                 adapter_shape(8, 0, {Module::k, Module::o, Module::up})};
+  shapes[0].module_ranks[static_cast<std::size_t>(Module::k)] = 7;
+  shapes[0].module_alphas[static_cast<std::size_t>(Module::up)] = 3;
+  shapes[1].module_ranks[static_cast<std::size_t>(Module::v)] = 1;
+  return shapes;
 }
 
 TEST(StageModel, BatchedTasksGetTheGradientsThatTheyGetAlone) {
@@ -147,8 +154,12 @@ TEST(StageModel, PaddingChangesNoGradient) {
   EXPECT_LT(testing::relative_difference(tasks.take_gradient(0), exact), 1e-6);
 }
 
-TEST(StageModel, ChunksGetTheLossesAndGradientsOfWholeSamples) {
-  Tasks tasks(mixed_shapes());
+class StageModelOf : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Backbones, StageModelOf, ::testing::Values("llama", "qwen3"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST_P(StageModelOf, ChunksGetTheLossesAndGradientsOfWholeSamples) {
+  Tasks tasks(mixed_shapes(), GetParam());
   const planner::Microbatch microbatch = tasks.microbatch({0, 1, 2});
   const std::vector<TaskLoss> losses = tasks.pass(microbatch);
   std::vector<std::vector<float>> whole;
@@ -221,10 +232,10 @@ TEST(StageModel, GradientsAreTheSlopesOfTheLossWithDropoutToo) {
   }
 }
 
-TEST(StageModel, DoesTheWorkThatTheCostModelCharges) {
+TEST_P(StageModelOf, DoesTheWorkThatTheCostModelCharges) {
   for (const std::vector<costmodel::AdapterShape>& shapes :
        {mixed_shapes(), {adapter_shape(4, 0, {Module::gate})}, {adapter_shape(4, 0, {Module::q, Module::v})}}) {
-    Tasks tasks(shapes);
+    Tasks tasks(shapes, GetParam());
     std::vector<planner::TaskIndex> all;
     for (std::size_t t = 0; t < shapes.size(); ++t) all.push_back(static_cast<planner::TaskIndex>(t));
     const planner::Microbatch microbatch = tasks.microbatch(all);
@@ -264,13 +275,13 @@ TEST(StageModel, DoesTheWorkThatTheCostModelCharges) {
   }
 }
 
-TEST(StageModel, HoldsWhatTheMemoryModelSays) {
+TEST_P(StageModelOf, HoldsWhatTheMemoryModelSays) {
   for (const double dropout : {0.0, 0.1}) {
     for (const std::vector<planner::TaskIndex>& present :
          std::vector<std::vector<planner::TaskIndex>>{{0, 1, 2}, {0}, {1}, {2}}) {
       std::vector<costmodel::AdapterShape> shapes = mixed_shapes();
       for (costmodel::AdapterShape& shape : shapes) shape.dropout = dropout;
-      Tasks tasks(shapes);
+      Tasks tasks(shapes, GetParam());
       const planner::Microbatch microbatch = tasks.microbatch(present, 40);
       const costmodel::MicrobatchLoad load = planner::load_of(microbatch, tasks.shapes);
       const costmodel::BackboneShape& backbone = tasks.golden.backbone;

@@ -84,5 +84,40 @@ TEST(RmsNorm, BackwardBitsDependNeitherOnThreadsNorOnAlignment) {
   EXPECT_TRUE(same_bits(apart, dx));
 }
 
+RC_GTEST_PROP(HeadNorm, EqualsItsReference, ()) {
+  const std::int64_t rows = *rc::gen::inRange(0, 20), heads = *rc::gen::inRange(1, 6);
+  const std::int64_t width = *rc::gen::inRange(8, 150);
+  RandomStream random(*rc::gen::arbitrary<std::uint32_t>());
+  const std::vector<float> weight = normal_vector(random, width);
+  OwnedMatrix x = normal_matrix(random, rows, heads * width), x_expected = x, before(rows, heads * width);
+  OwnedMatrix before_expected = before, scale(rows, heads), scale_expected = scale;
+  const OwnedMatrix was = x;
+  cpu::head_norm_forward(x, weight, kEpsilon, before, scale);
+  reference::head_norm_forward(x_expected, weight, kEpsilon, before_expected, scale_expected);
+  RC_ASSERT(testing::near(x, x_expected, 1e-6));
+  RC_ASSERT(testing::near(scale, scale_expected, 1e-6));
+  RC_ASSERT(same_bits(before, was));
+  OwnedMatrix d = normal_matrix(random, rows, heads * width), d_expected = d;
+  cpu::head_norm_backward(d, before, weight, scale);
+  reference::head_norm_backward(d_expected, before_expected, weight, scale_expected);
+  RC_ASSERT(testing::near(d, d_expected, 2e-6));
+  RC_ASSERT(x.guards_untouched() && before.guards_untouched() && scale.guards_untouched() && d.guards_untouched());
+}
+
+TEST(HeadNorm, ReferenceBackwardEqualsFiniteDifferences) {
+  RandomStream random(5);
+  OwnedMatrix x = normal_matrix(random, 2, 21), before(2, 21), scale(2, 3), d = normal_matrix(random, 2, 21);
+  const OwnedMatrix dy = d;
+  const std::vector<float> weight = normal_vector(random, 7);
+  const auto loss = [&] {
+    OwnedMatrix y = x;
+    reference::head_norm_forward(y, weight, kEpsilon, before, scale);
+    return testing::inner_product(y, dy);
+  };
+  loss();
+  reference::head_norm_backward(d, before, weight, scale);
+  EXPECT_TRUE(testing::near(d, finite_differences(x, loss), 1e-3));
+}
+
 }  // namespace
 }  // namespace braid::kernels

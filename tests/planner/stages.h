@@ -47,6 +47,7 @@ inline AnyStage any_stage() {
   any.backbone.heads = *rc::gen::inRange(1, 9);
   any.backbone.kv_heads = *rc::gen::inRange<std::int64_t>(1, any.backbone.heads + 1);
   any.backbone.architecture = *rc::gen::element(costmodel::Architecture::llama, costmodel::Architecture::gpt2);
+  any.backbone.qk_norm = any.backbone.gated() && *rc::gen::arbitrary<bool>();
   any.stage = {*rc::gen::inRange(0, 5), *rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<bool>(),
                *rc::gen::element(1, 2, 4)};
   any.stage.sequence_parallel = any.stage.tp > 1 && *rc::gen::arbitrary<bool>();

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "costmodel/profile.h"
+#include "costmodel/profile/profile.h"
 #include "planner/search/make_plan.h"
 #include "sim/replay.h"
 

@@ -101,7 +101,31 @@ TEST(ReadTrace, PhillyJsonNamesTheBadJob) {
   EXPECT_EQ(lenient.irregularities.skipped.at(Skipped::bad), 1);
   EXPECT_TRUE(contains(lenient.irregularities.first_bad, "job 1 (x)"));
   expect_error([] { read("[\n{\"jobid\": "); }, ":2: ", "parse error");
-  expect_error([] { read("\n\n{\"a\": [1]}", {.format = "philly-json"}); }, ":3: ", "list of jobs");
+  expect_error([] { read("\n\n{\"a\": [1]}", {.format = "philly-json"}); }, ":3: ", "job 1: it is no object");
+  expect_error([] { read("{\"a\": 1}\n"); }, "no 'attempts'");
+  expect_error([] { read("[{\"submit\": 1}]\n"); }, "no 'attempts'");
+}
+
+TEST(ReadTrace, PhillyJsonIsReadAsAListAsLinesAndInsideAnObject) {
+  const auto job = [](const std::string& id, int submitted) {
+    return fmt::format(R"({{"jobid": "{}", "submitted_time": {}, "more": {{"tags": [1]}}, "attempts": [
+      {{"start_time": 9, "end_time": 19, "detail": [{{"gpus": ["g", "h"]}}]}}]}})",
+                       id, submitted);
+  };
+  const std::string a = job("a", 1), b = job("b", 5), mark = "\xEF\xBB\xBF";
+  for (const std::string& text :
+       {"[" + a + "," + b + "]", a + "\n" + b + "\n", a + b, "{\"jobs\": [" + a + "," + b + "]}",
+        "{\"version\": {\"of\": [1]}, \"jobs\": [" + a + "," + b + "], \"count\": 2}\n"}) {
+    for (const std::string& begun : {text, mark + text, mark + "\n " + text}) {
+      SCOPED_TRACE(begun);
+      const Trace trace = read(begun);
+      EXPECT_EQ(trace.format, "philly-json");
+      expect_jobs(trace, {{"a", 1, 10, 2}, {"b", 5, 10, 2}});
+    }
+  }
+  expect_error([&] { read("{\"jobs\": [" + a + "],\n\"more\": [" + b + "]}"); }, ":3: ", "a second list, 'more'");
+  expect_error([&] { read(a + "\n17\n"); }, ": job 2: it is no object");
+  expect_error([&] { read(a + "\n{\"jobid\": "); }, ":3: ", "parse error");
 }
 
 TEST(ReadTrace, PhillyJsonRefusesWhatIsNoJob) {
@@ -339,7 +363,7 @@ TEST(ReadTrace, ColumnsThatAreNotReadAreTold) {
   const auto unread = [](const std::string& columns, const std::string& row) {
     return fmt::format("{}", fmt::join(read(columns + "\n" + row + "\n").unread_columns, ","));
   };
-  EXPECT_EQ(unread("submit_s,prority,duration_s,Vc,gpus", "1,2,3,4,5"), "prority,Vc");
+  EXPECT_EQ(unread("submit_s,prority,duration_s,Vcs,gpus", "1,2,3,4,5"), "prority,Vcs");
   EXPECT_EQ(unread("job_id,submit_s,duration_s,num_gpus,vc,priority,deadline_s,budget_gpu_hours", "a,1,2,3,b,4,5,6"),
             "");
   EXPECT_EQ(unread("timestamp,duration,num_gpus,gpu_time,cluster", "1,2,3,6,v"), "gpu_time");
@@ -351,6 +375,70 @@ TEST(ReadTrace, ColumnsThatAreNotReadAreTold) {
   EXPECT_EQ(unread(role, role), pai);
   EXPECT_EQ(unread("job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type", role),
             pai);
+}
+
+TEST(ReadTrace, NamesMayBeSpelledWithCapitalsAndFieldsApartByTabsOrSemicolons) {
+  const std::string head = "job_id,vc,gpu_num,submit_time,start_time,end_time,duration";
+  const std::string rows =
+      "1,v,8,2020-04-01 00:05:00+0800,2020-04-01 00:05:10+0800,2020-04-01 01:05:10+0800,3600\n"
+      "2,w,1,2020-04-01 00:06:00 UTC,2020-04-01 00:06:10+08,2020-04-01 00:07:10 PDT,60\n";
+  const Trace plain = read(head + "\n" + rows);
+  expect_jobs(plain, {{"1", 300, 3600, 8}, {"2", 360, 60, 1}});
+  for (const char* separator : {",", ", ", "\t", ";"}) {
+    for (const char* names : {head.c_str(), "JobID,VC,GPU_Num,Submit Time,StartTime,END_TIME,Duration"}) {
+      std::string text;
+      for (const char letter : std::string(names) + "\n" + rows) {
+        text += letter == ',' ? std::string(separator) : std::string(1, letter);
+      }
+      const Trace trace = read(text);
+      EXPECT_EQ(trace.format, "helios") << text;
+      EXPECT_EQ(trace.jobs, plain.jobs) << text;
+      EXPECT_EQ(trace.zero, "2020-04-01") << text;
+    }
+  }
+}
+
+TEST(ReadTrace, JobListsOfPlainNamesAreRead) {
+  for (const char* head : {"num_gpu,submit_time,model_name,duration,job_id", "gpus,submit,model,run_time,id",
+                           "num_gpus,arrival_time,model,service_time,JobId"}) {
+    const Trace trace = read(std::string(head) + "\n4,10,resnet,3600,b\n1,0,vgg,60.5,a\n0,5,vgg,60,c\n");
+    EXPECT_EQ(trace.format, "jobs") << head;
+    expect_jobs(trace, {{"a", 0, 60.5, 1}, {"b", 10, 3600, 4}});
+    EXPECT_EQ(trace.irregularities.skipped.at(Skipped::without_gpu), 1);
+    EXPECT_EQ(trace.unread_columns.size(), 1U);
+  }
+  const Trace ends = read("id,submit_time,start_time,end_time,num_gpus\na,0,5,25,2\nb,1,,,1\nc,2,7,,1\n");
+  expect_jobs(ends, {{"a", 0, 20, 2}});
+  EXPECT_EQ(ends.irregularities.skipped,
+            (std::map<Skipped, std::int64_t>{{Skipped::never_ran, 1}, {Skipped::unfinished, 1}}));
+  expect_error([] { read("submit_time,arrival_time,duration,gpus\n1,2,3,4\n"); }, "two names of one thing");
+  // Names that tell no unit, or another one, are not guessed at.
+  for (const char* head : {"submit_time,duration_minutes,gpus", "submit_ms,duration,gpus", "submit_time,duration"})
+    expect_error([&] { read(std::string(head) + "\n1,2,3\n"); }, "of no known trace", "--columns submit=NAME");
+}
+
+TEST(ReadTrace, ColumnsMayBeNamed) {
+  const std::string text = "when;took;cards;team;who;begun;done\n7;30;2;t;x;8;18\n3;20;1;s;y;4;9\n";
+  const auto named = [&](const std::map<std::string, std::string>& columns) {
+    return read(text, {.format = {}, .columns = columns});
+  };
+  const Trace trace =
+      named({{"submit", "when"}, {"duration", "took"}, {"gpus", "cards"}, {"vc", "team"}, {"id", "Who"}});
+  expect_jobs(trace, {{"y", 3, 20, 1}, {"x", 7, 30, 2}});
+  EXPECT_EQ(trace.virtual_clusters, (std::vector<std::string>{"t", "s"}));
+  EXPECT_EQ(trace.unread_columns, (std::vector<std::string>{"begun", "done"}));
+  expect_jobs(named({{"submit", "when"}, {"start", "begun"}, {"end", "done"}}), {{"1", 3, 5, 1}, {"0", 7, 10, 1}});
+  expect_error([&] { named({{"submit", "when"}}); }, "give submit=NAME,duration=NAME");
+  expect_error([&] { named({{"submit", "when"}, {"end", "done"}}); }, "give submit=NAME,duration=NAME");
+  expect_error([&] { named({{"submit", "when"}, {"duration", "tok"}}); }, ":1: no column is named 'tok'", "took");
+  expect_error([&] { named({{"submit", "when"}, {"length", "took"}}); }, "'length' is nothing that a job has");
+  expect_error([&] { read(text, {.format = "itp", .columns = {{"submit", "when"}}}); }, "keep one of them");
+  expect_error([&] { read("[]", {.format = {}, .columns = {{"submit", "when"}}}); }, "columns are of CSV");
+}
+
+TEST(ReadTrace, PackedFilesAreNamedWithTheCommandThatUnpacksThem) {
+  expect_error([] { read("\x1F\x8B\x08 packed"); }, "is gzip, not text; convert it: gunzip -c ");
+  expect_error([] { read(std::string("s\0u\0b\0m\0", 8)); }, "is UTF-16, not text; convert it: iconv -f UTF-16LE");
 }
 
 TEST(ReadTrace, FilesThatAreNoTraceSaySo) {

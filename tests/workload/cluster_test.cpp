@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "costmodel/profile.h"
-#include "texts.h"
+#include "costmodel/profile/profile.h"
+#include "workload/texts.h"
 
 namespace braid::workload {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "support.h"
-#include "workload/tokenizer.h"
+#include "workload/text/tokenizer.h"
 
 namespace braid::workload {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "texts.h"
+#include "workload/texts.h"
 
 namespace braid::workload {
 namespace {
@@ -58,7 +58,8 @@ class WorkloadFile : public testing::Test {
   WorkloadFile() {
     folder.write("models/tiny/config.json", kConfig);
     folder.write("data/sst2.jsonl", "{\"input_ids\": [1, 2]}\n");
-    folder.write("adapters/old/adapter_config.json", "{}");
+    folder.write("adapters/old/adapter_config.json", R"({"peft_type": "LORA", "r": 16, "lora_alpha": 24,
+      "use_rslora": true, "target_modules": ["q_proj", "down_proj"]})");
   }
 
   Workload read(const std::vector<std::string>& lines) {
@@ -184,6 +185,54 @@ TEST_F(WorkloadFile, EveryBuiltInShapeSurvivesTheWayThroughJson) {
   }
 }
 
+TEST_F(WorkloadFile, RopeHeadNormsAndWindowsSurviveTheWayThroughJson) {
+  Workload workload = read(kLines);
+  workload.backbone.rope_scaling = {costmodel::RopeKind::yarn, 4.0, 1.0, 1.0, 64.0, 16.0, 2.0, false, 1.25};
+  workload.backbone.architecture = costmodel::Architecture::qwen3;
+  workload.backbone.qk_norm = true;
+  workload.backbone.sliding_window = 4096;
+  EXPECT_EQ(workload_from(parse_json(to_json(workload), "plan.json")), workload);
+}
+
+TEST_F(WorkloadFile, PlansFromBeforeRopeHadKindsAreRead) {
+  Workload workload = read(kLines);
+  std::string json = to_json(workload);
+  const auto replace = [&](const std::string& what, const std::string& by) {
+    ASSERT_NE(json.find(what), std::string::npos) << what;
+    json.replace(json.find(what), what.size(), by);
+  };
+  replace(R"("kind": "plain")", R"("llama3": true)");
+  workload.backbone.rope_scaling.kind = costmodel::RopeKind::llama3;
+  EXPECT_EQ(workload_from(parse_json(json, "plan.json")), workload);
+  replace(R"("llama3": true)", R"("llama3": false)");
+  workload.backbone.rope_scaling.kind = costmodel::RopeKind::plain;
+  EXPECT_EQ(workload_from(parse_json(json, "plan.json")), workload);
+}
+
+TEST_F(WorkloadFile, NoSampleIsLongerThanTheSlidingWindow) {
+  std::string config = read_file(golden("mistral") / "config.json");
+  folder.write("models/tiny/config.json", config);
+  EXPECT_EQ(complaint(6, "    max_length: 38"),
+            "workload.yaml:6: max_length 38 is longer than this backbone's sliding_window, which is not supported; "
+            "give one up to 37, where the window hides nothing");
+  std::vector<std::string> lines = kLines;
+  lines[5] = "    max_length: 37";
+  lines.resize(30);
+  EXPECT_EQ(read(lines).backbone.sliding_window, 37);
+}
+
+TEST_F(WorkloadFile, AModelOfTheHubsCacheIsItsSnapshot) {
+  folder.write("models/models--org--small/snapshots/abc/config.json", read_file(golden("mistral") / "config.json"));
+  folder.write("models/models--org--small/refs/main", "abc");
+  std::vector<std::string> lines = kLines;
+  lines[0] = "backbone: models/models--org--small";
+  lines[5] = "    max_length: 37";
+  lines.resize(30);
+  const Workload workload = read(lines);
+  EXPECT_EQ(workload.backbone_folder, folder / "models/models--org--small/snapshots/abc");
+  EXPECT_EQ(workload.backbone.name, "small");
+}
+
 TEST_F(WorkloadFile, TheEmbeddedFormNeedsNoFiles) {
   const Workload workload = read(kLines);
   std::filesystem::remove_all(folder.path());
@@ -220,7 +269,8 @@ TEST_F(WorkloadFile, EveryBadValueIsNamedWithItsLineAndARemedy) {
       {7, "    on_too_long: cut", "unknown on_too_long 'cut'; valid: error, truncate, drop"},
       {9, "      type: ia3", "unknown adapter type 'ia3'; valid: lora"},
       {9, "      kind: lora",
-       "unknown key 'kind'; valid keys: type, r, alpha, dropout, rslora, target_modules, init_from"},
+       "unknown key 'kind'; valid keys: type, r, alpha, dropout, rslora, target_modules, rank_pattern, "
+       "alpha_pattern, init_from"},
       {10, "      r: 0", "rank 0 is not usable; give r >= 1"},
       {10, "      r: -4", "rank -4 is not usable; give r >= 1"},
       {10, "      r: 1000000", "rank 1000000 is not usable; give r <= 65536"},
@@ -232,7 +282,16 @@ TEST_F(WorkloadFile, EveryBadValueIsNamedWithItsLineAndARemedy) {
        "unknown module 'query'; valid: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj"},
       {14, "      target_modules: [q_proj, q_proj]", "module 'q_proj' is given twice; keep one"},
       {14, "      target_modules: []", "target_modules is empty; name at least one module, such as q_proj"},
-      {14, "      target_modules: q_proj", "'target_modules' is 'q_proj'; give a list"},
+      {14, "      target_modules: q_proj",
+       "the regular expression 'q_proj' matches no whole name, such as model.layers.0.self_attn.q_proj; begin it with "
+       ".* "
+       "perhaps, or give a list of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj"},
+      {14, "      target_modules: \"(q_proj\"",
+       "target_modules '(q_proj' is no regular expression: missing closing parenthesis at character 8; give a list of "
+       "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, or all-linear"},
+      {11, "      lora_alpha: 8", "unknown key 'lora_alpha'; write alpha"},
+      {28, "    lora_alpha: 8", "unknown key 'lora_alpha'; write alpha, under a task's adapter"},
+      {2, "cutoff_len: 8", "unknown key 'cutoff_len'; write max_length, in each of the tasks"},
       {15, "      init_from: adapters/none",
        "adapters/none holds no adapter_config.json; give the folder of a PEFT adapter"},
       {16, "    global_batch_size: 0", "'global_batch_size' is '0'; give a whole number in 1..1000000"},
@@ -241,9 +300,7 @@ TEST_F(WorkloadFile, EveryBadValueIsNamedWithItsLineAndARemedy) {
       {19, "      type: sgd", "unknown optimizer 'sgd'; valid: adamw"},
       {20, "      lr: -1", "'lr' is '-1'; give lr >= 0"},
       {20, "      lr: fast", "'lr' is 'fast'; give lr >= 0"},
-      {20, "      learning_rate: 1",
-       "unknown key 'learning_rate'; valid keys: type, lr, weight_decay, warmup_steps, schedule, max_grad_norm, beta1, "
-       "beta2, epsilon"},
+      {20, "      learning_rate: 1", "unknown key 'learning_rate'; write lr"},
       {21, "      weight_decay: -1", "'weight_decay' is '-1'; give weight_decay >= 0"},
       {22, "      warmup_steps: 0.5", "'warmup_steps' is '0.5'; give warmup_steps >= 0"},
       {23, "      schedule: wavy", "unknown schedule 'wavy'; valid: linear, cosine, constant"},

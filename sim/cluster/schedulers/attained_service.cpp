@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "base/units.h"
-#include "sim/cluster/gittins_index.h"
 #include "sim/cluster/moments.h"
 #include "sim/cluster/schedulers.h"
+#include "sim/cluster/schedulers/gittins_index.h"
 #include "sim/cluster/schedulers/ranked_jobs.h"
 
 namespace braid::sim {

@@ -7,7 +7,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "base/statistics.h"
-#include "costmodel/profile.h"
+#include "costmodel/profile/profile.h"
 #include "kernels/gpu_probe/gpu_names.h"
 #include "support.h"
 

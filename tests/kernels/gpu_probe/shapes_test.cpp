@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "costmodel/backbone.h"
-#include "costmodel/operators.h"
+#include "costmodel/shapes/backbone.h"
+#include "costmodel/work/operators.h"
 
 namespace braid::gpu_probe {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "costmodel/derive.h"
+#include "costmodel/profile/derive.h"
 #include "planner/bound/best_rate.h"
 #include "planner/bound/policy_bound.h"
 #include "planner/policies/registry.h"

@@ -102,6 +102,34 @@ TEST(Deployments, SplitsAreReadOrRefused) {
     expect_error([&] { layer_split_of(text); }, "is not usable; give 'even', 'balanced' or the layers of each stage");
 }
 
+TEST(Deployments, ShardsAreOfWholeHeads) {
+  workload::Workload workload = llama_7b();
+  for (const std::int64_t heads : {12, 32, 40, 56}) {
+    for (const std::int64_t kv_heads : {1, 2, 4, 8}) {
+      if (heads % kv_heads != 0) continue;
+      workload.backbone.heads = heads, workload.backbone.kv_heads = kv_heads;
+      for (std::int64_t gpus = 1; gpus <= 16; ++gpus) {
+        // What Megatron's constructor refuses.
+        const auto refused = [&](std::int64_t tp) {
+          return heads % tp != 0 || (kv_heads % tp != 0 && tp % kv_heads != 0);
+        };
+        for (const auto& deployment : deployments(workload, cluster_of(1, gpus), {}, kEveryWay))
+          EXPECT_FALSE(refused(deployment.front().tp)) << heads << " " << kv_heads << " " << describe(deployment);
+        for (std::int64_t tp = 1; tp <= std::min(gpus, heads); ++tp) {
+          EXPECT_EQ(splits_heads(workload.backbone, tp), !refused(tp));
+          const Overrides asked{.tp = tp, .pp = {}, .microbatches = {}};
+          if (!refused(tp)) {
+            EXPECT_EQ(deployments(workload, cluster_of(1, gpus), asked, kEveryWay).front().front().tp, tp);
+          } else {
+            expect_error([&] { deployments(workload, cluster_of(1, gpus), asked, kEveryWay); },
+                         fmt::format("--tp {} does not split the {} attention heads", tp, heads), "give one of: 1");
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Deployments, RefuseWhatThereIsNot) {
   const auto planned = [](Overrides overrides, Parallelism parallelism) {
     return [=] { deployments(llama_7b(), cluster_of(1, 4), overrides, parallelism); };

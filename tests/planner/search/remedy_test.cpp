@@ -132,7 +132,8 @@ std::string expect_cured(const Request& request, const std::string& remedy, cons
 /// That the message names a task, the policy, a rank, bytes that are missing and those that there are; the remedy.
 std::string expect_named(const Request& request, const std::string& message) {
   static const std::regex form(
-      "random.yaml: task '(.*)' does not fit memory under ([a-z-]+): rank (\\d+) misses (\\d+) bytes of (\\d+); (.*)");
+      "random.yaml: task '(.*)' does not fit memory under ([a-z-]+); (.*) \\(rank (\\d+) misses ([0-9.e-]+) [MG]B of "
+      "(.*)\\)");
   std::smatch words;
   if (!std::regex_match(message, words, form)) {
     ADD_FAILURE() << message;
@@ -141,10 +142,10 @@ std::string expect_named(const Request& request, const std::string& message) {
   const std::vector<std::string> names = request.names();
   EXPECT_NE(std::find(names.begin(), names.end(), words[1]), names.end()) << message;
   EXPECT_EQ(words[2].str(), parse_policy(request.policy).policy->name());
-  EXPECT_LT(std::stoll(words[3]), request.cluster.gpus()) << message;
-  EXPECT_GT(std::stoll(words[4]), 0) << message;
-  EXPECT_EQ(std::stoll(words[5]), request.memory);
-  return words[6];
+  EXPECT_LT(std::stoll(words[4]), request.cluster.gpus()) << message;
+  EXPECT_GT(std::stod(words[5]), 0) << message;
+  EXPECT_EQ(words[6].str(), describe_bytes(request.memory));
+  return words[3];
 }
 
 TEST(Remedy, WhatIsSuggestedFitsAndNothingNearerToWhatWasAskedForDoes) {

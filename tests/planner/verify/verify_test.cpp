@@ -192,7 +192,7 @@ TEST(Verify, RejectsTooMuchMemory) {
   context.capacity = most;
   EXPECT_EQ(messages_of(verify(program, context)), "");
   context.capacity = most - 1;
-  expect_rejected(program, Rule::memory, "1 more than a rank has", context);
+  expect_rejected(program, Rule::memory, "1 bytes more than a rank has", context);
 }
 
 TEST(Verify, RejectsABoundaryThatForgetsWhatIsUnderWay) {

@@ -2,7 +2,7 @@
 
 #include "shell.h"
 #include "sim/cluster/recorded.h"
-#include "sim/cluster/trace_jobs.h"
+#include "sim/cluster/study/trace_jobs.h"
 #include "support.h"
 #include "traces/read_trace.h"
 #include "traces/transform.h"

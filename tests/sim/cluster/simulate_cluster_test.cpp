@@ -7,7 +7,7 @@
 
 #include "sim/cluster/moments.h"
 #include "sim/cluster/recorded.h"
-#include "sim/cluster/trace_jobs.h"
+#include "sim/cluster/study/trace_jobs.h"
 #include "sim/cluster/watched.h"
 #include "support.h"
 

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+namespace braid {
+
+/// Tells the user of something that was taken otherwise than they may think: "note: WHAT" on stderr, each line once a
+/// process.
+void notice(const std::string& what);
+
+/// From here on `notice` tells nothing: for the ranks that find the same as another one.
+void silence_notices();
+
+}  // namespace braid

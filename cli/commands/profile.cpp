@@ -1,0 +1,239 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <span>
+#include <thread>
+
+#include <boost/program_options/value_semantic.hpp>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/statistics.h"
+#include "cli/command.h"
+#include "cli/commands/analytic.h"
+#include "cli/commands/crossvalidate.h"
+#include "cli/support/profiles.h"
+#include "cli/support/session.h"
+#include "costmodel/profile/derive.h"
+#include "costmodel/profile/profile_facts.h"
+#include "costmodel/profile/profile_fit.h"
+
+namespace braid::cli {
+namespace {
+
+/// The entries of one operator and pass, told in one line.
+struct Line {
+  std::set<costmodel::OperatorShape> shapes;
+  std::vector<double> spreads;
+  std::int64_t fewest_tokens = std::numeric_limits<std::int64_t>::max(), most_tokens = 0;
+};
+
+/// Spreads above this say that the machine was busy with something else.
+constexpr double kNoisySpread = 0.2;
+
+std::string place_of(const costmodel::Departure& departure) {
+  const std::string kind = fmt::format("{} {}", name(departure.op), name(departure.pass));
+  if (departure.chunk > 0)
+    return fmt::format("{}, chunks of {} tokens after {}", kind, departure.chunk, departure.work);
+  return fmt::format("{}, {} tokens", kind, departure.work);
+}
+
+void print_summary(const costmodel::Profile& profile, const std::string& file) {
+  fmt::print("{}: {} ranks of {} threads, {:.1f} GFLOP/s a rank at best (f32 matrix product)\n", profile.machine,
+             profile.corunning_ranks, profile.threads, profile.peak_flops / 1e9);
+  std::map<std::pair<costmodel::Operator, costmodel::Pass>, Line> lines;
+  std::vector<double> spreads;
+  for (const costmodel::ProfileEntry& entry : profile.entries) {
+    Line& line = lines[{entry.op, entry.pass}];
+    line.shapes.insert(entry.shape);
+    line.spreads.push_back(entry.spread);
+    line.fewest_tokens = std::min(line.fewest_tokens, entry.tokens);
+    line.most_tokens = std::max(line.most_tokens, entry.tokens);
+    spreads.push_back(entry.spread);
+  }
+  fmt::print("{:14} {:10} {:>7} {:>7} {:>22} {:>14}\n", "operator", "pass", "shapes", "points", "tokens or bytes",
+             "median spread");
+  for (const auto& [key, line] : lines) {
+    fmt::print("{:14} {:10} {:>7} {:>7} {:>22} {:>12.1f} %\n", name(key.first), name(key.second), line.shapes.size(),
+               line.spreads.size(), fmt::format("{}..{}", line.fewest_tokens, line.most_tokens),
+               100 * median(line.spreads));
+  }
+  fmt::print("{} entries, written to {}\n", profile.entries.size(), file);
+  const costmodel::Departure furthest = costmodel::CostModel(profile).largest_departure();
+  if (furthest.share != 0)
+    fmt::print("curves that never fall depart from the points by {:+.1f} % at most ({})\n", 100 * furthest.share,
+               place_of(furthest));
+  if (!spreads.empty() && median(spreads) > kNoisySpread)
+    fmt::print("half of the entries spread over {:.0f} %: the machine was busy; measure again when it is quiet\n",
+               100 * median(spreads));
+}
+
+/// As many numbers as the operator's shape has.
+std::string shape_of(costmodel::Operator op, const costmodel::OperatorShape& shape) {
+  const std::size_t size = costmodel::shape_size(op).most;
+  return fmt::format("{}", fmt::join(std::span(shape).first(size), "x"));
+}
+
+/// What the table does that the fitted curves may not.
+void print_facts(const std::string& file, const costmodel::Profile& profile) {
+  const costmodel::ProfileFacts facts = costmodel::facts_of(profile);
+  fmt::print("{}: of {} neighbouring points {} fall, by {:.1f} % at most", file, facts.neighbours, facts.falls,
+             100 * facts.largest_fall);
+  if (facts.shards > 0) fmt::print("; of {} shards of products {} are superlinear", facts.shards, facts.superlinear);
+  if (facts.moves > 0) fmt::print("; of {} moves {} beat the memory", facts.moves, facts.beats_memory);
+  const costmodel::Departure& furthest = facts.largest_departure;
+  if (furthest.share != 0)
+    fmt::print("; the curves of plans depart by {:+.1f} % at most ({}, shape {})", 100 * furthest.share,
+               place_of(furthest), shape_of(furthest.op, furthest.shape));
+  fmt::print("\n");
+}
+
+/// Prints, operator by operator, how the second profile's answers compare with the first's entries.
+void check(const std::vector<std::string>& files) {
+  if (files.size() != 2) throw error("--check takes two profiles, not {}; give --check A.json B.json", files.size());
+  std::int64_t unanswered = 0;
+  const costmodel::Profile first = costmodel::read_profile(files[0]), second = costmodel::read_profile(files[1]);
+  const std::vector<costmodel::Disagreement> all = costmodel::compare_profiles(first, second, unanswered);
+  if (all.empty()) throw error("{}: answers none of the {} entries of {}", files[1], unanswered, files[0]);
+  std::map<std::pair<costmodel::Operator, costmodel::Pass>, std::vector<double>> ratios;
+  for (const costmodel::Disagreement& one : all) ratios[{one.entry.op, one.entry.pass}].push_back(one.ratio());
+  fmt::print("{} over {}\n{:14} {:10} {:>7} {:>8} {:>8} {:>8}\n", files[1], files[0], "operator", "pass", "points",
+             "least", "median", "most");
+  for (const auto& [key, list] : ratios) {
+    fmt::print("{:14} {:10} {:>7} {:>8.2f} {:>8.2f} {:>8.2f}\n", name(key.first), name(key.second), list.size(),
+               quantile(list, 0), median(list), quantile(list, 1));
+  }
+  std::vector<costmodel::Disagreement> worst = all;
+  const auto distance = [](const costmodel::Disagreement& one) {
+    return std::abs(std::log(std::max(one.ratio(), 1e-9)));
+  };
+  std::sort(worst.begin(), worst.end(), [&](const auto& a, const auto& b) { return distance(a) > distance(b); });
+  constexpr std::size_t kShown = 5;
+  fmt::print("furthest apart\n");
+  for (std::size_t i = 0; i < std::min(kShown, worst.size()); ++i) {
+    const costmodel::ProfileEntry& entry = worst[i].entry;
+    fmt::print("  {} {} of {} tokens, shape {}: {:.1f} us, {:.1f} us\n", name(entry.op), name(entry.pass), entry.tokens,
+               shape_of(entry.op, entry.shape), entry.seconds * 1e6, worst[i].other_seconds * 1e6);
+  }
+  if (unanswered > 0) fmt::print("{} entries of {} have no answer in {}\n", unanswered, files[0], files[1]);
+  print_facts(files[0], first);
+  print_facts(files[1], second);
+}
+
+/// Writes a GPU's measured profile anew with what its entries say of the GPU, and how well that holds.
+void fit(const std::string& file, const CommonFlags& flags) {
+  if (flags.out.empty()) throw error("--out is missing; give a file for the fitted profile");
+  if (std::filesystem::exists(flags.out) && !flags.overwrite)
+    throw error("{}: exists; give another file or --overwrite", flags.out);
+  const costmodel::ProfileFit fitted = costmodel::fit_profile(costmodel::read_profile(file));
+  write_file(flags.out, costmodel::to_json(fitted.profile));
+  fmt::print("{}: |predicted / measured - 1|\n", fitted.profile.machine);
+  fmt::print("{}", error_table_heading());
+  const auto print = [](const char* what, const std::vector<double>& errors) {
+    if (!errors.empty()) fmt::print("{}", error_table_line(what, errors));
+  };
+  print("products, with its generation's coefficients", fitted.generation);
+  print("products, fitted on all", fitted.fitted);
+  print("products, half of the shapes by the others", fitted.held_out);
+  print("copies, fitted on all", fitted.copies);
+  if (fitted.held_out.empty())
+    fmt::print("half of the products tell too little of the others to be held against them\n");
+  if (!fitted.profile.copies) fmt::print("copies are of too few sizes: these stay as in the GPU's generation\n");
+  fmt::print("written to {}\n", flags.out);
+}
+
+}  // namespace
+
+int run_profile(const std::vector<std::string>& words) {
+  CommonFlags flags;
+  CommandLine line("braid profile --workload FILE [options]", flags);
+  line.add().add_options()("workload", boost::program_options::value(&flags.workload),
+                           "whose backbone and adapters to measure");
+  line.add().add_options()("ranks", boost::program_options::value(&flags.ranks),
+                           "ranks at work at once; left out: one a core");
+  line.add().add_options()("policy", boost::program_options::value(&flags.policy)->default_value("megatron-pp,muxtune"),
+                           "what will be planned: measured is what these plans use");
+  line.add().add_options()("cluster", boost::program_options::value(&flags.cluster),
+                           "cluster.yaml that plans will be for");
+  line.add().add_options()("pp", boost::program_options::value(&flags.pp), "pipeline stages of the plans");
+  line.add().add_options()("tp", boost::program_options::value(&flags.tp), "tensor-parallel degree of the plans");
+  line.add().add_options()("layers", boost::program_options::value(&flags.layers)->default_value("even"),
+                           "of each stage of the plans");
+  line.add().add_options()("microbatches", boost::program_options::value(&flags.microbatches),
+                           "of each global batch of the plans");
+  line.add_preference();
+  line.add_profile_budget();
+  std::string known;
+  line.add().add_options()("known", boost::program_options::value(&known),
+                           "a profile of this machine and backbone with as many ranks and threads, to add to; left "
+                           "out: --out starts from nothing, and where plans look that is added to");
+  AnalyticFlags analytic;
+  add_analytic(line, analytic);
+  std::string held_out;
+  std::vector<std::string> checked;
+  line.add().add_options()("check", boost::program_options::value(&checked)->multitoken(),
+                           "two profiles: print where they disagree");
+  line.add().add_options()("crossvalidate", boost::program_options::value(&held_out),
+                           "a measured profile: predict each of its points from the others, and print the errors");
+  std::string measured;
+  line.add().add_options()(
+      "fit", boost::program_options::value(&measured),
+      "a GPU's measured profile, such as gpu-probe writes: learn from its products and copies what "
+      "plans take for all others, and write it with that to --out");
+  line.add_out("profile file; left out: where plans look for it");
+  line.add_threads();
+  if (!line.parse(words)) return kSuccess;
+  check(analytic);
+  if (!analytic.gpu.empty() && !measured.empty())
+    throw error("--analytic derives a profile and --fit reads a measured one; give one of them");
+  if (!checked.empty()) {
+    check(checked);
+    return kSuccess;
+  }
+  if (!analytic.gpu.empty()) {
+    derive(analytic, flags);
+    return kSuccess;
+  }
+  if (!measured.empty()) {
+    fit(measured, flags);
+    return kSuccess;
+  }
+  if (!held_out.empty()) {
+    crossvalidate(held_out);
+    return kSuccess;
+  }
+  if (flags.workload.empty()) throw error("--workload is missing; give a workload file, such as `braid init` writes");
+  const workload::Workload workload = workload::read_workload(flags.workload);
+  check_measurable(workload);
+  const workload::Cluster cluster = read_cluster_flags(flags);
+  const std::vector<planner::PolicyChoice> choices = planner::parse_policies(flags.policy);
+  const int launched = exec::launched_ranks();
+  const std::int64_t here =
+      planner::fixed_stages(flags.overrides()).value_or(std::min(cluster.gpus(), workload.backbone.layers));
+  const std::int64_t ranks = launched > 0 ? launched : flags.ranks > 0 ? flags.ranks : here;
+  if (ranks > workload.backbone.layers)
+    throw error("--ranks {} is more than the backbone's {} layers; give at most that", ranks, workload.backbone.layers);
+  const int threads = threads_of_rank(flags, ranks);
+  const std::filesystem::path file =
+      flags.out.empty() ? cached_profile(workload, threads, ranks) : std::filesystem::path(flags.out);
+  if (!flags.out.empty() && std::filesystem::exists(file) && !flags.overwrite)
+    throw error("{}: exists; give another file or --overwrite", file.string());
+  if (flags.out.empty() && known.empty() && std::filesystem::exists(file)) known = file.string();
+  if (launched == 0) check_writable(file);
+  const Data data = load_data(workload, false);
+  measure_into(file, known, flags, {workload, cluster, data.samples, choices}, threads, ranks);
+  if (launched > 0) return kSuccess;  // the rank that launched them tells
+  const costmodel::Profile profile = costmodel::read_profile(file);
+  if (flags.json) {
+    fmt::print("{}", costmodel::to_json(profile));
+  } else {
+    print_summary(profile, file.string());
+  }
+  return kSuccess;
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,180 @@
+#include "cli/commands/training_log.h"
+
+#include <cmath>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/support/results.h"
+
+namespace braid::cli {
+namespace {
+
+constexpr double kSecondsBetweenLines = 2;
+/// Fewer windows tell little: their samples are longer or shorter than others.
+constexpr std::int64_t kFewestWindows = 6;
+/// By this share steps may take other than predicted without a word, and once that was said, by half of it.
+constexpr double kAllowedError = 0.1;
+
+/// JSON has no numbers for these.
+nlohmann::ordered_json number(double value) {
+  if (std::isfinite(value)) return value;
+  return nullptr;
+}
+
+}  // namespace
+
+TrainingLog::TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples,
+                         const std::filesystem::path& metrics, bool quiet)
+    : plan_(plan),
+      samples_(samples),
+      quiet_(quiet),
+      lines_(plan.workload.tasks.size()),
+      last_print_(SteadyClock::now()) {
+  check_writable(metrics);
+  std::filesystem::create_directories(metrics.parent_path());
+  metrics_.open(metrics, std::ios::trunc);
+  if (!metrics_) throw Failure(fmt::format("{}: cannot be written", metrics.string()));
+}
+
+void TrainingLog::on_window(const exec::WindowReport& report) {
+  for (const exec::StepMetrics& step : report.steps) {
+    TaskLine& line = lines_[static_cast<std::size_t>(step.task)];
+    if (line.steps++ == 0) line.first_loss = step.loss;
+    line.last = step;
+    line.tokens += step.tokens;
+    const double seconds = report.seconds / static_cast<double>(report.steps.size());
+    line.seconds += seconds;
+    if (windows_seen_ == 0) continue;
+    ++line.warm_steps;
+    line.warm_seconds += seconds;
+  }
+  ++windows_seen_;
+  computed_tokens_ += report.computed_tokens;
+  seconds_ += report.seconds;
+  flops_ += report.backbone_flops;
+  write_metrics(report);
+  for (const planner::TaskIndex task : report.diverged) {
+    const exec::StepMetrics& last = lines_[static_cast<std::size_t>(task)].last;
+    fmt::print(
+        stderr,
+        "{}: the {} of step {} is not finite; the task stops here and its adapter is not written, the others go on "
+        "(lower its lr?)\n",
+        plan_.workload.tasks[static_cast<std::size_t>(task)].name, std::isfinite(last.loss) ? "gradient" : "loss",
+        last.step);
+  }
+  compare_with_plan(report);
+  const double since = seconds_since(last_print_);
+  if (since < kSecondsBetweenLines && report.window + 1 < report.windows) return;
+  last_print_ = SteadyClock::now();
+  print_progress(report);
+}
+
+void TrainingLog::compare_with_plan(const exec::WindowReport& report) {
+  const double predicted = plan_.predicted.step_seconds, measured = warm_step();
+  if (quiet_ || windows_seen_ < kFewestWindows || predicted <= 0 || measured <= 0) return;
+  const double error = measured / predicted - 1;
+  const bool parted = std::abs(error) > (parted_ ? kAllowedError / 2 : kAllowedError);
+  if (parted == parted_) return;
+  parted_ = parted;
+  if (parted) {
+    fmt::print(
+        stderr,
+        "window {}: a step of every task takes {}, {:.0f} % {} than the {} that the plan predicts; is the machine "
+        "busy? `braid validate` shows where they part\n",
+        report.window + 1, duration(measured), 100 * std::abs(error), error > 0 ? "longer" : "shorter",
+        duration(predicted));
+  } else {
+    fmt::print(stderr, "window {}: a step of every task takes {}, as the plan predicts\n", report.window + 1,
+               duration(measured));
+  }
+}
+
+double TrainingLog::warm_step() const {
+  double step = 0;
+  for (const TaskLine& line : lines_) {
+    if (line.warm_steps == 0) return 0;
+    step += line.warm_seconds / static_cast<double>(line.warm_steps);
+  }
+  return step;
+}
+
+void TrainingLog::write_metrics(const exec::WindowReport& report) {
+  for (const exec::StepMetrics& step : report.steps) {
+    const nlohmann::ordered_json line = {{"task", plan_.workload.tasks[static_cast<std::size_t>(step.task)].name},
+                                         {"step", step.step},
+                                         {"loss", number(step.loss)},
+                                         {"lr", step.learning_rate},
+                                         {"grad_norm", number(step.gradient_norm)},
+                                         {"tokens", step.tokens},
+                                         {"seconds", step.seconds}};
+    metrics_ << line.dump() << '\n';
+  }
+  metrics_.flush();
+  if (!metrics_) throw Failure("metrics.jsonl: writing failed; is the disk full?");
+}
+
+void TrainingLog::print_progress(const exec::WindowReport& report) {
+  if (quiet_) return;
+  const double peak = plan_.profile.peak_flops * plan_.ranks();
+  const std::int64_t windows_left = report.windows - report.window - 1;
+  const double left = seconds_ / static_cast<double>(report.window + 1) * static_cast<double>(windows_left);
+  const std::string share = peak > 0 ? fmt::format(", {:.0f} % of GEMM peak", 100 * flops_ / seconds_ / peak) : "";
+  const std::string more = windows_left > 0 ? fmt::format(", {} left", duration(left)) : "";
+  for (const exec::StepMetrics& step : report.steps) {
+    const auto task = static_cast<std::size_t>(step.task);
+    if (step.step != lines_[task].last.step) continue;  // of several in a window the last
+    fmt::print(stderr, "{:12} step {:>4}/{}  loss {:.4f}  {} tokens/s{}{}\n", plan_.workload.tasks[task].name,
+               step.step, samples_.steps(step.task), step.loss,
+               grouped(static_cast<double>(step.tokens) / step.seconds), share, more);
+  }
+}
+
+void TrainingLog::print_summary() const {
+  fmt::print("{:12} {:>6} {:>11} {:>11} {:>12}\n", "task", "steps", "first loss", "last loss", "data tokens");
+  for (std::size_t task = 0; task < lines_.size(); ++task) {
+    const TaskLine& line = lines_[task];
+    fmt::print("{:12} {:>6} {:>11.4f} {:>11.4f} {:>12}\n", plan_.workload.tasks[task].name, line.steps, line.first_loss,
+               line.last.loss, grouped(static_cast<double>(line.tokens)));
+  }
+  if (seconds_ <= 0) return;
+  const double peak = plan_.profile.peak_flops * plan_.ranks();
+  fmt::print("{} computed tokens/s", grouped(static_cast<double>(computed_tokens_) / seconds_));
+  if (peak > 0) fmt::print(", {:.0f} % of the f32 GEMM peak in the profile", 100 * flops_ / seconds_ / peak);
+  fmt::print("\n");
+  if (const double step = measured_step(); step > 0)
+    fmt::print("a step of every task took {}, predicted {} ({:+.1f} %)\n", duration(step),
+               duration(plan_.predicted.step_seconds), 100 * (plan_.predicted.step_seconds / step - 1));
+}
+
+std::string TrainingLog::summary_json() const {
+  nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
+  for (std::size_t task = 0; task < lines_.size(); ++task) {
+    const TaskLine& line = lines_[task];
+    tasks.push_back({{"task", plan_.workload.tasks[task].name},
+                     {"steps", line.steps},
+                     {"first_loss", number(line.first_loss)},
+                     {"last_loss", number(line.last.loss)},
+                     {"data_tokens", line.tokens}});
+  }
+  const nlohmann::ordered_json json = {
+      {"format", 1},
+      {"tasks", tasks},
+      {"seconds", seconds_},
+      {"computed_tokens_per_second", seconds_ > 0 ? static_cast<double>(computed_tokens_) / seconds_ : 0.0},
+      {"step_seconds", {{"predicted", plan_.predicted.step_seconds}, {"measured", measured_step()}}}};
+  return json.dump(1) + "\n";
+}
+
+double TrainingLog::measured_step() const {
+  double step = 0;
+  for (const TaskLine& line : lines_) {
+    if (line.steps == 0) return 0;
+    step += line.seconds / static_cast<double>(line.steps);
+  }
+  return step;
+}
+
+}  // namespace braid::cli

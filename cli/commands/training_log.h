@@ -1,0 +1,57 @@
+#pragma once
+
+#include <fstream>
+#include <vector>
+
+#include "base/steady_clock.h"
+#include "exec/trainer.h"
+
+namespace braid::cli {
+
+/// Tells of a run as it goes: a line of metrics.jsonl for each task's step, and on stderr a line for each task, often
+/// enough to follow and rarely enough to read.
+class TrainingLog {
+ public:
+  TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples, const std::filesystem::path& metrics,
+              bool quiet);
+
+  void on_window(const exec::WindowReport& report);
+  /// How each task and the run as a whole went, with the measured time of a step beside the predicted.
+  void print_summary() const;
+  std::string summary_json() const;
+
+ private:
+  struct TaskLine {
+    double first_loss = 0;
+    exec::StepMetrics last;
+    std::int64_t steps = 0;       ///< done
+    std::int64_t tokens = 0;      ///< data tokens, all steps
+    double seconds = 0;           ///< of its windows, each shared evenly among the tasks in it
+    std::int64_t warm_steps = 0;  ///< of the steps those after the first window, which makes and touches everything
+    double warm_seconds = 0;      ///< likewise
+  };
+
+  /// Seconds in which every task advances one step: what a plan's step_seconds predicts. 0
+  /// when some task has taken none.
+  double measured_step() const;
+  /// The same of all windows but the first.
+  double warm_step() const;
+  /// Says so when steps and the plan's prediction part by more than a tenth, and when they meet again.
+  void compare_with_plan(const exec::WindowReport& report);
+  void write_metrics(const exec::WindowReport& report);
+  void print_progress(const exec::WindowReport& report);
+
+  const planner::Plan& plan_;
+  const workload::SampleIndex& samples_;
+  std::ofstream metrics_;
+  bool quiet_;
+  std::vector<TaskLine> lines_;
+  std::int64_t computed_tokens_ = 0;
+  double flops_ = 0;
+  double seconds_ = 0;
+  std::int64_t windows_seen_ = 0;
+  bool parted_ = false;  ///< steps take other than predicted, and that was said
+  SteadyClock::time_point last_print_;
+};
+
+}  // namespace braid::cli

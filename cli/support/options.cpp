@@ -1,0 +1,157 @@
+#include "cli/support/options.h"
+
+#include <sstream>
+
+#include <boost/program_options/parsers.hpp>
+#include <boost/program_options/positional_options.hpp>
+#include <boost/program_options/value_semantic.hpp>
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "exec/ranks/communicator.h"
+#include "planner/policies/registry.h"
+
+namespace braid::cli {
+
+namespace po = boost::program_options;
+
+planner::Overrides CommonFlags::overrides() const {
+  const auto given = [](std::int64_t value) { return value == 0 ? std::nullopt : std::optional(value); };
+  return {given(tp), given(pp), given(microbatches), planner::layer_split_of(layers)};
+}
+
+CommandLine::CommandLine(std::string usage, CommonFlags& flags)
+    : usage_(std::move(usage)), flags_(flags), described_("options") {
+  described_.add_options()("help,h", po::bool_switch(&flags_.help), "this text");
+  described_.add_options()("json", po::bool_switch(&flags_.json), "results as JSON on stdout");
+  described_.add_options()("quiet", po::bool_switch(&flags_.quiet), "no progress on stderr");
+}
+
+void CommandLine::add_planning(const std::string& default_policy) {
+  std::string policies;
+  for (const auto& policy : planner::policies()) {
+    policies += fmt::format("\n{}: {}", policy->name(), policy->summary());
+    for (const planner::PolicyOption& option : policy->options()) {
+      policies += fmt::format(" [:{}=", option.name);
+      for (std::size_t i = 0; i < option.values.size(); ++i)
+        policies += (i == 0 ? "" : "|") + std::string(option.values[i]);
+      if (option.multiple_of > 0) policies += "|NUMBER";
+      policies += "]";
+    }
+  }
+  described_.add_options()("workload", po::value(&flags_.workload), "workload.yaml: backbone and tasks");
+  described_.add_options()("cluster", po::value(&flags_.cluster),
+                           "cluster.yaml; left out: this machine's cores, a rank each");
+  described_.add_options()("profile", po::value(&flags_.profile),
+                           "profile file; left out: what plans use is measured, and kept for later ones");
+  described_.add_options()("foreign-profile", po::bool_switch(&flags_.foreign_profile),
+                           "take --profile, or the plan's, though it was measured on another machine or with other "
+                           "libraries");
+  add_profile_budget();
+  described_.add_options()("policy", po::value(&flags_.policy)->default_value(default_policy),
+                           ("NAME[:option=value]...; first value is the default" + policies).c_str());
+  described_.add_options()("tp", po::value(&flags_.tp), "tensor-parallel degree");
+  described_.add_options()("pp", po::value(&flags_.pp), "pipeline stages");
+  described_.add_options()(
+      "layers", po::value(&flags_.layers)->default_value("even"),
+      "even; balanced: fewer where the head or the embedding is, too; or the layers of each stage, "
+      "such as 9,9,9,5");
+  described_.add_options()("microbatches", po::value(&flags_.microbatches), "microbatches of each global batch");
+  described_.add_options()("ranks", po::value(&flags_.ranks), "ranks of this machine, in place of the cluster's");
+  add_preference();
+}
+
+void CommandLine::add_preference() {
+  described_.add_options()("prefer", po::value(&flags_.prefer)->default_value("memory"),
+                           "memory: of the plans that take at most 1 % longer than the fastest the one with the least "
+                           "memory, a tenth of the machine's left free; speed: the fastest, in all memory of a GPU");
+}
+
+void CommandLine::add_profile_budget() {
+  described_.add_options()("profile-budget", po::value(&flags_.profile_budget)->default_value(60),
+                           "seconds that measuring this machine may take before planning");
+}
+
+void CommandLine::add_plan() {
+  described_.add_options()("plan", po::value(&flags_.plan), "plan.json, in place of a workload and a policy");
+}
+
+void CommandLine::add_out(const std::string& what) {
+  described_.add_options()("out", po::value(&flags_.out), what.c_str());
+  described_.add_options()("overwrite", po::bool_switch(&flags_.overwrite), "replace what --out already holds");
+}
+
+void CommandLine::add_timeline() {
+  described_.add_options()("timeline-out", po::value(&flags_.timeline_out),
+                           "write a trace for Perfetto (ui.perfetto.dev) or Chrome");
+  if (!described_.find_nothrow("overwrite", false))
+    described_.add_options()("overwrite", po::bool_switch(&flags_.overwrite), "replace what --timeline-out names");
+}
+
+void CommandLine::add_threads() {
+  described_.add_options()("threads", po::value(&flags_.threads), "worker threads a rank; left out: cores / ranks");
+}
+
+void CommandLine::add_seed() {
+  described_.add_options()("seed", po::value(&flags_.seed)->default_value(1), "of what is drawn at random");
+}
+
+void CommandLine::add_positional(const std::string& name, std::string& value) {
+  positional_ = name;
+  hidden_.add_options()(name.c_str(), po::value(&value)->required(), "");
+}
+
+bool CommandLine::parse(const std::vector<std::string>& words) {
+  po::options_description all;
+  all.add(described_).add(hidden_);
+  po::positional_options_description positional;
+  if (!positional_.empty()) positional.add(positional_.c_str(), 1);
+  po::store(po::command_line_parser(words).options(all).positional(positional).run(), values_);
+  if (values_["help"].as<bool>()) {
+    std::ostringstream text;
+    text << described_;
+    fmt::print("usage: {}\n\n{}", usage_, text.str());
+    return false;
+  }
+  po::notify(values_);
+  for (const auto& [name, number] :
+       {std::pair("tp", flags_.tp), std::pair("pp", flags_.pp), std::pair("microbatches", flags_.microbatches),
+        std::pair("ranks", flags_.ranks), std::pair("threads", flags_.threads)}) {
+    if (given(name) && number < 1) throw error("--{} {} is not usable; give a number >= 1", name, number);
+  }
+  flags_.preference();
+  if (!(flags_.profile_budget > 0 && flags_.profile_budget <= 86400))
+    throw error("--profile-budget {} is not usable; give seconds, more than 0", flags_.profile_budget);
+  constexpr std::int64_t kMostRanks = std::int64_t{1} << 30;
+  if (flags_.ranks > kMostRanks) throw error("--ranks {} is not usable; give 1..{}", flags_.ranks, kMostRanks);
+  if (flags_.seed < 0) throw error("--seed {} is not usable; give a number >= 0", flags_.seed);
+  for (const auto& [name, text] : {std::pair("plan", &flags_.plan), std::pair("workload", &flags_.workload),
+                                   std::pair("cluster", &flags_.cluster), std::pair("profile", &flags_.profile),
+                                   std::pair("out", &flags_.out), std::pair("timeline-out", &flags_.timeline_out)}) {
+    if (given(name) && text->empty()) throw error("--{} is empty; give a path", name);
+  }
+  if (given("plan")) {
+    for (const char* name :
+         {"workload", "cluster", "profile", "policy", "tp", "pp", "layers", "microbatches", "ranks", "prefer"}) {
+      if (given(name))
+        throw error("--plan and --{} are both given; a plan has fixed that, plan anew to change it", name);
+    }
+  }
+  if (given("timeline-out") && !flags_.overwrite && std::filesystem::exists(flags_.timeline_out) &&
+      exec::launched_ranks() == 0)
+    throw error("{}: exists; give another file or --overwrite", flags_.timeline_out);
+  return true;
+}
+
+bool CommandLine::given(const std::string& flag) const {
+  return values_.count(flag) > 0 && !values_[flag].defaulted();
+}
+
+void check_output_folder(const std::filesystem::path& folder, bool overwrite) {
+  if (!std::filesystem::exists(folder)) return;
+  if (!std::filesystem::is_directory(folder)) throw error("{}: is a file; give a folder to write to", folder.string());
+  if (!overwrite && !std::filesystem::is_empty(folder))
+    throw error("{}: is not empty; give another folder or --overwrite", folder.string());
+}
+
+}  // namespace braid::cli

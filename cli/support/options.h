@@ -1,0 +1,69 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/program_options/options_description.hpp>
+#include <boost/program_options/variables_map.hpp>
+
+#include "planner/search/make_plan.h"
+
+namespace braid::cli {
+
+/// The flags that mean the same everywhere; a command shows those it has.
+struct CommonFlags {
+  std::string workload, cluster, profile, policy, plan, out, timeline_out;
+  std::string layers = "even", prefer = "memory";
+  std::int64_t seed = 1;
+  std::int64_t threads = 0;                                  ///< 0: cores / ranks
+  std::int64_t tp = 0, pp = 0, microbatches = 0, ranks = 0;  ///< 0: not given
+  double profile_budget = 60;                                ///< seconds that measuring may take before planning
+  bool foreign_profile = false;                              ///< a profile of another machine will do
+  std::vector<std::string> passed_on;                        ///< words for the ranks that this process launches
+  bool json = false, quiet = false, overwrite = false, help = false;
+
+  planner::Overrides overrides() const;
+  planner::Preference preference() const { return planner::preference_of(prefer); }
+};
+
+/// A command's flags: parses words, prints --help.
+class CommandLine {
+ public:
+  CommandLine(std::string usage, CommonFlags& flags);
+
+  boost::program_options::options_description& add() { return described_; }
+  /// --workload, --cluster, --profile, --policy, --tp, --pp, --layers, --microbatches, --ranks, --foreign-profile,
+  /// --prefer, --profile-budget.
+  void add_planning(const std::string& default_policy);
+  /// --prefer.
+  void add_preference();
+  /// --profile-budget.
+  void add_profile_budget();
+  void add_plan();
+  void add_out(const std::string& what);
+  void add_timeline();
+  void add_threads();
+  void add_seed();
+  /// One word without a flag, named `name`.
+  void add_positional(const std::string& name, std::string& value);
+
+  /// False when --help was asked for and printed. Throws boost::program_options::error.
+  bool parse(const std::vector<std::string>& words);
+  /// Whether the words that were parsed have the flag.
+  bool given(const std::string& flag) const;
+
+ private:
+  std::string usage_;
+  CommonFlags& flags_;
+  boost::program_options::options_description described_;
+  boost::program_options::options_description hidden_;
+  std::string positional_;
+  boost::program_options::variables_map values_;
+};
+
+/// Refuses a folder that holds something unless `overwrite`; makes none.
+void check_output_folder(const std::filesystem::path& folder, bool overwrite);
+
+}  // namespace braid::cli

@@ -1,0 +1,199 @@
+#include "cli/support/profiles.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/parallel.h"
+#include "cli/support/launch.h"
+#include "cli/support/progress.h"
+#include "costmodel/gpu/device.h"
+#include "costmodel/profile/profile.h"
+#include "exec/profiling/measure.h"
+#include "exec/profiling/plan_director.h"
+#include "sim/replay.h"
+
+namespace braid::cli {
+namespace {
+
+std::filesystem::path cache_folder() {
+  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder && *folder)
+    return std::filesystem::path(folder) / "braid";
+  if (const char* home = std::getenv("HOME"); home && *home) return std::filesystem::path(home) / ".cache" / "braid";
+  return std::filesystem::temp_directory_path() / "braid-cache";
+}
+
+/// A cluster that names its GPUs is planned for with a profile of theirs.
+void check_device(const costmodel::Profile& profile, const std::string& file, const workload::Cluster& cluster) {
+  if (!cluster.profile.empty()) return;
+  const auto of = [](std::string_view device) {
+    return device.empty() || device == "cpu" ? std::string("CPUs") : fmt::format("GPUs of kind '{}'", device);
+  };
+  const costmodel::Device* device = costmodel::find_device(cluster.gpu);
+  const std::string_view wanted = device ? device->name : "";
+  if (profile.device != wanted)
+    throw error("{}: is of {}, and the cluster's are {}; give a profile of those, or a cluster of gpu: {}", file,
+                of(profile.device), of(device ? device->name : cluster.gpu),
+                profile.device.empty() ? "cpu" : profile.device);
+}
+
+/// Tells what measuring for one workload, policies and budget from another: lengths, adapters, batches.
+std::string measuring_key(const CommonFlags& flags, const PlannedWork& planned) {
+  std::string key = fmt::format("1 {} {} {} {} {} {}", flags.profile_budget, flags.tp, flags.pp, flags.microbatches,
+                                flags.layers, planned.cluster.gpus());
+  if (flags.preference() != planner::Preference::speed) key += fmt::format(" {}", flags.prefer);
+  for (const planner::PolicyChoice& choice : planned.choices) key += " " + planner::spelled(choice);
+  for (std::size_t i = 0; i < planned.workload.tasks.size(); ++i) {
+    const workload::Task& task = planned.workload.tasks[i];
+    key += fmt::format(" {} {} {} {} {} {} {}", task.adapter.rank, fmt::join(task.adapter.module_ranks, "."),
+                       task.adapter.dropout > 0, fmt::join(task.adapter.targets, ""), task.global_batch_size,
+                       task.max_length, task.seed);
+    for (const workload::SampleSize& size : planned.samples.sizes(static_cast<int>(i)))
+      key += fmt::format(" {} {}", size.tokens, size.supervised);
+  }
+  return hash_bytes(key);
+}
+
+/// The words that start this program again to measure the same.
+std::vector<std::string> measuring_words(const std::filesystem::path& file, const std::filesystem::path& known,
+                                         const CommonFlags& flags, const PlannedWork& planned, int threads) {
+  std::vector<std::string> words = {"profile",
+                                    "--workload",
+                                    planned.workload.file.string(),
+                                    "--out",
+                                    file.string(),
+                                    "--overwrite",
+                                    "--threads",
+                                    std::to_string(threads),
+                                    "--profile-budget",
+                                    fmt::format("{}", flags.profile_budget)};
+  const auto pass_on = [&](const char* flag, const std::string& value) {
+    if (!value.empty() && value != "0") words.insert(words.end(), {flag, value});
+  };
+  pass_on("--known", known.string());
+  pass_on("--cluster", flags.cluster);
+  pass_on("--tp", std::to_string(flags.tp));
+  pass_on("--pp", std::to_string(flags.pp));
+  pass_on("--microbatches", std::to_string(flags.microbatches));
+  pass_on("--layers", flags.layers);
+  pass_on("--ranks", std::to_string(flags.ranks));
+  pass_on("--prefer", flags.prefer);
+  std::vector<std::string> policies;
+  for (const planner::PolicyChoice& choice : planned.choices) policies.push_back(planner::spelled(choice));
+  pass_on("--policy", fmt::format("{}", fmt::join(policies, ",")));
+  if (flags.quiet) words.emplace_back("--quiet");
+  return words;
+}
+
+}  // namespace
+
+void check_measurable(const workload::Workload& workload) {
+  if (workload.backbone_folder.empty())
+    throw error("backbone '{}' has no weights here to measure with; give --profile FILE", workload.backbone_reference);
+}
+
+void check_machine(const costmodel::Profile& profile, const std::string& file, const CommonFlags& flags) {
+  if (flags.foreign_profile || !profile.device.empty()) return;
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const auto refuse = [&](const std::string& theirs, const std::string& ours) {
+    throw error(
+        "{}: was measured {}, and here is {}; measure this machine by leaving --profile out, or give "
+        "--foreign-profile to plan with it all the same",
+        file, theirs, ours);
+  };
+  if (profile.machine != exec::machine_name())
+    refuse(fmt::format("on '{}'", profile.machine), fmt::format("'{}'", exec::machine_name()));
+  if (profile.versions != exec::machine_versions())
+    refuse(fmt::format("with {}", fmt::join(profile.versions, ", ")),
+           fmt::format("{}", fmt::join(exec::machine_versions(), ", ")));
+  if (profile.cores > 0 && profile.cores != cores)
+    refuse(fmt::format("on {} cores", profile.cores), fmt::format("a machine of {}", cores));
+}
+
+std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks) {
+  const costmodel::BackboneShape& shape = workload.backbone;
+  const std::string key = fmt::format("9 {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
+                                      fmt::join(exec::machine_versions(), " "), std::thread::hardware_concurrency(),
+                                      shape.hidden, shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim,
+                                      shape.vocabulary, shape.layers, threads, ranks, BRAID_VERSION);
+  return cache_folder() / fmt::format("profile-{}.json", hash_bytes(key));
+}
+
+void measure_into(const std::filesystem::path& file, const std::filesystem::path& known, const CommonFlags& flags,
+                  const PlannedWork& planned, int threads, std::int64_t ranks) {
+  if (ranks > 1 && exec::launched_ranks() == 0) {
+    const std::vector<std::string> words = measuring_words(file, known, flags, planned, threads);
+    if (const int status = launch_ranks(static_cast<int>(ranks), words); status != 0) throw RanksEnded{status};
+    return;
+  }
+  const std::unique_ptr<exec::Communicator> communicator =
+      ranks > 1 ? exec::make_mpi_communicator() : exec::make_local_communicator();
+  set_thread_count(threads);
+  exec::MeasureRequest request;
+  request.backbone = planned.workload.backbone;
+  for (const workload::Task& task : planned.workload.tasks) request.adapters.push_back(task.adapter);
+  request.budget_seconds = flags.profile_budget;
+  std::optional<costmodel::Profile> before;
+  if (!known.empty()) request.known = &before.emplace(costmodel::read_profile(known));
+  const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
+    return sim::replay(program, durations);
+  };
+  exec::PlanDirector director(planned.workload, planned.cluster, planned.samples, planned.choices, flags.overrides(),
+                              flags.preference(), judge, ranks);
+  request.next = [&](const costmodel::Profile& profile, double left) { return director.next(profile, left); };
+  Progress progress("measuring", flags.quiet, Progress::Elsewhere::lines);
+  request.on_progress = [&](const exec::MeasureProgress& now) {
+    progress.update(now.seconds / now.budget, fmt::format("{} points, {}", now.points, now.what));
+  };
+  costmodel::Profile profile = exec::measure_profile(request, *communicator);
+  if (communicator->rank() != 0) return;
+  const std::string key = measuring_key(flags, planned);
+  if (std::find(profile.measured_for.begin(), profile.measured_for.end(), key) == profile.measured_for.end())
+    profile.measured_for.push_back(key);
+  write_file(file, costmodel::to_json(profile));
+}
+
+std::optional<costmodel::Profile> given_profile(const CommonFlags& flags, const workload::Cluster& cluster) {
+  const std::string file = !flags.profile.empty() ? flags.profile : cluster.profile.string();
+  if (file.empty() && cluster.gpu == "cpu") return std::nullopt;
+  costmodel::Profile profile = file.empty() ? costmodel::analytic_profile(cluster.gpu, costmodel::DataType::bf16)
+                                            : costmodel::read_profile(file);
+  if (!flags.profile.empty()) check_device(profile, flags.profile, cluster);
+  // A cluster file speaks of machines elsewhere.
+  if (!flags.profile.empty() && flags.cluster.empty()) check_machine(profile, flags.profile, flags);
+  if (!profile.device.empty() && profile.interconnect == costmodel::Interconnect{})
+    profile.interconnect = cluster.interconnect();
+  return profile;
+}
+
+costmodel::Profile profile_for(const CommonFlags& flags, const PlannedWork& planned) {
+  if (std::optional<costmodel::Profile> given = given_profile(flags, planned.cluster)) return *std::move(given);
+  const workload::Cluster& cluster = planned.cluster;
+  const std::int64_t stages =
+      planner::fixed_stages(flags.overrides()).value_or(std::min(cluster.gpus(), planned.workload.backbone.layers));
+  const int threads = threads_of_rank(flags, stages);
+  const std::filesystem::path file = cached_profile(planned.workload, threads, stages);
+  const bool known = std::filesystem::exists(file);
+  if (known) {
+    costmodel::Profile profile = costmodel::read_profile(file);
+    const std::string key = measuring_key(flags, planned);
+    if (std::find(profile.measured_for.begin(), profile.measured_for.end(), key) != profile.measured_for.end())
+      return profile;
+  }
+  check_measurable(planned.workload);
+  check_writable(file);
+  if (!flags.quiet)
+    fmt::print(stderr,
+               "measuring what the plan needs of this machine ({} ranks of {} threads), at most {:g} s; kept as {}\n",
+               stages, threads, flags.profile_budget, file.string());
+  measure_into(file, known ? file : std::filesystem::path(), flags, planned, threads, stages);
+  return costmodel::read_profile(file);
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+
+#include "cli/support/options.h"
+#include "cli/support/session.h"
+
+namespace braid::cli {
+
+/// What measuring is directed by: what will be planned. What it refers to outlives it.
+struct PlannedWork {
+  const workload::Workload& workload;
+  const workload::Cluster& cluster;
+  const workload::SampleIndex& samples;
+  const std::vector<planner::PolicyChoice>& choices;
+};
+
+/// The profile that planning needs: --profile, the file that the cluster names, or for "cpu" what was measured on this
+/// machine before and for these plans, more of which is measured now where that is not enough. Throws Error for
+/// --profile of another machine unless --foreign-profile.
+costmodel::Profile profile_for(const CommonFlags& flags, const PlannedWork& planned);
+
+/// --profile, the file that the cluster names, or the datasheet of its GPUs; nothing for "cpu" without a file.
+std::optional<costmodel::Profile> given_profile(const CommonFlags& flags, const workload::Cluster& cluster);
+
+/// Throws Error unless the profile was measured here, with these libraries, or `flags` say that it need not be. `file`
+/// is named in the message.
+void check_machine(const costmodel::Profile& profile, const std::string& file, const CommonFlags& flags);
+
+/// Where profile_for keeps what it measures; the name tells machine, libraries, backbone, threads and ranks apart.
+std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks);
+
+/// Measures on `ranks` ranks of `threads` threads what plans would use, under mpirun where there are several, adds it
+/// to what `known` holds (empty: nothing), and writes the file. Rank 0 alone reads `planned`.
+void measure_into(const std::filesystem::path& file, const std::filesystem::path& known, const CommonFlags& flags,
+                  const PlannedWork& planned, int threads, std::int64_t ranks);
+
+/// Throws Error for a backbone that has no weights here to measure with.
+void check_measurable(const workload::Workload& workload);
+
+}  // namespace braid::cli

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "planner/plan/plan.h"
+
+namespace braid::cli {
+
+/// "12.3 ms", "1.2 s".
+std::string duration(double seconds);
+/// "12,345".
+std::string grouped(double number);
+
+/// What a plan is, and what it is predicted to do, as a person reads it.
+void print_plan(const planner::Plan& plan);
+/// Of a plan whose pipeline does not drain the first step is not like the others.
+void print_prediction(const planner::Prediction& prediction, std::int32_t ranks, bool streams);
+/// The `predicted` part of plan.json.
+std::string prediction_json(const planner::Plan& plan);
+
+}  // namespace braid::cli

@@ -1,0 +1,87 @@
+#include "cli/support/run_ranks.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/support/launch.h"
+#include "exec/executable.h"
+
+namespace braid::cli {
+namespace {
+
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void on_signal(int signal) {
+  if (interrupted.exchange(true) && signal == SIGINT) std::_Exit(kInterrupted);
+}
+
+}  // namespace
+
+std::unique_ptr<exec::Communicator> communicator_for(const planner::Plan& plan) {
+  const int launched = std::max(1, exec::launched_ranks());
+  if (launched != plan.ranks())
+    throw error("the plan needs {} ranks and {} are running; start it with mpirun -n {}, or without mpirun",
+                plan.ranks(), launched, plan.ranks());
+  return launched > 1 ? exec::make_mpi_communicator() : exec::make_local_communicator();
+}
+
+bool must_launch(const planner::Plan& plan) {
+  exec::check_executable(plan.fixed);
+  if (plan.cluster.gpu != "cpu" && plan.cluster.profile.empty())
+    throw error("the plan is for gpu '{}', which this build cannot execute; plan for gpu: cpu", plan.cluster.gpu);
+  if (!plan.profile.device.empty())
+    throw error(
+        "the plan's profile is that of {}, which this build cannot execute; plan with a profile of this machine",
+        plan.profile.device);
+  if (plan.cluster.nodes > 1 && exec::launched_ranks() == 0)
+    throw error("the plan is for {} nodes; start it on them with mpirun -n {}", plan.cluster.nodes, plan.ranks());
+  return plan.ranks() > 1 && exec::launched_ranks() == 0;
+}
+
+int launch_with_plan(const std::string& command, const planner::Plan& plan, const CommonFlags& flags) {
+  const std::filesystem::path copy =
+      std::filesystem::temp_directory_path() / fmt::format("braid-plan-{}.json", ::getpid());
+  write_file(copy, planner::to_json(plan));
+  std::vector<std::string> words = {command, "--plan", copy.string()};
+  const auto pass_on = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {flag, value});
+  };
+  pass_on("--out", flags.out);
+  pass_on("--timeline-out", flags.timeline_out);
+  if (flags.threads > 0) pass_on("--threads", std::to_string(flags.threads));
+  if (flags.json) words.emplace_back("--json");
+  if (flags.quiet) words.emplace_back("--quiet");
+  words.insert(words.end(), flags.passed_on.begin(), flags.passed_on.end());
+  int status = kFailure;
+  try {
+    status = launch_ranks(plan.ranks(), words);
+  } catch (...) {
+    std::filesystem::remove(copy);
+    throw;
+  }
+  std::filesystem::remove(copy);
+  return status;
+}
+
+InterruptGuard::InterruptGuard() {
+  interrupted = false;
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, &on_signal);
+}
+
+InterruptGuard::~InterruptGuard() {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, SIG_DFL);
+  end_when_told();
+}
+
+const std::atomic<bool>& InterruptGuard::asked() const {
+  return interrupted;
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "cli/support/session.h"
+#include "exec/trainer.h"
+
+namespace braid::cli {
+
+/// The communicator that `plan` needs in this process: none for one rank, MPI's under a launcher. Throws Error when the
+/// ranks that run are not the plan's.
+std::unique_ptr<exec::Communicator> communicator_for(const planner::Plan& plan);
+
+/// True when the plan needs several ranks and no launcher has started any: the command must start itself again.
+bool must_launch(const planner::Plan& plan);
+
+/// Starts this command again as the plan's ranks, on a copy of the plan, and returns their status.
+int launch_with_plan(const std::string& command, const planner::Plan& plan, const CommonFlags& flags);
+
+/// While it lives, the first Ctrl-C (SIGINT, SIGTERM, or SIGUSR1 from the process that launched the ranks) sets the
+/// flag; a second one ends the program at once.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  const std::atomic<bool>& asked() const;
+};
+
+}  // namespace braid::cli

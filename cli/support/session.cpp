@@ -1,0 +1,171 @@
+#include "cli/support/session.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "cli/support/profiles.h"
+#include "cli/support/progress.h"
+#include "exec/ranks/communicator.h"
+#include "planner/plan/plan_hashes.h"
+#include "planner/policies/registry.h"
+#include "sim/replay.h"
+
+namespace braid::cli {
+
+Data load_data(const workload::Workload& workload, bool need_data) {
+  std::vector<workload::Dataset> datasets;
+  std::vector<std::vector<workload::SampleSize>> sizes;
+  const auto tokenizer = workload::make_tokenizer(workload.backbone_folder, workload.backbone);
+  for (const workload::Task& task : workload.tasks) {
+    if (task.lengths) {
+      if (need_data)
+        throw error("{}: task '{}' has lengths in place of data; give it a dataset file to train on",
+                    workload.file.string(), task.name);
+      datasets.emplace_back();
+      sizes.push_back(workload::sample_sizes(task));
+      continue;
+    }
+    datasets.push_back(
+        workload::load_dataset(task.dataset, task, *tokenizer, workload.backbone, workload.backbone_folder));
+    sizes.push_back(workload::sample_sizes(datasets.back()));
+  }
+  return {std::move(datasets), workload::SampleIndex(workload.tasks, std::move(sizes))};
+}
+
+workload::Cluster read_cluster_flags(const CommonFlags& flags) {
+  if (!flags.cluster.empty()) {
+    workload::Cluster cluster = workload::read_cluster(flags.cluster);
+    if (flags.ranks > 0) {
+      cluster.nodes = 1;
+      cluster.gpus_per_node = flags.ranks;
+    }
+    return cluster;
+  }
+  return workload::local_cluster(flags.ranks > 0 ? flags.ranks : std::max(1U, std::thread::hardware_concurrency()));
+}
+
+int threads_of_rank(const CommonFlags& flags, std::int64_t ranks) {
+  if (flags.threads > 0) return static_cast<int>(flags.threads);
+  return static_cast<int>(std::max<std::int64_t>(1, std::max(1U, std::thread::hardware_concurrency()) / ranks));
+}
+
+namespace {
+
+/// What plans of several policies are made from, less the profile.
+struct SessionInput {
+  workload::Workload workload;
+  workload::Cluster cluster;
+  Data data;
+};
+
+/// What reading did not take of the data, said once, as loss of it should be: where the plan is made, by one rank.
+void tell_left_out(const workload::Workload& workload, const Data& data) {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (exec::launched_ranks() > 0 && rank && std::string_view(rank) != "0") return;
+  for (std::size_t i = 0; i < workload.tasks.size(); ++i) {
+    const workload::Task& task = workload.tasks[i];
+    const workload::Dataset& dataset = data.datasets[i];
+    const std::int64_t left_out = dataset.dropped + dataset.emptied;
+    if (dataset.truncated + left_out > 0)
+      fmt::print(stderr, "{}: of {} samples {} were cut to max_length {} and {} dropped{}\n", task.name,
+                 static_cast<std::int64_t>(dataset.samples.size()) + left_out, dataset.truncated, task.max_length,
+                 left_out, dataset.emptied > 0 ? ", of which the cut left nothing to learn" : "");
+    if (!dataset.unread.empty())
+      fmt::print(stderr, "{}: columns that are not read: {}\n", task.name,
+                 message_line(fmt::format("{}", fmt::join(dataset.unread, ", "))));
+    for (const std::string& choice : dataset.preferred)
+      fmt::print(stderr, "{}: rows of two kinds are read as TRL reads them: {}\n", task.name, choice);
+  }
+}
+
+/// On CPUs more ranks than that would wait for ever: there is no data parallelism, and `train` has no shards.
+void check_ranks(const CommonFlags& flags, const SessionInput& input) {
+  const std::int64_t layers = input.workload.backbone.layers;
+  if (input.cluster.gpu == "cpu" && flags.ranks > layers)
+    throw error("--ranks {}: the {} layers of {} are no more than {} stages, a rank each; give --ranks <= {}",
+                flags.ranks, layers, input.workload.backbone.name, layers, layers);
+}
+
+SessionInput read_input(const CommonFlags& flags) {
+  if (flags.workload.empty()) throw error("--workload is missing; give a workload file, such as `braid init` writes");
+  workload::Workload workload = workload::read_workload(flags.workload);
+  workload::Cluster cluster = read_cluster_flags(flags);
+  Data data = load_data(workload, false);
+  tell_left_out(workload, data);
+  return {std::move(workload), std::move(cluster), std::move(data)};
+}
+
+planner::Plan plan(const SessionInput& input, const CommonFlags& flags, const costmodel::CostModel& cost,
+                   const planner::PolicyChoice& choice) {
+  const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
+    return sim::replay(program, durations);
+  };
+  Progress progress(fmt::format("planning {}", choice.policy->name()), flags.quiet || exec::launched_ranks() > 0);
+  return planner::make_plan({input.workload, input.cluster, input.data.samples, cost, judge, flags.overrides(),
+                             flags.preference(), [&](double share) { progress.update(share); }},
+                            choice);
+}
+
+}  // namespace
+
+planner::Plan make_plan_from_flags(const CommonFlags& flags) {
+  const std::vector<planner::PolicyChoice> choices = planner::parse_policies(flags.policy);
+  if (choices.size() != 1) throw error("--policy names {} policies; give one here", choices.size());
+  const planner::Overrides overrides = flags.overrides();
+  const SessionInput input = read_input(flags);
+  planner::check_placement(input.workload, input.cluster, overrides, choices[0]);
+  check_ranks(flags, input);
+  const costmodel::CostModel cost(profile_for(flags, {input.workload, input.cluster, input.data.samples, choices}));
+  return plan(input, flags, cost, choices[0]);
+}
+
+std::vector<PlanOrError> make_plans_from_flags(const CommonFlags& flags) {
+  const planner::Overrides overrides = flags.overrides();
+  const std::vector<planner::PolicyChoice> choices = planner::parse_policies(flags.policy);
+  std::vector<PlanOrError> plans;
+  for (const planner::PolicyChoice& choice : choices) plans.push_back({choice, {}, ""});
+  const SessionInput input = read_input(flags);
+  planner::check_overrides(input.workload, input.cluster, overrides);
+  check_ranks(flags, input);
+  const auto each = [&](const auto& make) {
+    bool any = false;
+    for (PlanOrError& made : plans) {
+      if (!made.error.empty()) continue;
+      try {
+        make(made);
+        any = true;
+      } catch (const Error& refused) {
+        made.error = refused.what();
+      }
+    }
+    return any;
+  };
+  const bool any = each([&](const PlanOrError& made) {
+    planner::check_placement(input.workload, input.cluster, overrides, made.choice);
+  });
+  if (!any) return plans;
+  const costmodel::CostModel cost(profile_for(flags, {input.workload, input.cluster, input.data.samples, choices}));
+  each([&](PlanOrError& made) { made.plan = plan(input, flags, cost, made.choice); });
+  return plans;
+}
+
+planner::Plan plan_from_flags(const CommonFlags& flags) {
+  if (flags.plan.empty()) return make_plan_from_flags(flags);
+  planner::Plan plan = planner::read_plan(flags.plan);
+  planner::check_data_hashes(plan);
+  return plan;
+}
+
+std::vector<std::string> task_names(const workload::Workload& workload) {
+  std::vector<std::string> names;
+  for (const workload::Task& task : workload.tasks) names.push_back(task.name);
+  return names;
+}
+
+}  // namespace braid::cli

@@ -1,0 +1,160 @@
+#include "costmodel/work/memory.h"
+
+#include <algorithm>
+
+namespace braid::costmodel {
+namespace {
+
+constexpr Bytes kFloat = 4;
+
+/// Low-rank products A x that the backward pass of the adapters reads, in one layer.
+std::int64_t low_rank_numbers(const MicrobatchLoad& load) {
+  std::int64_t numbers = 0;
+  for (const TaskRows& task : load.tasks) numbers += task.tokens * task.adapter.low_rank_width();
+  return numbers;
+}
+
+/// Adds up tensors as the allocator gives them out.
+class Tensors {
+ public:
+  explicit Tensors(const Storage& storage) : storage_(storage) {}
+
+  Tensors& add(std::int64_t numbers, std::int64_t times = 1) {
+    return add_bytes(numbers * bytes_of(storage_.activations), times);
+  }
+  Tensors& add_bytes(Bytes size, std::int64_t times) {
+    constexpr Bytes kSmall = Bytes{10} << 20;
+    const bool rounds = storage_.block > 1 && size > kSmall;
+    bytes_ += times * (rounds ? (size + storage_.block - 1) / storage_.block * storage_.block : size);
+    return *this;
+  }
+  Bytes bytes() const { return bytes_; }
+
+ private:
+  const Storage& storage_;
+  Bytes bytes_ = 0;
+};
+
+/// What autograd keeps for the gradients of A: the input, or with dropout, which each module draws for itself, the
+/// masked input and the mask.
+void add_adapter_inputs(const BackboneShape& shard, const MicrobatchLoad& load, const Storage& storage,
+                        Tensors& tensors) {
+  for (const ModuleGroup group : kModuleGroups) {
+    // Attention keeps its result itself.
+    if (group != ModuleGroup::o && keeps_input(load, group, storage))
+      tensors.add(load.tokens * (group == ModuleGroup::down ? shard.intermediate : shard.hidden));
+    for (const TaskRows& task : load.tasks) {
+      if (task.adapter.dropout <= 0) continue;
+      const auto [in, out_sum, rank, modules] = lora_shape(shard, task.adapter, group);
+      tensors.add(task.tokens * in, modules).add_bytes(task.tokens * in * kMaskBytes, modules);
+    }
+  }
+}
+
+/// The softmax's result, which is in f32, and its copy in the type that values are multiplied in.
+void add_probabilities(const BackboneShape& shard, const MicrobatchLoad& load, const Storage& storage,
+                       Tensors& tensors) {
+  const std::int64_t scores = score_numbers(shard, load);
+  tensors.add_bytes(scores * bytes_of(DataType::f32), 1);
+  if (storage.activations != DataType::f32) tensors.add(scores);
+}
+
+}  // namespace
+
+std::int64_t score_numbers(const BackboneShape& shard, const MicrobatchLoad& load) {
+  std::int64_t scores = 0;
+  for (const SequenceLoad& sequence : load.sequences)
+    scores += shard.heads * (sequence.context - sequence.prefix) * sequence.context;
+  return scores;
+}
+
+bool keeps_input(const MicrobatchLoad& load, ModuleGroup group, const Storage& storage) {
+  if (!storage.keeps_operator_inputs) return false;
+  // LLM.int8() keeps its input whoever reads it.
+  if (storage.weights == DataType::int8) return true;
+  return std::any_of(load.tasks.begin(), load.tasks.end(), [&](const TaskRows& task) {
+    return task.adapter.dropout == 0 && task.tokens > 0 && targets_any(task.adapter, group);
+  });
+}
+
+Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                        const Storage& storage, bool input_alone) {
+  const BackboneShape shard = shard_of(backbone, stage.tp);
+  const std::int64_t tokens = load.tokens, hidden = shard.hidden;
+  const std::int64_t between = stage.sequence_parallel ? (tokens + stage.tp - 1) / stage.tp : tokens;
+  Tensors tensors(storage);
+  tensors.add(between * hidden);
+  if (input_alone) {
+    for (const SequenceLoad& sequence : load.sequences) {
+      if (sequence.continues) tensors.add(2 * (sequence.context - sequence.prefix) * shard.kv_width());
+    }
+    return tensors.bytes();
+  }
+  // The other residual input and both norms' scales; q, k, v after rotation; attention's output, and log sums or
+  // probabilities.
+  tensors.add(between * hidden).add(between, shard.gated() ? 2 : 4);
+  tensors.add(tokens * shard.qkv_width()).add(tokens * shard.query_width());
+  // Queries and keys before their norms, and the scales of these.
+  if (shard.qk_norm) {
+    tensors.add(tokens * shard.query_width()).add(tokens * shard.kv_width());
+    tensors.add(tokens * (shard.heads + shard.kv_heads));
+  }
+  if (storage.attention == AttentionKind::flash) {
+    tensors.add(tokens * shard.heads);
+  } else {
+    add_probabilities(shard, load, storage, tensors);
+  }
+  tensors.add(tokens * shard.up_width());
+  if (storage.keeps_operator_inputs) {
+    // The gate's activation, for the gradient of its product with the other half.
+    if (shard.gated() && !storage.fused_activation) tensors.add(tokens * shard.intermediate);
+    add_adapter_inputs(shard, load, storage, tensors);
+  }
+  tensors.add(low_rank_numbers(load));
+  return tensors.bytes();
+}
+
+Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, const Storage& storage) {
+  const BackboneShape shard = shard_of(backbone, stage.tp);
+  const std::int64_t copies = storage.packed_twice ? 2 : 1;
+  std::int64_t products = stage.layers * copies * shard.linear_parameters();
+  std::int64_t others = stage.layers * shard.vector_parameters();
+  if (stage.has_embedding) others += shard.embedding_parameters();
+  if (stage.has_embedding && stage.layers > 0 && storage.packed_twice) products -= shard.hidden * shard.qkv_width();
+  // A tied head shares the embedding's table where both are here.
+  const bool shares_table = shard.tied_head && stage.has_embedding && !storage.packed_twice;
+  if (stage.has_head) others += shard.norm_parameters() + (shares_table ? 0 : copies * shard.vocabulary * shard.hidden);
+  return products * bytes_of(storage.weights) + others * bytes_of(storage.activations);
+}
+
+WeightUnits weight_units(const BackboneShape& backbone, const StageShape& stage, const Storage& storage) {
+  StageShape rest = stage;
+  rest.layers = 0;
+  return {backbone_bytes(backbone, {1, false, false, stage.tp}, storage), backbone_bytes(backbone, rest, storage)};
+}
+
+Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, std::int64_t layers) {
+  return 4 * kFloat * layers * adapter.layer_parameters(backbone);
+}
+
+Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                  const Storage& storage) {
+  Bytes bytes = stage.layers * layer_stash_bytes(backbone, stage, load, storage, storage.recomputes);
+  // The gradient that the loss sends down.
+  if (stage.has_head) bytes += Tensors(storage).add(load.tokens * backbone.hidden).bytes();
+  return bytes;
+}
+
+Bytes chunk_gradient_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                           const Storage& storage) {
+  const BackboneShape shard = shard_of(backbone, stage.tp);
+  std::int64_t numbers = 0;
+  for (const SequenceLoad& sequence : load.sequences) numbers += 2 * shard.kv_width() * sequence.prefix;
+  return stage.layers * numbers * bytes_of(storage.activations);
+}
+
+Bytes message_bytes_per_token(const BackboneShape& backbone, const Storage& storage) {
+  return bytes_of(storage.activations) * backbone.hidden;
+}
+
+}  // namespace braid::costmodel

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string_view>
+
+#include "base/units.h"
+#include "costmodel/shapes/data_type.h"
+
+namespace braid::costmodel {
+
+/// FlashAttention makes the scores of pairs of tokens again for their gradients; eager attention writes them all to
+/// memory, causal halves too, kernel by kernel, and keeps their probabilities.
+enum class AttentionKind { flash, eager };
+std::string_view name(AttentionKind kind);
+/// Throws Error that lists what is known.
+AttentionKind attention_kind_of(std::string_view name);
+
+/// How an executor stores what a rank holds.
+struct Storage {
+  DataType weights = DataType::f32;      ///< of the layers' products; the rest is in the activations' type
+  DataType activations = DataType::f32;  ///< and messages
+  /// A copy of each linear layer packed for either direction, as oneDNN wants them; else one.
+  bool packed_twice = true;
+  /// What gradients read is kept, as PyTorch's autograd does: of a linear layer's input what its adapters need (the
+  /// frozen layer needs nothing of it), and what a gate's activation left; else computed again.
+  bool keeps_operator_inputs = false;
+  /// A gate, its activation and the product with the other half are one kernel, which keeps its inputs alone.
+  bool fused_activation = false;
+  AttentionKind attention = AttentionKind::flash;
+  /// Of each layer only the input is kept, and the keys and values that later chunks read; Backward computes the layer
+  /// again first, collectives and all.
+  bool recomputes = false;
+  /// The head works on all rows, whether they have a loss or not, and their logits live at once, in the activations'
+  /// type and three times in f32 (cast, log-softmax, gradient); else on those with a loss, kHeadRows at a time.
+  bool whole_logits = false;
+  /// Of those in f32 one, in which the loss works in place, as Megatron-LM's does; its gradient is cast back beside it.
+  bool loss_in_place = false;
+  /// Tensors above 10 MiB take multiples of this, as PyTorch's allocator rounds them; smaller ones share its segments.
+  Bytes block = 1;
+  Bytes context = 0;       ///< runtime and libraries
+  Bytes head_context = 0;  ///< of these what only a stage with the head has: its compiled products
+
+  bool operator==(const Storage&) const = default;
+};
+
+/// PyTorch on a GPU, FlashAttention, no recomputation: 16-bit weights and activations; 0.4 GB beside them (MuxTune §2.2
+/// gives the items and the sum of LLaMA-7B, batch 8 × 128: 13.4, 4.3 and 18.1 GB).
+Storage gpu_storage(DataType type);
+
+}  // namespace braid::costmodel

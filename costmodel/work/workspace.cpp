@@ -1,0 +1,120 @@
+#include <algorithm>
+
+#include "costmodel/work/memory.h"
+
+namespace braid::costmodel {
+namespace {
+
+/// What the adapters on a group need beside its input and output, one task after another, in numbers: a Backward the
+/// gradient of A x and that of the input with dropout, as PEFT draws it for each module, in autograd before and after
+/// the mask; a Forward that input where it is not kept.
+std::int64_t adapter_scratch(const BackboneShape& backbone, const MicrobatchLoad& load, ModuleGroup group, Pass pass,
+                             const Storage& storage) {
+  const std::int64_t masked =
+      pass == Pass::forward ? !storage.keeps_operator_inputs : 1 + storage.keeps_operator_inputs;
+  std::int64_t most = 0;
+  for (const TaskRows& task : load.tasks) {
+    const OperatorShape shape = lora_shape(backbone, task.adapter, group);
+    if (shape[3] == 0) continue;
+    std::int64_t columns = pass == Pass::backward ? low_rank_width(task.adapter, group) : 0;
+    if (task.adapter.dropout > 0) columns += masked * shape[0];
+    most = std::max(most, task.tokens * columns);
+  }
+  return most;
+}
+
+bool any_adapter(const MicrobatchLoad& load, ModuleGroup group) {
+  return std::any_of(load.tasks.begin(), load.tasks.end(),
+                     [&](const TaskRows& task) { return targets_any(task.adapter, group); });
+}
+
+std::int64_t logit_numbers(const BackboneShape& backbone, const MicrobatchLoad& load, const Storage& storage) {
+  if (!storage.whole_logits) return std::min(kHeadRows, load.scored) * (backbone.vocabulary + 3 * backbone.hidden + 1);
+  const std::int64_t widened = bytes_of(DataType::f32) / bytes_of(storage.activations);
+  const std::int64_t copies = storage.loss_in_place ? 2 + widened : 1 + 3 * widened;
+  return head_rows(load, storage) * (copies * backbone.vocabulary + backbone.hidden);
+}
+
+/// Numbers beside the stash at the fullest moment of a Forward's layers: in the last one, when all others are stashed.
+std::int64_t forward_numbers(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                             const Storage& storage) {
+  const auto scratch = [&](ModuleGroup group) {
+    return adapter_scratch(backbone, load, group, Pass::forward, storage);
+  };
+  const std::int64_t hidden = load.tokens * backbone.hidden;
+  const std::int64_t activation = load.tokens * backbone.intermediate;
+  std::int64_t numbers = hidden;
+  if (stage.layers > 0) {
+    if (storage.attention == AttentionKind::eager) {
+      // Masked scores, and what they were before; or of bf16 their cast for the softmax.
+      const std::int64_t copies = storage.activations == DataType::bf16 ? 3 : 2;
+      numbers = std::max(numbers, copies * score_numbers(backbone, load));
+    }
+    const std::int64_t normed = keeps_input(load, ModuleGroup::gate_up, storage) ? 0 : hidden;
+    const std::int64_t activated = keeps_input(load, ModuleGroup::down, storage) ? 0 : activation;
+    numbers =
+        std::max({numbers, normed + scratch(ModuleGroup::gate_up), hidden + activated + scratch(ModuleGroup::down)});
+  }
+  // The gradient that the loss sends down is part of the stash, and made after the layers.
+  return stage.has_head ? numbers - hidden : numbers;
+}
+
+/// The same of a Backward: in the top layer, when all others are still stashed.
+std::int64_t backward_numbers(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                              const Storage& storage) {
+  const auto scratch = [&](ModuleGroup group) {
+    return adapter_scratch(backbone, load, group, Pass::backward, storage);
+  };
+  const auto again = [&](ModuleGroup group) {
+    return !storage.keeps_operator_inputs && any_adapter(load, group) ? load.tokens : 0;
+  };
+  const std::int64_t hidden = load.tokens * backbone.hidden;
+  const std::int64_t activation = load.tokens * backbone.intermediate;
+  const std::int64_t gradient = stage.has_head ? 0 : hidden;
+  if (stage.layers == 0) return gradient;
+  const std::int64_t down = activation + again(ModuleGroup::down) * backbone.intermediate + scratch(ModuleGroup::down);
+  const std::int64_t gate_up = hidden + again(ModuleGroup::gate_up) * backbone.hidden + scratch(ModuleGroup::gate_up);
+  std::int64_t attention = load.tokens * backbone.query_width() + scratch(ModuleGroup::o);
+  if (storage.attention == AttentionKind::eager) {
+    // Of the softmax: the gradient of its result and that times it, in f32, and that of the scores.
+    const std::int64_t widened = bytes_of(DataType::f32) / bytes_of(storage.activations);
+    const std::int64_t copies = 2 * widened + (storage.activations == DataType::f16 ? 1 : widened);
+    attention += copies * score_numbers(backbone, load);
+  }
+  // Below the bottom layer nothing needs a gradient.
+  const bool bottom = stage.has_embedding && stage.layers == 1;
+  if (!bottom || any_adapter(load, ModuleGroup::qkv)) {
+    attention =
+        std::max(attention, load.tokens * (backbone.query_width() + backbone.qkv_width()) + (bottom ? 0 : hidden) +
+                                again(ModuleGroup::qkv) * backbone.hidden + scratch(ModuleGroup::qkv));
+  }
+  return gradient + std::max({down, gate_up, attention});
+}
+
+}  // namespace
+
+Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
+                      const Storage& storage) {
+  const BackboneShape shard = shard_of(backbone, stage.tp);
+  const bool forward = pass == Pass::forward;
+  const std::int64_t numbers =
+      forward ? forward_numbers(shard, stage, load, storage) : backward_numbers(shard, stage, load, storage);
+  Bytes bytes = numbers * bytes_of(storage.activations);
+  // Of a layer that keeps its input alone, the rest lives while it runs.
+  if (storage.recomputes && stage.layers > 0) {
+    bytes += layer_stash_bytes(backbone, stage, load, storage, false) -
+             layer_stash_bytes(backbone, stage, load, storage, true);
+  }
+  // By then all layers are done.
+  if (forward && stage.has_head) {
+    const std::int64_t loss = load.tokens * shard.hidden + logit_numbers(shard, load, storage);
+    bytes = std::max(bytes, loss * bytes_of(storage.activations));
+  }
+  // int8 weights of the largest product are widened before it.
+  if (!forward && storage.weights == DataType::int8 && stage.layers > 0)
+    bytes += shard.hidden * std::max(shard.up_width(), shard.qkv_width()) * bytes_of(storage.activations);
+  if (!forward) bytes += chunk_gradient_bytes(backbone, stage, load, storage);
+  return bytes;
+}
+
+}  // namespace braid::costmodel

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "exec/decoder_layer.h"
+
+namespace braid::exec {
+
+/// The adapters of one module group in one layer, as a layer calls them: `x` [T, in] is what the frozen product read,
+/// `y` [T, sum of the group's outputs] what it wrote, the outputs of its modules side by side.
+class LoraGroup {
+ public:
+  LoraGroup(const LayerContext& context, std::int32_t layer, costmodel::ModuleGroup group, const Batch& batch)
+      : context_(context), layer_(layer), group_(group), batch_(batch) {}
+
+  /// Whether any task of the microbatch has a target here.
+  bool any() const;
+
+  /// y += scaling · B A dropout(x); keeps A dropout(x) in `stash`.
+  void forward(kernels::ConstMatrix x, kernels::Matrix y, LayerStash& stash) const;
+
+  /// Adds the gradients of A and B, and the input's to `dx` unless that has no rows.
+  void backward(kernels::ConstMatrix x, kernels::ConstMatrix dy, kernels::Matrix dx, LayerStash& stash) const;
+
+ private:
+  struct Target {
+    costmodel::Module module;
+    std::int64_t column = 0;  // of its output in y
+    std::int64_t out = 0;
+    std::int64_t first = 0;  // of its columns between A and B, [first, last)
+    std::int64_t last = 0;
+  };
+
+  std::vector<Target> targets_of(const Adapter& adapter) const;
+  /// Columns between A and B.
+  std::int64_t width(const TaskSpan& span) const;
+  void forward_span(const TaskSpan& span, kernels::ConstMatrix x, kernels::Matrix y, kernels::Matrix low_rank) const;
+  void backward_span(const TaskSpan& span, kernels::ConstMatrix x, kernels::ConstMatrix dy, kernels::Matrix dx,
+                     kernels::Matrix low_rank) const;
+  Buffer dropped(const TaskSpan& span, costmodel::Module module, kernels::ConstMatrix x) const;
+  void drop_into(const TaskSpan& span, costmodel::Module module, kernels::ConstMatrix x, bool accumulate,
+                 kernels::Matrix y) const;
+  costmodel::OperatorCall call(const TaskSpan& span, costmodel::Pass pass) const;
+
+  const LayerContext& context_;
+  std::int32_t layer_;
+  costmodel::ModuleGroup group_;
+  const Batch& batch_;
+};
+
+}  // namespace braid::exec

@@ -1,0 +1,404 @@
+#include "exec/profiling/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <tuple>
+
+#include "base/parallel.h"
+#include "base/statistics.h"
+#include "base/steady_clock.h"
+#include "costmodel/profile/cost_model.h"
+#include "exec/example/random_weights.h"
+#include "exec/optimizer.h"
+#include "exec/profiling/measured_samples.h"
+#include "exec/profiling/probed_backbone.h"
+#include "exec/profiling/process_memory.h"
+#include "exec/profiling/reference_pass.h"
+#include "kernels/versions.h"
+
+namespace braid::exec {
+
+using costmodel::Operator;
+using costmodel::OperatorCall;
+using costmodel::Pass;
+using costmodel::Profile;
+using costmodel::ProfileEntry;
+
+namespace {
+
+/// In one round. Medians over passes stay put from here on; longer passes are run fewer times.
+constexpr std::int64_t kMostPasses = 6;
+constexpr double kSecondsAPoint = 0.04;
+/// A pass that takes less is run once more before it is timed, each time; others only where no larger one ran before.
+constexpr double kShortPass = 0.02;
+/// A reference pass follows what took longer; what the machine does for others comes and goes within seconds.
+constexpr double kSecondsAReference = 0.2;
+/// Optimizer steps and messages are measured so many times over.
+constexpr int kRounds = 3;
+/// Neighbouring sizes of those are this far apart.
+constexpr double kGridStep = 2;
+
+class Measuring {
+ public:
+  Measuring(const MeasureRequest& request, Communicator& communicator)
+      : request_(request), communicator_(communicator) {
+    if (request.known) profile_ = *request.known;
+  }
+
+  Profile run() {
+    if (!request_.known) describe_machine();
+    take_reference();
+    if (!knows(Operator::adamw, most_parameters())) measure_optimizer();
+    if (communicator_.size() > 1 && !knows(Operator::send_recv, 1)) measure_messages();
+    while (measure_next()) {
+    }
+    const std::time_t now = std::time(nullptr);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+    profile_ = told();
+    profile_.measured_at = text;
+    return profile_;
+  }
+
+ private:
+  double elapsed() const { return seconds_since(began_); }
+
+  void describe_machine() {
+    profile_.machine = machine_name();
+    profile_.versions = machine_versions();
+    profile_.threads = thread_count();
+    profile_.corunning_ranks = communicator_.size();
+    profile_.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    profile_.memory_bytes =
+        static_cast<Bytes>((1 - costmodel::kFreeMemoryShare) * static_cast<double>(physical_memory())) /
+        communicator_.size();
+    communicator_.barrier();
+    measure_runtime();
+    profile_.peak_flops = measure_peak_flops();
+  }
+
+  /// What threads and libraries keep. Before all else, so that nothing is there yet that a run's ranks lack.
+  void measure_runtime() {
+    const Bytes before = resident_memory();
+    {
+      ProbedBackbone backbone(request_.backbone, probed_layers(request_.backbone, communicator_.size()));
+      backbone.compile_layers();
+      const Bytes without_head = resident_memory();
+      backbone.compile_head();
+      profile_.head_runtime_bytes = std::max<Bytes>(resident_memory() - without_head, 0);
+      backbone.set_adapters(request_.adapters);
+      constexpr std::int64_t kTokens = 512, kContext = 64;
+      for (std::size_t task = 0; task < request_.adapters.size(); ++task)
+        backbone.run(uniform_point(static_cast<planner::TaskIndex>(task), kTokens, kContext, 0, kContext), false);
+    }
+    if (communicator_.size() > 1) {
+      const std::unique_ptr<CommunicatorGroup> group = group_of_all();
+      for (const std::int64_t count : {std::int64_t{16}, kMebibyte}) measure_messages(*group, count);
+    }
+    samples_.clear();
+    return_free_memory();
+    profile_.runtime_bytes = std::max<Bytes>(resident_memory() - before - profile_.head_runtime_bytes, 0);
+  }
+
+  /// What is known by now: entries measured now in place of older ones, at the older ones' pace.
+  Profile told() const {
+    Profile told = profile_;
+    const double now = samples_.reference_seconds();
+    if (told.reference_pass_seconds <= 0) told.reference_pass_seconds = now;
+    const double pace = told.reference_pass_seconds / now;
+    std::map<MeasuredSamples::Key, ProfileEntry> entries;
+    const auto put = [&](const ProfileEntry& entry) {
+      entries[{entry.op, entry.pass, entry.shape, entry.tokens, entry.context, entry.prefix}] = entry;
+    };
+    for (const ProfileEntry& entry : told.entries) put(entry);
+    for (ProfileEntry entry : samples_.entries()) {
+      entry.seconds *= pace;
+      put(entry);
+    }
+    told.entries.clear();
+    for (const auto& [key, entry] : entries) told.entries.push_back(entry);
+    if (const std::optional<double> skew = pass_skew(told, pace)) told.pass_skew = *skew;
+    return told;
+  }
+
+  /// What whole passes took over what their operators are predicted to: what holds an operator up now and then no
+  /// median knows of, and sequences of many lengths may attend otherwise than those of one.
+  std::optional<double> pass_skew(Profile operators, double pace) const {
+    if (points_.empty()) return std::nullopt;
+    operators.pass_skew = 1;
+    const costmodel::CostModel cost(std::move(operators));
+    std::vector<double> of_all, of_plans;
+    for (const auto& [key, seconds] : samples_.passes()) {
+      const auto& [place, pass] = key;
+      const MeasuredPoint& point = points_[place];
+      const costmodel::StageShape stage{layers_of(point), true, true};
+      const double predicted =
+          cost.estimate(calls_of(point, request_.backbone, stage, request_.adapters, pass, cost.storage())).seconds;
+      of_all.push_back(seconds * pace / predicted);
+      if (!point.needed && !point.attends) of_plans.push_back(of_all.back());
+    }
+    if (of_all.empty()) return std::nullopt;
+    return median(of_plans.empty() ? of_all : of_plans);
+  }
+
+  /// False when rank 0 has nothing more to ask for.
+  bool measure_next() {
+    std::string bytes;
+    if (communicator_.rank() == 0) bytes = to_bytes(request_.next(told(), request_.budget_seconds - elapsed()));
+    const std::vector<MeasuredPoint> points = points_from_bytes(share(std::move(bytes)));
+    bool measured = false;
+    for (const MeasuredPoint& point : points) {
+      if (!point.needed && !agree(elapsed() < request_.budget_seconds)) break;
+      measure_point(place_of(point));
+      measured = true;
+    }
+    return measured;
+  }
+
+  /// Rank 0's bytes on every rank.
+  std::string share(std::string bytes) {
+    auto size = std::ssize(bytes);
+    communicator_.broadcast(std::as_writable_bytes(std::span(&size, 1)));
+    bytes.resize(static_cast<std::size_t>(size));
+    communicator_.broadcast(std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+  }
+
+  /// What rank 0 says, so that all ranks keep each other company to the end.
+  template <typename T>
+  T agree(T value) {
+    std::int64_t number = value;
+    communicator_.broadcast(std::as_writable_bytes(std::span(&number, 1)));
+    return static_cast<T>(number);
+  }
+
+  std::size_t place_of(const MeasuredPoint& point) {
+    const auto place = static_cast<std::size_t>(std::find(points_.begin(), points_.end(), point) - points_.begin());
+    if (place == points_.size()) points_.push_back(point);
+    return place;
+  }
+
+  ProbedBackbone& backbone_of_layers(std::int64_t layers) {
+    std::unique_ptr<ProbedBackbone>& backbone = backbones_[layers];
+    if (!backbone) {
+      // Of those with fewer layers than usual one is kept, which takes little.
+      const std::int64_t usual = probed_layers(request_.backbone, communicator_.size());
+      std::erase_if(backbones_, [&](const auto& one) { return one.first != layers && one.first != usual; });
+      backbones_[layers] = std::make_unique<ProbedBackbone>(request_.backbone, layers);
+      backbones_[layers]->set_adapters(request_.adapters);
+    }
+    return *backbones_[layers];
+  }
+  std::int64_t layers_of(const MeasuredPoint& point) const {
+    const std::int64_t usual = probed_layers(request_.backbone, communicator_.size());
+    return point.layers > 0 ? std::min<std::int64_t>(point.layers, usual) : usual;
+  }
+
+  void measure_point(std::size_t place) {
+    const MeasuredPoint point = points_[place];
+    if (request_.on_progress && communicator_.rank() == 0)
+      request_.on_progress({fmt::format("{} tokens through {} layers", point.tokens(), layers_of(point)),
+                            measured_points_, elapsed(), request_.budget_seconds});
+    ProbedBackbone& backbone = backbone_of_layers(layers_of(point));
+    std::int64_t& warm = warm_[backbone.layers()];
+    communicator_.barrier();
+    // Memory is touched, and products are made, by the largest pass so far.
+    if (agree(warm < point.tokens() || last_pass_[place] < kShortPass)) {
+      const ProbedBackbone::Passes passes = backbone.run(point, false);
+      last_pass_[place] = passes.forward_seconds + passes.backward_seconds;
+      warm = std::max(warm, point.tokens());
+    }
+    std::int64_t passes = 1;
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
+      const ProbedBackbone::Passes timed = backbone.run(point, true);
+      const double seconds = timed.forward_seconds + timed.backward_seconds;
+      last_pass_[place] = seconds;
+      if (pass == 0)
+        passes = agree(std::clamp(static_cast<std::int64_t>(kSecondsAPoint / std::max(seconds, 1e-6)), std::int64_t{1},
+                                  kMostPasses));
+      keep({place, Pass::forward}, timed.forward, timed.forward_seconds);
+      keep({place, Pass::backward}, timed.backward, timed.backward_seconds);
+    }
+    ++measured_points_;
+    if (agree(elapsed() - last_reference_ > kSecondsAReference)) take_reference();
+  }
+
+  /// Of one pass: its operators' times, and what it took in all.
+  void keep(const MeasuredSamples::PassKey& key, std::span<const Probe::Record> records, double total) {
+    const MeasuredPoint& point = points_[key.first];
+    double rest = total;
+    for (const Probe::Record& record : records) {
+      rest -= record.seconds;
+      const OperatorCall& call = record.call;
+      const bool attends = call.op == Operator::attention;
+      if (attends && !point.attends) continue;
+      const std::int64_t context = attends ? call.context : 0;
+      samples_.add({call.op, call.pass, call.shape, call.tokens, context, call.prefix}, record.seconds);
+    }
+    samples_.add_pass(key, total);
+    // What a pass does beside its operators it does layer by layer.
+    const auto microbatches = static_cast<double>(point.microbatches.size());
+    const std::int64_t of_rank = (request_.backbone.layers + communicator_.size() - 1) / communicator_.size();
+    const double layers = static_cast<double>(of_rank) / static_cast<double>(layers_of(point));
+    const auto tokens = static_cast<std::int64_t>(std::llround(static_cast<double>(point.tokens()) / microbatches));
+    samples_.add({Operator::dispatch, key.second, {}, tokens, 0, 0}, std::max(0.0, rest) * layers / microbatches);
+  }
+
+  void take_reference() {
+    if (!reference_) reference_.emplace(request_.backbone);
+    do samples_.add_reference(reference_->seconds(communicator_));
+    while (samples_.references() < 2);
+    last_reference_ = elapsed();
+  }
+
+  bool knows(Operator op, std::int64_t amount) const {
+    return std::any_of(profile_.entries.begin(), profile_.entries.end(),
+                       [&](const ProfileEntry& entry) { return entry.op == op && entry.tokens >= amount; });
+  }
+
+  std::int64_t most_parameters() const {
+    std::int64_t most = 0;
+    for (const costmodel::AdapterShape& adapter : request_.adapters)
+      most = std::max(most, adapter.layer_parameters(request_.backbone) * request_.backbone.layers);
+    return most;
+  }
+
+  /// Times `work` as often as a size is worth.
+  template <typename Work>
+  void time(const MeasuredSamples::Key& key, const Work& work) {
+    communicator_.barrier();
+    for (std::int64_t i = 0; i <= kMostPasses; ++i) {
+      const SteadyClock::time_point start = SteadyClock::now();
+      work();
+      if (i > 0) samples_.add(key, seconds_since(start));
+    }
+  }
+
+  void measure_optimizer() {
+    for (int round = 0; round < kRounds; ++round) {
+      optimizer_round();
+      take_reference();
+    }
+  }
+
+  void optimizer_round() {
+    const std::int64_t largest = most_parameters();
+    workload::Optimizer optimizer;
+    // Adapters of one layer and of growing rank stand for any adapter: only the count of numbers matters.
+    for (std::int64_t rank = 1;; rank = std::llround(kGridStep * static_cast<double>(rank))) {
+      costmodel::AdapterShape adapter_shape{rank, 1.0, false, 0.0, {true, true, true, true, true, true, true}};
+      Adapter adapter(request_.backbone, adapter_shape, {0, 1}, 3);
+      const auto numbers = static_cast<std::int64_t>(adapter.parameters().size());
+      time({Operator::adamw, Pass::forward, {}, numbers, 0, 0}, [&] {
+        squared_norms(adapter);
+        take_step(optimizer, 0, 100, 1.0, adapter);
+      });
+      time({Operator::squared_norm, Pass::forward, {}, numbers, 0, 0}, [&] { squared_norms(adapter); });
+      if (numbers >= largest) break;
+    }
+  }
+
+  std::unique_ptr<CommunicatorGroup> group_of_all() const {
+    std::vector<int> everyone(static_cast<std::size_t>(communicator_.size()));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    return communicator_.make_group(everyone);
+  }
+
+  void measure_messages() {
+    const std::unique_ptr<CommunicatorGroup> group = group_of_all();
+    for (int round = 0; round < kRounds; ++round) {
+      for (double bytes = 64; bytes <= 32 * kMebibyte; bytes *= kGridStep)
+        measure_messages(*group, std::llround(bytes / sizeof(float)));
+      take_reference();
+    }
+  }
+
+  void measure_messages(CommunicatorGroup& group, std::int64_t count) {
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
+    const auto finish = [](Request& request) {
+      while (!request.done()) {
+      }
+    };
+    std::vector<float> numbers(static_cast<std::size_t>(count), 1.0F);
+    // Rank 0 and 1 play ball; half a round is one message.
+    const MeasuredSamples::Key key{Operator::send_recv, Pass::forward, {}, bytes, 0, 0};
+    if (communicator_.rank() < 2) {
+      const int other = 1 - communicator_.rank();
+      for (std::int64_t i = 0; i <= kMostPasses; ++i) {
+        const SteadyClock::time_point start = SteadyClock::now();
+        for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
+          const auto request = mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
+          finish(*request);
+        }
+        if (i > 0) samples_.add(key, seconds_since(start) / 2);
+      }
+    }
+    time({Operator::all_reduce, Pass::forward, {communicator_.size()}, bytes, 0, 0},
+         [&] { finish(*group.all_reduce(numbers)); });
+  }
+
+  const MeasureRequest& request_;
+  Communicator& communicator_;
+  const SteadyClock::time_point began_ = SteadyClock::now();
+  Profile profile_;
+  std::optional<ReferencePass> reference_;
+  double last_reference_ = 0;  // when one ended
+  MeasuredSamples samples_;
+  std::vector<MeasuredPoint> points_;                                  // that were asked for, each once
+  std::map<std::size_t, double> last_pass_;                            // seconds of a point's last pass
+  std::map<std::int64_t, std::unique_ptr<ProbedBackbone>> backbones_;  // by layers
+  std::map<std::int64_t, std::int64_t> warm_;                          // by layers: tokens of the largest pass so far
+  std::int64_t measured_points_ = 0;
+};
+
+}  // namespace
+
+Profile measure_profile(const MeasureRequest& request, Communicator& communicator) {
+  check_family(request.backbone);
+  return Measuring(request, communicator).run();
+}
+
+std::int64_t probed_layers(const costmodel::BackboneShape& backbone, std::int64_t ranks) {
+  constexpr Bytes kBeyondCaches = 256 * kMebibyte;
+  const std::int64_t of_rank = (backbone.layers + ranks - 1) / ranks;
+  const Bytes layer = backbone.layer_parameters() * static_cast<Bytes>(sizeof(float));
+  return std::min(backbone.layers, std::max<std::int64_t>(2, std::min(of_rank, kBeyondCaches / layer)));
+}
+
+std::vector<std::string> machine_versions() {
+  std::vector<std::string> versions = kernels::library_versions();
+  versions.push_back(mpi_version());
+  versions.push_back(fmt::format("GCC {}", __VERSION__));
+  return versions;
+}
+
+double measure_peak_flops() {
+  constexpr std::int64_t kRows = 1024, kSide = 1024;
+  const kernels::cpu::PackedLinear linear = random_linear(kSide, kSide, false, 5);
+  const std::vector<float> x = random_numbers(kRows * kSide, 1.0, 6);
+  std::vector<float> y(static_cast<std::size_t>(kRows * kSide));
+  std::vector<double> samples;
+  for (int i = 0; i < 12; ++i) {
+    const SteadyClock::time_point start = SteadyClock::now();
+    linear.forward({x.data(), kRows, kSide}, {y.data(), kRows, kSide});
+    if (i > 1) samples.push_back(seconds_since(start));
+  }
+  return 2.0 * kRows * kSide * kSide / median(samples);
+}
+
+std::string machine_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+}  // namespace braid::exec

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "costmodel/profile/profile.h"
+#include "exec/profiling/measured_points.h"
+#include "exec/ranks/communicator.h"
+
+namespace braid::exec {
+
+/// How far measuring is, on rank 0.
+struct MeasureProgress {
+  std::string what;         ///< that is measured now
+  std::int64_t points = 0;  ///< measured so far, each time counted
+  double seconds = 0;       ///< since measuring began
+  double budget = 0;        ///< seconds that it may take
+};
+
+/// What to measure. Every rank has the same backbone, adapters, known profile and budget.
+struct MeasureRequest {
+  costmodel::BackboneShape backbone;
+  std::vector<costmodel::AdapterShape> adapters;  ///< the tasks'; at least one
+  /// What was measured before on this machine with as many ranks and threads of this backbone; nullptr: nothing.
+  const costmodel::Profile* known = nullptr;
+  double budget_seconds = 60;
+  /// On rank 0: what to measure next, given all that is known by then and the seconds left. An empty answer ends it.
+  std::function<std::vector<MeasuredPoint>(const costmodel::Profile&, double seconds_left)> next;
+  std::function<void(const MeasureProgress&)> on_progress;  ///< on rank 0
+};
+
+/// Measures operators on this machine, with all ranks of `communicator` at work at once, as they will be in a run.
+///
+/// Operators are timed where they run: inside forward and backward passes through layers of random weights, so that
+/// caches are as warm and as cold as in training. Each entry is the median over several passes, told at the pace that
+/// the machine had in the median, or when the known profile was measured. Once the budget is spent only points that are
+/// needed are measured. `pass_skew` is what whole passes of the points took over what the profile predicts of them: the
+/// median over those that are not needed, where there are any. Every rank calls this; rank 0 has the result.
+costmodel::Profile measure_profile(const MeasureRequest& request, Communicator& communicator);
+
+/// How many layers passes go through unless a point says otherwise: as many as a rank of a run has, but no more than
+/// fill caches, and two at least, the bottom one and one like all others.
+std::int64_t probed_layers(const costmodel::BackboneShape& backbone, std::int64_t ranks);
+
+/// The best rate of a large f32 matrix product on this process's threads, FLOP/s: the median of several.
+double measure_peak_flops();
+
+/// The processor's name.
+std::string machine_name();
+/// The libraries, MPI and the compiler that measured times depend on.
+std::vector<std::string> machine_versions();
+
+}  // namespace braid::exec

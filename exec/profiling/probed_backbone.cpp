@@ -1,0 +1,58 @@
+#include "exec/profiling/probed_backbone.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/steady_clock.h"
+#include "exec/example/random_weights.h"
+
+namespace braid::exec {
+namespace {
+
+constexpr std::uint64_t kSeed = 7;
+
+costmodel::BackboneShape bottom_layers(costmodel::BackboneShape backbone, std::int64_t layers) {
+  backbone.layers = std::min(layers, backbone.layers);
+  return backbone;
+}
+
+}  // namespace
+
+ProbedBackbone::ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers)
+    : shape_(bottom_layers(backbone, layers)),
+      layers_{0, static_cast<std::int32_t>(shape_.layers)},
+      model_(shape_, layers_, random_weights(shape_), pool_, probe_) {}
+
+void ProbedBackbone::set_adapters(std::span<const costmodel::AdapterShape> adapters) {
+  adapters_.clear();
+  for (const costmodel::AdapterShape& adapter : adapters)
+    adapters_.push_back(std::make_unique<Adapter>(shape_, adapter, layers_, kSeed));
+}
+
+ProbedBackbone::Passes ProbedBackbone::run(const MeasuredPoint& point, bool records) {
+  BRAID_CHECK(!adapters_.empty(), "a pass without an adapter");
+  std::vector<Batch> batches;
+  for (const planner::Microbatch& microbatch : point.microbatches)
+    batches.push_back(random_batch(microbatch, shape_.vocabulary));
+  const std::vector<std::uint64_t> seeds(adapters_.size(), kSeed);
+  const std::vector<double> scale(adapters_.size(),
+                                  1.0 / static_cast<double>(std::max<std::int64_t>(point.tokens(), 1)));
+  std::vector<TaskLoss> losses(adapters_.size());
+  const auto count = static_cast<planner::MicrobatchId>(batches.size());
+  probe_.recording = records;
+  probe_.records.clear();
+  Passes passes;
+  const SteadyClock::time_point start = SteadyClock::now();
+  for (planner::MicrobatchId id = 0; id < count; ++id)
+    model_.forward(id, std::move(batches[static_cast<std::size_t>(id)]), {}, adapters_, seeds, scale, losses);
+  passes.forward_seconds = seconds_since(start);
+  const std::size_t forwards = probe_.records.size();
+  const SteadyClock::time_point turn = SteadyClock::now();
+  for (planner::MicrobatchId id = count; id-- > 0;) model_.backward(id, {}, adapters_, seeds);
+  passes.backward_seconds = seconds_since(turn);
+  const std::span<const Probe::Record> all = probe_.records;
+  passes.forward = all.first(forwards), passes.backward = all.subspan(forwards);
+  return passes;
+}
+
+}  // namespace braid::exec

@@ -1,0 +1,166 @@
+// The deprecated C++ bindings do not compile without warnings.
+#define OMPI_SKIP_MPICXX 1
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+
+#include <mpi.h>
+
+#include "base/error.h"
+#include "exec/ranks/communicator.h"
+
+namespace braid::exec {
+namespace {
+
+class MpiRequest final : public Request {
+ public:
+  MPI_Request* handle() { return &request_; }
+  bool done() override {
+    int flag = 1;
+    if (request_ != MPI_REQUEST_NULL) MPI_Test(&request_, &flag, MPI_STATUS_IGNORE);
+    return flag != 0;
+  }
+
+ private:
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+class MpiGroup final : public CommunicatorGroup {
+ public:
+  explicit MpiGroup(MPI_Comm communicator) : communicator_(communicator) {}
+  ~MpiGroup() override { MPI_Comm_free(&communicator_); }
+
+  std::unique_ptr<Request> all_reduce(std::span<float> numbers) override {
+    auto request = std::make_unique<MpiRequest>();
+    MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_FLOAT, MPI_SUM, communicator_,
+                   request->handle());
+    return request;
+  }
+
+  std::unique_ptr<Request> all_gather(std::span<const double> mine, std::span<const int> counts,
+                                      std::span<double> all) override {
+    auto request = std::make_unique<MpiRequest>();
+    counts_.assign(counts.begin(), counts.end());
+    offsets_.assign(counts.size(), 0);
+    for (std::size_t i = 1; i < counts.size(); ++i) offsets_[i] = offsets_[i - 1] + counts[i - 1];
+    MPI_Iallgatherv(mine.data(), static_cast<int>(mine.size()), MPI_DOUBLE, all.data(), counts_.data(), offsets_.data(),
+                    MPI_DOUBLE, communicator_, request->handle());
+    return request;
+  }
+
+ private:
+  MPI_Comm communicator_;
+  // MPI reads these until the gather ends; every gather of a group has the same.
+  std::vector<int> counts_, offsets_;
+};
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator() {
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    MPI_Comm host = MPI_COMM_NULL;
+    int here = 0;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    MPI_Comm_size(host, &here);
+    MPI_Comm_free(&host);
+    int fewest = 0;
+    MPI_Allreduce(&here, &fewest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    one_host_ = fewest == size_;
+  }
+  ~MpiCommunicator() override {
+    // While an exception unwinds the others may wait for this rank for ever, and MPI_Finalize for them; whoever catches
+    // it tells what happened, and ends them with abort_ranks.
+    if (std::uncaught_exceptions() == 0) MPI_Finalize();
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  bool one_host() const override { return one_host_; }
+
+  std::unique_ptr<Request> send(std::span<const float> numbers, int to, int tag) override {
+    auto request = std::make_unique<MpiRequest>();
+    MPI_Isend(numbers.data(), static_cast<int>(numbers.size()), MPI_FLOAT, to, tag, MPI_COMM_WORLD, request->handle());
+    return request;
+  }
+
+  std::unique_ptr<Request> receive(std::span<float> numbers, int from, int tag) override {
+    auto request = std::make_unique<MpiRequest>();
+    MPI_Irecv(numbers.data(), static_cast<int>(numbers.size()), MPI_FLOAT, from, tag, MPI_COMM_WORLD,
+              request->handle());
+    return request;
+  }
+
+  std::unique_ptr<CommunicatorGroup> make_group(std::span<const int> ranks) override {
+    bool member = false;
+    for (const int rank : ranks) member |= rank == rank_;
+    MPI_Comm communicator = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, member ? 0 : MPI_UNDEFINED, rank_, &communicator);
+    if (!member) return nullptr;
+    return std::make_unique<MpiGroup>(communicator);
+  }
+
+  void sum(std::span<double> numbers) override {
+    MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  }
+  void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+  void broadcast(std::span<std::byte> bytes) override {
+    MPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, 0, MPI_COMM_WORLD);
+  }
+
+  std::vector<std::string> gather(const std::string& bytes) override {
+    const int mine = static_cast<int>(bytes.size());
+    std::vector<int> sizes(static_cast<std::size_t>(size_)), offsets(static_cast<std::size_t>(size_));
+    MPI_Gather(&mine, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
+    int total = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      offsets[i] = total;
+      total += sizes[i];
+    }
+    std::string all(rank_ == 0 ? static_cast<std::size_t>(total) : 0, '\0');
+    MPI_Gatherv(bytes.data(), mine, MPI_CHAR, all.data(), sizes.data(), offsets.data(), MPI_CHAR, 0, MPI_COMM_WORLD);
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < sizes.size() && rank_ == 0; ++i)
+      parts.push_back(all.substr(static_cast<std::size_t>(offsets[i]), static_cast<std::size_t>(sizes[i])));
+    return parts;
+  }
+
+ private:
+  int rank_ = 0;
+  int size_ = 1;
+  bool one_host_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_mpi_communicator() {
+  return std::make_unique<MpiCommunicator>();
+}
+
+void abort_ranks(int status) {
+  int initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (initialized != 0 && finalized == 0) MPI_Abort(MPI_COMM_WORLD, status);
+}
+
+int launched_ranks() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
+    // SLURM_NTASKS also stands in the environment of a batch script, which is no rank.
+    if (std::string(variable) == "SLURM_NTASKS" && !std::getenv("SLURM_PROCID")) continue;
+    if (const char* value = std::getenv(variable)) return std::max(1, std::atoi(value));
+  }
+  return 0;
+}
+
+std::string mpi_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string version(text, static_cast<std::size_t>(length));
+  return version.substr(0, version.find(','));
+}
+
+}  // namespace braid::exec

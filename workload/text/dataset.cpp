@@ -1,0 +1,156 @@
+#include "workload/text/dataset.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "workload/text/chat.h"
+#include "workload/text/row.h"
+#include "workload/text/rows.h"
+
+namespace braid::workload {
+namespace {
+
+/// Rows to samples.
+class Encoder {
+ public:
+  Encoder(const Task& task, const Tokenizer& tokenizer, const std::filesystem::path& folder)
+      : task_(task), tokenizer_(tokenizer), folder_(folder) {}
+
+  Sample operator()(const Sample& sample) { return sample; }
+
+  Sample operator()(const PlainText& plain) {
+    const std::vector<std::int32_t> text = tokenizer_.encode(plain.text);
+    Sample sample;
+    append_bos(sample, text, true);
+    sample.append(text, true);
+    append_eos(sample, text);
+    return sample;
+  }
+
+  Sample operator()(const Completion& row) {
+    const auto [prompt, completion] = encode_parts(tokenizer_, row.prompt, row.completion);
+    Sample sample;
+    append_bos(sample, prompt, false);
+    sample.append(prompt, false);
+    sample.append(completion, true);
+    append_eos(sample, completion);
+    return sample;
+  }
+
+  /// The layout is read for the first conversation.
+  Sample operator()(const Conversation& turns) {
+    if (!chat_) chat_.emplace(folder_, tokenizer_, task_.chat);
+    return chat_->encode(turns);
+  }
+
+ private:
+  /// Where the text does not begin with it.
+  void append_bos(Sample& sample, const std::vector<std::int32_t>& text, bool supervised) const {
+    const TokenizerFacts& facts = tokenizer_.facts();
+    if (facts.prepends_bos && (text.empty() || text.front() != *facts.bos)) sample.append(*facts.bos, supervised);
+  }
+
+  /// Where the text does not end with it.
+  void append_eos(Sample& sample, const std::vector<std::int32_t>& text) const {
+    const std::optional<std::int32_t> eos = tokenizer_.facts().eos;
+    if (eos && (text.empty() || text.back() != *eos)) sample.append(*eos, true);
+  }
+
+  const Task& task_;
+  const Tokenizer& tokenizer_;
+  const std::filesystem::path& folder_;
+  std::optional<Chat> chat_;
+};
+
+/// What the tokenizer and the chat layout refuse, or files of theirs that cannot be read, they name without knowing
+/// which row asked.
+Sample encode(const Row& said, const Node& row, Encoder& encoder) {
+  try {
+    return std::visit(encoder, said);
+  } catch (const Error& failure) {
+    throw error("{}:{}: {}", *row.file, row.line, failure.what());
+  }
+}
+
+std::int64_t supervised_count(const Sample& sample) {
+  if (sample.labels.empty()) return 0;
+  return std::count_if(sample.labels.begin() + 1, sample.labels.end(),
+                       [](std::int32_t l) { return l != kUnsupervised; });
+}
+
+/// Special tokens put beside a tokenizer may lie past the backbone's embedding.
+void check_inside_vocabulary(const Sample& sample, const Node& row, std::int64_t vocabulary) {
+  const auto largest = std::max_element(sample.tokens.begin(), sample.tokens.end());
+  if (largest != sample.tokens.end() && *largest >= vocabulary) {
+    throw row.error(fmt::format("the tokenizer gave id {}, the backbone has {} tokens", *largest, vocabulary),
+                    "give the tokenizer of this backbone");
+  }
+}
+
+/// Keeps, cuts or drops the sample; refuses what cannot be trained on.
+void add(Sample sample, const Node& row, const Task& task, const costmodel::BackboneShape& backbone, Dataset& dataset) {
+  check_inside_vocabulary(sample, row, backbone.vocabulary);
+  const auto tokens = static_cast<std::int64_t>(sample.tokens.size());
+  if (tokens < 2) {
+    throw row.error(fmt::format("the sample has {} token{}", tokens, tokens == 1 ? "" : "s"),
+                    "give at least 2: one to read and one to predict");
+  }
+  const bool too_long = tokens > task.max_length;
+  if (too_long && task.on_too_long == OnTooLong::error) {
+    throw row.error(fmt::format("the sample has {} tokens, max_length is {}", tokens, task.max_length),
+                    "shorten it, raise max_length, or set on_too_long to truncate or drop");
+  }
+  if (too_long && task.on_too_long == OnTooLong::drop) {
+    ++dataset.dropped;
+    return;
+  }
+  if (supervised_count(sample) == 0)
+    throw row.error("no token past the first is supervised", "give a label, a completion or an assistant's message");
+  if (too_long) {
+    sample.tokens.resize(static_cast<std::size_t>(task.max_length));
+    sample.labels.resize(static_cast<std::size_t>(task.max_length));
+    if (supervised_count(sample) == 0) {
+      ++dataset.emptied;
+      return;
+    }
+    ++dataset.truncated;
+  }
+  dataset.samples.push_back(std::move(sample));
+}
+
+Error no_samples(const std::string& file, const Task& task, const Dataset& dataset) {
+  if (dataset.emptied > 0)
+    return error_at(file, 1,
+                    fmt::format("of no sample is there anything to learn in the first {} tokens", task.max_length),
+                    "raise max_length");
+  if (dataset.dropped > 0)
+    return error_at(file, 1, fmt::format("every sample is longer than max_length {}", task.max_length),
+                    "raise max_length or set on_too_long to truncate");
+  return error_at(file, 1, "the dataset is empty", "give at least one sample");
+}
+
+}  // namespace
+
+Dataset load_dataset(const std::filesystem::path& path, const Task& task, const Tokenizer& tokenizer,
+                     const costmodel::BackboneShape& backbone, const std::filesystem::path& folder) {
+  RowReader reader(backbone.vocabulary);
+  Encoder encoder(task, tokenizer, folder);
+  Dataset dataset;
+  for_each_row(path,
+               [&](const Node& row) { add(encode(reader.read(row), row, encoder), row, task, backbone, dataset); });
+  if (dataset.samples.empty()) throw no_samples(path.string(), task, dataset);
+  dataset.unread = reader.unread();
+  dataset.preferred = reader.preferred();
+  return dataset;
+}
+
+std::vector<SampleSize> sample_sizes(const Dataset& dataset) {
+  std::vector<SampleSize> sizes;
+  sizes.reserve(dataset.samples.size());
+  for (const Sample& sample : dataset.samples) {
+    sizes.push_back({static_cast<std::int64_t>(sample.tokens.size()), supervised_count(sample)});
+  }
+  return sizes;
+}
+
+}  // namespace braid::workload
