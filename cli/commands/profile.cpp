@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/commands/analytic.h"
 #include "cli/commands/crossvalidate.h"
+#include "cli/support/pilot.h"
 #include "cli/support/profiles.h"
 #include "cli/support/session.h"
 #include "costmodel/profile/derive.h"
@@ -184,6 +185,10 @@ int run_profile(const std::vector<std::string>& words) {
       "fit", boost::program_options::value(&measured),
       "a GPU's measured profile, such as gpu-probe writes: learn from its products and copies what "
       "plans take for all others, and write it with that to --out");
+  line.add().add_options()("plan", boost::program_options::value(&flags.plan),
+                           "a plan for this machine: run a few microbatches of it, and write its profile to --out, "
+                           "moved where the prediction does not hold");
+  line.add_foreign_profile();
   line.add_out("profile file; left out: where plans look for it");
   line.add_threads();
   if (!line.parse(words)) return kSuccess;
@@ -206,6 +211,11 @@ int run_profile(const std::vector<std::string>& words) {
     crossvalidate(held_out);
     return kSuccess;
   }
+  if (!flags.plan.empty()) {
+    if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite)
+      throw error("{}: exists; give another file or --overwrite", flags.out);
+    return run_pilot_of_plan(flags);
+  }
   if (flags.workload.empty()) throw error("--workload is missing; give a workload file, such as `braid init` writes");
   const workload::Workload workload = workload::read_workload(flags.workload);
   check_measurable(workload);
@@ -225,7 +235,7 @@ int run_profile(const std::vector<std::string>& words) {
   if (flags.out.empty() && known.empty() && std::filesystem::exists(file)) known = file.string();
   if (launched == 0) check_writable(file);
   const Data data = load_data(workload, false);
-  measure_into(file, known, flags, {workload, cluster, data.samples, choices}, threads, ranks);
+  measure_into(file, known, flags, {workload, cluster, data, choices}, threads, ranks);
   if (launched > 0) return kSuccess;  // the rank that launched them tells
   const costmodel::Profile profile = costmodel::read_profile(file);
   if (flags.json) {

@@ -44,9 +44,7 @@ void CommandLine::add_planning(const std::string& default_policy) {
                            "cluster.yaml; left out: this machine's cores, a rank each");
   described_.add_options()("profile", po::value(&flags_.profile),
                            "profile file; left out: what plans use is measured, and kept for later ones");
-  described_.add_options()("foreign-profile", po::bool_switch(&flags_.foreign_profile),
-                           "take --profile, or the plan's, though it was measured on another machine or with other "
-                           "libraries");
+  add_foreign_profile();
   add_profile_budget();
   described_.add_options()("policy", po::value(&flags_.policy)->default_value(default_policy),
                            ("NAME[:option=value]...; first value is the default" + policies).c_str());
@@ -59,6 +57,12 @@ void CommandLine::add_planning(const std::string& default_policy) {
   described_.add_options()("microbatches", po::value(&flags_.microbatches), "microbatches of each global batch");
   described_.add_options()("ranks", po::value(&flags_.ranks), "ranks of this machine, in place of the cluster's");
   add_preference();
+}
+
+void CommandLine::add_foreign_profile() {
+  described_.add_options()("foreign-profile", po::bool_switch(&flags_.foreign_profile),
+                           "take --profile, or the plan's, though it was measured on another machine or with other "
+                           "libraries");
 }
 
 void CommandLine::add_preference() {

@@ -37,6 +37,8 @@ class CommandLine {
   /// --workload, --cluster, --profile, --policy, --tp, --pp, --layers, --microbatches, --ranks, --foreign-profile,
   /// --prefer, --profile-budget.
   void add_planning(const std::string& default_policy);
+  /// --foreign-profile.
+  void add_foreign_profile();
   /// --prefer.
   void add_preference();
   /// --profile-budget.

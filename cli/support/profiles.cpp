@@ -12,15 +12,20 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "cli/support/launch.h"
+#include "cli/support/pilot.h"
 #include "cli/support/progress.h"
 #include "costmodel/gpu/device.h"
 #include "costmodel/profile/profile.h"
+#include "exec/executable.h"
 #include "exec/profiling/measure.h"
 #include "exec/profiling/plan_director.h"
 #include "sim/replay.h"
 
 namespace braid::cli {
 namespace {
+
+/// Of --profile-budget, what is left for the pilot of the one plan that is wanted.
+constexpr double kPilotShare = 0.2;
 
 std::filesystem::path cache_folder() {
   if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder && *folder)
@@ -54,7 +59,7 @@ std::string measuring_key(const CommonFlags& flags, const PlannedWork& planned) 
     key += fmt::format(" {} {} {} {} {} {} {}", task.adapter.rank, fmt::join(task.adapter.module_ranks, "."),
                        task.adapter.dropout > 0, fmt::join(task.adapter.targets, ""), task.global_batch_size,
                        task.max_length, task.seed);
-    for (const workload::SampleSize& size : planned.samples.sizes(static_cast<int>(i)))
+    for (const workload::SampleSize& size : planned.data.samples.sizes(static_cast<int>(i)))
       key += fmt::format(" {} {}", size.tokens, size.supervised);
   }
   return hash_bytes(key);
@@ -144,8 +149,8 @@ void measure_into(const std::filesystem::path& file, const std::filesystem::path
   const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
     return sim::replay(program, durations);
   };
-  exec::PlanDirector director(planned.workload, planned.cluster, planned.samples, planned.choices, flags.overrides(),
-                              flags.preference(), judge, ranks);
+  exec::PlanDirector director(planned.workload, planned.cluster, planned.data.samples, planned.choices,
+                              flags.overrides(), flags.preference(), judge, ranks);
   request.next = [&](const costmodel::Profile& profile, double left) { return director.next(profile, left); };
   Progress progress("measuring", flags.quiet, Progress::Elsewhere::lines);
   request.on_progress = [&](const exec::MeasureProgress& now) {
@@ -172,28 +177,78 @@ std::optional<costmodel::Profile> given_profile(const CommonFlags& flags, const 
   return profile;
 }
 
+namespace {
+
+/// What is measured for one set of plans, and where it is kept.
+struct Measuring {
+  CommonFlags flags;  ///< with the budget of measuring alone
+  std::int64_t ranks = 1;
+  int threads = 1;
+  std::filesystem::path file;
+  std::string key;
+};
+
+Measuring measuring_for(const CommonFlags& flags, const PlannedWork& planned) {
+  Measuring measuring;
+  measuring.flags = flags;
+  if (planned.choices.size() == 1) measuring.flags.profile_budget *= 1 - kPilotShare;
+  measuring.ranks = planner::fixed_stages(flags.overrides())
+                        .value_or(std::min(planned.cluster.gpus(), planned.workload.backbone.layers));
+  measuring.threads = threads_of_rank(flags, measuring.ranks);
+  measuring.file = cached_profile(planned.workload, measuring.threads, measuring.ranks);
+  measuring.key = measuring_key(measuring.flags, planned);
+  return measuring;
+}
+
+bool holds(const costmodel::Profile& profile, const std::string& key) {
+  return std::find(profile.measured_for.begin(), profile.measured_for.end(), key) != profile.measured_for.end();
+}
+
+bool is_measured_here(const CommonFlags& flags, const workload::Cluster& cluster) {
+  return flags.profile.empty() && cluster.profile.empty() && cluster.gpu == "cpu";
+}
+
+}  // namespace
+
 costmodel::Profile profile_for(const CommonFlags& flags, const PlannedWork& planned) {
   if (std::optional<costmodel::Profile> given = given_profile(flags, planned.cluster)) return *std::move(given);
-  const workload::Cluster& cluster = planned.cluster;
-  const std::int64_t stages =
-      planner::fixed_stages(flags.overrides()).value_or(std::min(cluster.gpus(), planned.workload.backbone.layers));
-  const int threads = threads_of_rank(flags, stages);
-  const std::filesystem::path file = cached_profile(planned.workload, threads, stages);
+  const Measuring measuring = measuring_for(flags, planned);
+  const std::filesystem::path& file = measuring.file;
   const bool known = std::filesystem::exists(file);
   if (known) {
     costmodel::Profile profile = costmodel::read_profile(file);
-    const std::string key = measuring_key(flags, planned);
-    if (std::find(profile.measured_for.begin(), profile.measured_for.end(), key) != profile.measured_for.end())
-      return profile;
+    if (holds(profile, measuring.key)) return profile;
   }
   check_measurable(planned.workload);
   check_writable(file);
   if (!flags.quiet)
     fmt::print(stderr,
                "measuring what the plan needs of this machine ({} ranks of {} threads), at most {:g} s; kept as {}\n",
-               stages, threads, flags.profile_budget, file.string());
-  measure_into(file, known ? file : std::filesystem::path(), flags, planned, threads, stages);
+               measuring.ranks, measuring.threads, measuring.flags.profile_budget, file.string());
+  measure_into(file, known ? file : std::filesystem::path(), measuring.flags, planned, measuring.threads,
+               measuring.ranks);
   return costmodel::read_profile(file);
+}
+
+std::optional<costmodel::Profile> profile_after_pilot(const CommonFlags& flags, const PlannedWork& planned,
+                                                      const planner::Plan& plan) {
+  const bool has_data = std::none_of(planned.workload.tasks.begin(), planned.workload.tasks.end(),
+                                     [](const workload::Task& task) { return task.lengths.has_value(); });
+  if (!is_measured_here(flags, planned.cluster) || !has_data || planned.cluster.nodes > 1 || exec::launched_ranks() > 0)
+    return std::nullopt;
+  try {
+    exec::check_executable(plan.fixed);
+  } catch (const Error&) {
+    return std::nullopt;  // said where it is to be executed
+  }
+  const Measuring measuring = measuring_for(flags, planned);
+  const std::string key = hash_bytes("pilot " + measuring.key);
+  if (holds(plan.profile, key)) return std::nullopt;
+  costmodel::Profile profile = piloted_profile(plan, planned.data, flags, kPilotShare * flags.profile_budget);
+  profile.measured_for.push_back(key);
+  write_file(measuring.file, costmodel::to_json(profile));
+  if (profile.pass_skew == plan.profile.pass_skew) return std::nullopt;
+  return profile;
 }
 
 }  // namespace braid::cli

@@ -11,7 +11,7 @@ namespace braid::cli {
 struct PlannedWork {
   const workload::Workload& workload;
   const workload::Cluster& cluster;
-  const workload::SampleIndex& samples;
+  const Data& data;
   const std::vector<planner::PolicyChoice>& choices;
 };
 
@@ -19,6 +19,12 @@ struct PlannedWork {
 /// machine before and for these plans, more of which is measured now where that is not enough. Throws Error for
 /// --profile of another machine unless --foreign-profile.
 costmodel::Profile profile_for(const CommonFlags& flags, const PlannedWork& planned);
+
+/// The profile that `plan`, made with the one that profile_for gave, is to be made with anew: a pilot of the plan moved
+/// it. Nothing where the prediction holds or held before, or where no pilot is run: the plan is not for this machine as
+/// it was measured, this build cannot execute it, there are lengths in place of data, or the time does not suffice.
+std::optional<costmodel::Profile> profile_after_pilot(const CommonFlags& flags, const PlannedWork& planned,
+                                                      const planner::Plan& plan);
 
 /// --profile, the file that the cluster names, or the datasheet of its GPUs; nothing for "cpu" without a file.
 std::optional<costmodel::Profile> given_profile(const CommonFlags& flags, const workload::Cluster& cluster);

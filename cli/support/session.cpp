@@ -121,8 +121,11 @@ planner::Plan make_plan_from_flags(const CommonFlags& flags) {
   const SessionInput input = read_input(flags);
   planner::check_placement(input.workload, input.cluster, overrides, choices[0]);
   check_ranks(flags, input);
-  const costmodel::CostModel cost(profile_for(flags, {input.workload, input.cluster, input.data.samples, choices}));
-  return plan(input, flags, cost, choices[0]);
+  const PlannedWork planned{input.workload, input.cluster, input.data, choices};
+  planner::Plan made = plan(input, flags, costmodel::CostModel(profile_for(flags, planned)), choices[0]);
+  if (const std::optional<costmodel::Profile> moved = profile_after_pilot(flags, planned, made))
+    return plan(input, flags, costmodel::CostModel(*moved), choices[0]);
+  return made;
 }
 
 std::vector<PlanOrError> make_plans_from_flags(const CommonFlags& flags) {
@@ -150,7 +153,7 @@ std::vector<PlanOrError> make_plans_from_flags(const CommonFlags& flags) {
     planner::check_placement(input.workload, input.cluster, overrides, made.choice);
   });
   if (!any) return plans;
-  const costmodel::CostModel cost(profile_for(flags, {input.workload, input.cluster, input.data.samples, choices}));
+  const costmodel::CostModel cost(profile_for(flags, {input.workload, input.cluster, input.data, choices}));
   each([&](PlanOrError& made) { made.plan = plan(input, flags, cost, made.choice); });
   return plans;
 }

@@ -258,8 +258,7 @@ TEST_F(Spine, ATaskThatDivergesInAWindowOfManyStepsLeavesTheOthersBytesOnTwoStag
   testing::write_text(folder / "workload.yaml", text);
   const Outcome outcome = run_braid(train + path("bad"));
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.text.find("task1: the loss of step 2 is not finite"), std::string::npos)
-      << outcome.text;
+  EXPECT_NE(outcome.text.find("task1: the loss of step 2 is not finite"), std::string::npos) << outcome.text;
   const auto good = metrics_of(folder / "good"), bad = metrics_of(folder / "bad");
   EXPECT_EQ(bad.at("task1").size(), 2U);
   EXPECT_FALSE(std::filesystem::exists(folder / "bad/adapters/task1"));
@@ -321,6 +320,23 @@ TEST_F(Spine, ValidateComparesEveryKindStageStepAndMemory) {
     EXPECT_NE(kinds.find("Forward Backward"), std::string::npos) << kinds;
     EXPECT_NE(kinds.find("Step"), std::string::npos) << kinds;
     EXPECT_EQ(kinds.find("SendActivation") != std::string::npos, std::string(ranks) == "2") << kinds;
+  }
+}
+
+TEST_F(Spine, APilotOfAPlanMovesItsProfileByAsMuchAsItSays) {
+  for (const char* ranks : {"1", "2"}) {
+    const std::string plan = path("plan.json"), moved = path("moved.json");
+    ASSERT_EQ(run_braid("plan " + planning() + " --overwrite --ranks " + ranks + " --out " + plan).status, 0);
+    const std::string pilot = "profile --plan " + plan + " --profile-budget 30 --overwrite --out " + moved;
+    EXPECT_EQ(run_braid(pilot).status, 2) << "a profile of another machine";
+    const Outcome outcome = run_braid(pilot + " --foreign-profile");
+    ASSERT_EQ(outcome.status, 0) << outcome.text;
+    const std::string said = ": the profile is moved by ";
+    ASSERT_NE(outcome.text.find(said), std::string::npos) << "made-up times do not hold: " << outcome.text;
+    const double percent = std::stod(outcome.text.substr(outcome.text.find(said) + said.size()));
+    const double skew = read_json(moved).number_at("pass_skew");
+    const Node before = read_json(plan).at("profile");
+    EXPECT_NEAR(skew / before.number_or("pass_skew", 1.0, 0.0), 1 + percent / 100, 1e-3 * skew) << outcome.text;
   }
 }
 

@@ -16,6 +16,17 @@ class Encoder {
   Encoder(const Task& task, const Tokenizer& tokenizer, const std::filesystem::path& folder)
       : task_(task), tokenizer_(tokenizer), folder_(folder) {}
 
+  /// Reads the tokenizer where the row needs one. Throws Error that does not know the row.
+  void read_tokenizer(const Row& said) const {
+    if (!std::holds_alternative<Sample>(said)) tokenizer_.facts();
+  }
+
+  /// Reads the layout of chats where the row needs it. Throws Error that names the template's file, whichever row it
+  /// is.
+  void read_chat(const Row& said) {
+    if (!chat_ && std::holds_alternative<Conversation>(said)) chat_.emplace(folder_, tokenizer_, task_.chat);
+  }
+
   Sample operator()(const Sample& sample) { return sample; }
 
   Sample operator()(const PlainText& plain) {
@@ -37,11 +48,7 @@ class Encoder {
     return sample;
   }
 
-  /// The layout is read for the first conversation.
-  Sample operator()(const Conversation& turns) {
-    if (!chat_) chat_.emplace(folder_, tokenizer_, task_.chat);
-    return chat_->encode(turns);
-  }
+  Sample operator()(const Conversation& turns) { return chat_->encode(turns); }
 
  private:
   /// Where the text does not begin with it.
@@ -62,14 +69,20 @@ class Encoder {
   std::optional<Chat> chat_;
 };
 
-/// What the tokenizer and the chat layout refuse, or files of theirs that cannot be read, they name without knowing
-/// which row asked.
-Sample encode(const Row& said, const Node& row, Encoder& encoder) {
+/// What the tokenizer and the chat layout refuse, they refuse without knowing where.
+template <typename Work>
+auto with_place(const Node& row, const Work& work) {
   try {
-    return std::visit(encoder, said);
+    return work();
   } catch (const Error& failure) {
     throw error("{}:{}: {}", *row.file, row.line, failure.what());
   }
+}
+
+Sample encode(const Row& said, const Node& row, Encoder& encoder) {
+  with_place(row, [&] { encoder.read_tokenizer(said); });
+  encoder.read_chat(said);
+  return with_place(row, [&] { return std::visit(encoder, said); });
 }
 
 std::int64_t supervised_count(const Sample& sample) {
