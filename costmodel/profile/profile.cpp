@@ -109,7 +109,7 @@ Coefficients coefficients_from(const Node& node, const Fields& fields) {
 }  // namespace
 
 Storage Profile::storage() const {
-  Storage storage = device.empty() ? Storage{} : gpu_storage(dtype);
+  Storage storage = device.empty() ? cpu_storage() : gpu_storage(dtype);
   storage.attention = attention;
   storage.recomputes = recomputes;
   storage.loss_in_place = loss_in_place;

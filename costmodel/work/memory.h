@@ -16,7 +16,7 @@ inline Bytes context_bytes(const StageShape& stage, const Storage& storage) {
 
 /// Frozen weights: a packed copy of each linear layer for either direction, the embedding table, norms. The bottom
 /// layer's fused q, k, v projection has no backward copy, as nothing below it needs a gradient.
-Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, const Storage& storage = {});
+Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, const Storage& storage);
 
 /// The same in the units that shares of it are gathered in (FSDP): `stage.layers` layers alike, and what is of none:
 /// the embedding, the last norm and the head. They add up to it where no copies are packed for either direction.
@@ -24,7 +24,7 @@ struct WeightUnits {
   Bytes layer = 0;
   Bytes rest = 0;
 };
-WeightUnits weight_units(const BackboneShape& backbone, const StageShape& stage, const Storage& storage = {});
+WeightUnits weight_units(const BackboneShape& backbone, const StageShape& stage, const Storage& storage);
 
 /// One task's adapter on `layers` layers with gradient and both AdamW moments.
 Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, std::int64_t layers);
@@ -32,7 +32,7 @@ Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, 
 /// What a microbatch leaves behind between its Forward and its Backward on a stage. Tensor-parallel shards keep their
 /// share of heads and columns, and with sequence parallelism of the rows between.
 Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
-                  const Storage& storage = {});
+                  const Storage& storage);
 
 /// The same of one layer; with `input_alone` what recomputation leaves of it: its input, and keys and values that later
 /// chunks read.
@@ -49,19 +49,19 @@ bool keeps_input(const MicrobatchLoad& load, ModuleGroup group, const Storage& s
 /// The most that a Forward or Backward (`pass`) of a microbatch needs beside its whole stash, freed when it ends. Its
 /// result, the next stage's input, is part of it; so is a Backward's input, but not a Forward's, which is stashed.
 Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
-                      const Storage& storage = {});
+                      const Storage& storage);
 
 /// Gradients of the keys and values that later chunks of the same samples have read: held from the first of those
 /// chunks' Backward to this one's. (The keys and values themselves are part of the stash.)
 Bytes chunk_gradient_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
-                           const Storage& storage = {});
+                           const Storage& storage);
 
 /// NCCL's buffers of one communicator: 4 MiB (NCCL_BUFFSIZE) a channel each way, on as many channels as MuxTune §4
 /// gives it thread blocks.
 inline constexpr Bytes kCommunicatorBytes = 2 * 8 * (Bytes{4} << 20);
 
 /// Hidden state or gradient of one token between stages.
-Bytes message_bytes_per_token(const BackboneShape& backbone, const Storage& storage = {});
+Bytes message_bytes_per_token(const BackboneShape& backbone, const Storage& storage);
 
 /// Rows that the head's logits are computed for at a time.
 inline constexpr std::int64_t kHeadRows = 256;

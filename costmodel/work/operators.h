@@ -173,13 +173,13 @@ BackboneShape shard_of(const BackboneShape& backbone, std::int64_t tp);
 /// what it does not keep a Backward computes again. braid's own executor does just this work; a test holds its record
 /// against this list.
 std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const StageShape& stage,
-                                          const MicrobatchLoad& load, Pass pass, const Storage& storage = {});
+                                          const MicrobatchLoad& load, Pass pass, const Storage& storage);
 
 /// The collectives of one Forward or Backward of a stage's tensor-parallel ranks: none for tp = 1. Each layer's two
 /// partial sums meet forward, the gradients of its two inputs backward (Shoeybi et al. 2019), save the bottom layer's
 /// first, which nothing needs; the embedding's rows and the head's maxima, sums and gradient on their stages.
 std::vector<OperatorCall> stage_collectives(const BackboneShape& backbone, const StageShape& stage,
-                                            const MicrobatchLoad& load, Pass pass, const Storage& storage = {});
+                                            const MicrobatchLoad& load, Pass pass, const Storage& storage);
 
 /// Multiply-add FLOPs (2 a multiply-add) of the frozen linear layers and of attention, causal halves skipped; adapters
 /// are not counted, save what fused kernels do of them inside the frozen layer's product.

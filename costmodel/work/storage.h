@@ -42,6 +42,11 @@ struct Storage {
   bool operator==(const Storage&) const = default;
 };
 
+/// braid's own executor on CPUs: f32, weights packed for either direction.
+inline Storage cpu_storage() {
+  return {};
+}
+
 /// PyTorch on a GPU, FlashAttention, no recomputation: 16-bit weights and activations; 0.4 GB beside them (MuxTune §2.2
 /// gives the items and the sum of LLaMA-7B, batch 8 × 128: 13.4, 4.3 and 18.1 GB).
 Storage gpu_storage(DataType type);

@@ -158,7 +158,8 @@ double backbone_flops(const Program& program, std::span<const Microbatch> microb
     for (auto& [shape, of_shape] : shapes) {
       of_shape = 0;
       for (const Pass pass : {Pass::forward, Pass::backward})
-        of_shape += costmodel::backbone_flops(costmodel::stage_operators(backbone, shape, load, pass));
+        of_shape += costmodel::backbone_flops(
+            costmodel::stage_operators(backbone, shape, load, pass, costmodel::cpu_storage()));
     }
     for (const StageProgram& stage : program.stages) {
       if (stage.replica != microbatch.replica) continue;

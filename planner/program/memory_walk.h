@@ -12,7 +12,7 @@ namespace braid::planner {
 struct MemoryContext {
   costmodel::BackboneShape backbone;
   std::vector<costmodel::AdapterShape> adapters;  ///< per task
-  costmodel::Storage storage = {};
+  costmodel::Storage storage;
   std::int64_t backbone_copies = 1;  ///< resident on every rank: policies without sharing keep one a task
   std::int64_t weight_shards = 1;    ///< ranks that each keep a share of every weight (FSDP)
 };

@@ -80,7 +80,8 @@ void train_one_task(benchmark::State& state, ExampleSize size) {
   double flops = 0;
   for (const costmodel::Pass pass : {costmodel::Pass::forward, costmodel::Pass::backward}) {
     flops += static_cast<double>(kMicrobatches) *
-             costmodel::backbone_flops(costmodel::stage_operators(backbone, {backbone.layers, true, true}, load, pass));
+             costmodel::backbone_flops(costmodel::stage_operators(backbone, {backbone.layers, true, true}, load, pass,
+                                                                  costmodel::cpu_storage()));
   }
   // The machine may be shared: the peak is taken before and after, and the medians of steps and of peaks compared.
   std::vector<double> peaks = {measure_peak_flops()};

@@ -31,8 +31,8 @@ TEST(AdapterKernels, BatchedTasksLaunchTheFrozenLayersOnceAndEachAdapterOnce) {
   const Roofline roofline(device_of("a6000"), DataType::bf16);
   for (const Pass pass : {Pass::forward, Pass::backward}) {
     const auto count = [&](std::int64_t tasks, AdapterKernels kernels) {
-      return launches(roofline,
-                      stage_operators(backbone, kLayers, tasks_of(adapter_on_all(8), tasks, 128, kernels), pass));
+      return launches(roofline, stage_operators(backbone, kLayers, tasks_of(adapter_on_all(8), tasks, 128, kernels),
+                                                pass, cpu_storage()));
     };
     const double one = count(1, AdapterKernels::separate), two = count(2, AdapterKernels::separate);
     const double beta = two - one, alpha = one - beta;
@@ -72,7 +72,8 @@ TEST(AdapterKernels, FusedOnesReadTheInputOnceAndWriteTheOutputOnce) {
     AdapterShape shape = adapter_on_all(16);
     shape.dropout = 0.1;
     double bytes = 0;
-    for (const OperatorCall& call : stage_operators(backbone, kLayers, tasks_of(shape, 1, 8192, kernels), pass))
+    for (const OperatorCall& call :
+         stage_operators(backbone, kLayers, tasks_of(shape, 1, 8192, kernels), pass, cpu_storage()))
       bytes += call.count * roofline.traffic(call);
     return bytes;
   };
@@ -109,8 +110,8 @@ TEST(AdapterKernels, FusedOnesAreFasterOnEveryGpuAndSeveralTasksPayForWholeTiles
     const auto seconds = [&](AdapterKernels kernels, std::int64_t tasks, std::int64_t tokens) {
       double sum = 0;
       for (const Pass pass : {Pass::forward, Pass::backward})
-        sum += cost.estimate(
-                       stage_operators(backbone, kLayers, tasks_of(adapter_on_all(16), tasks, tokens, kernels), pass))
+        sum += cost.estimate(stage_operators(backbone, kLayers, tasks_of(adapter_on_all(16), tasks, tokens, kernels),
+                                             pass, cpu_storage()))
                    .seconds;
       return sum;
     };
@@ -170,7 +171,7 @@ TEST(AdapterKernels, FusedRowsAreFilledUpWhereTasksShareALaunchAndNowhereElse) {
     load.tasks = tasks;
     for (const TaskRows& task : load.tasks) load.tokens += task.tokens;
     load.kernels = AdapterKernels::fused;
-    for (const OperatorCall& call : stage_operators(backbone, kLayers, load, Pass::forward)) {
+    for (const OperatorCall& call : stage_operators(backbone, kLayers, load, Pass::forward, cpu_storage())) {
       if (call.op == Operator::linear) return call.tokens;
     }
     return std::int64_t{0};
@@ -188,7 +189,7 @@ TEST(AdapterKernels, PackedSequencesAttendInOneLaunch) {
   const auto attention = [&](std::int64_t count, std::int64_t length) {
     MicrobatchLoad load = tasks_of(adapter(8, {Module::q}), 1, count * length, AdapterKernels::separate);
     load.sequences.assign(static_cast<std::size_t>(count), {0, length});
-    auto calls = stage_operators(backbone, kLayers, load, Pass::forward);
+    auto calls = stage_operators(backbone, kLayers, load, Pass::forward, cpu_storage());
     std::erase_if(calls, [](const OperatorCall& call) { return call.op != Operator::attention; });
     return cost.estimate(calls).seconds;
   };

@@ -256,7 +256,8 @@ TEST_P(StageModelOf, DoesTheWorkThatTheCostModelCharges) {
       using Key = std::tuple<costmodel::Operator, costmodel::Pass, costmodel::OperatorShape, std::int64_t>;
       std::map<Key, double> charged, done;
       double attended_charged = 0, attended_done = 0;
-      for (const costmodel::OperatorCall& call : costmodel::stage_operators(tasks.golden.backbone, stage, load, pass)) {
+      for (const costmodel::OperatorCall& call :
+           costmodel::stage_operators(tasks.golden.backbone, stage, load, pass, costmodel::cpu_storage())) {
         if (call.op == costmodel::Operator::dispatch) continue;
         if (call.op == costmodel::Operator::attention)
           attended_charged += call.count * static_cast<double>(call.sequences * call.tokens);
@@ -293,15 +294,17 @@ TEST_P(StageModelOf, HoldsWhatTheMemoryModelSays) {
                                  losses);
       // Buffers begin on cache lines.
       const Bytes rounding = 64 * 30 * (stage.layers + 1);
-      const Bytes stash = costmodel::stash_bytes(backbone, stage, load);
+      const Bytes stash = costmodel::stash_bytes(backbone, stage, load, costmodel::cpu_storage());
       EXPECT_GE(pool.in_use(), stash);
       EXPECT_LE(pool.in_use(), stash + rounding);
-      const Bytes forward = stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::forward);
+      const Bytes forward =
+          stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::forward, costmodel::cpu_storage());
       EXPECT_GE(pool.peak(), forward);
       EXPECT_LE(pool.peak(), forward + rounding);
       tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds);
       const Bytes whole =
-          std::max(forward, stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::backward));
+          std::max(forward, stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::backward,
+                                                               costmodel::cpu_storage()));
       EXPECT_EQ(pool.in_use(), 0);
       EXPECT_GE(pool.peak(), whole);
       EXPECT_LE(pool.peak(), whole + rounding);

@@ -21,7 +21,7 @@ std::vector<OperatorCall> layer_calls(std::int64_t tokens, std::int64_t length, 
   load.tasks = {{shape, tokens}};
   for (std::int64_t first = 0; first < tokens; first += length)
     load.sequences.push_back({0, std::min(length, tokens - first)});
-  return stage_operators(builtin_backbone("llama2-7b"), {1, true, true}, load, pass);
+  return stage_operators(builtin_backbone("llama2-7b"), {1, true, true}, load, pass, cpu_storage());
 }
 
 double sum(const Roofline& roofline, const std::vector<OperatorCall>& calls) {
@@ -68,8 +68,9 @@ TEST(Roofline, ForwardAndBackwardOfAFrozenLayerCostAboutTheSame) {
   load.tasks = {{none, 4096}};
   load.sequences.assign(8, {0, 512});
   const BackboneShape backbone = builtin_backbone("llama2-7b");
-  const double ratio = sum(roofline, stage_operators(backbone, {4, false, false}, load, Pass::backward)) /
-                       sum(roofline, stage_operators(backbone, {4, false, false}, load, Pass::forward));
+  const double ratio =
+      sum(roofline, stage_operators(backbone, {4, false, false}, load, Pass::backward, cpu_storage())) /
+      sum(roofline, stage_operators(backbone, {4, false, false}, load, Pass::forward, cpu_storage()));
   EXPECT_GT(ratio, 0.95);
   EXPECT_LT(ratio, 1.3);
 }
@@ -92,7 +93,7 @@ TEST(Roofline, SmallWorkIsBoundByTheHostAndLargeWorkIsNot) {
   AdapterShape shape = adapter_on_all(8);
   shape.dropout = 0.1;
   const std::vector<OperatorCall> tiny =
-      stage_operators(small_backbone(), {6, false, false}, load_of(shape, {8, 8}), Pass::forward);
+      stage_operators(small_backbone(), {6, false, false}, load_of(shape, {8, 8}), Pass::forward, cpu_storage());
   EXPECT_GT(cost.estimate(tiny).seconds, 1.2 * sum(roofline, tiny)) << "the host cannot keep up";
 }
 
@@ -316,7 +317,7 @@ TEST(CostModel, SequencesOfUnlikeLengthsAttendAsLongAsTheirWorkSays) {
     MicrobatchLoad load = load_of(adapter(16, {Module::q}), {1});
     load.sequences.clear();
     for (std::int64_t i = 0; i < 8; ++i) load.sequences.push_back({0, 4096 + i * unlike});
-    std::vector<OperatorCall> calls = stage_operators(backbone, {2, false, false}, load, pass);
+    std::vector<OperatorCall> calls = stage_operators(backbone, {2, false, false}, load, pass, cpu_storage());
     std::erase_if(calls, [](const OperatorCall& call) { return call.op != Operator::attention; });
     EXPECT_EQ(calls.size(), unlike > 0 ? 8U : 1U);
     return cost.estimate(calls).seconds;

@@ -335,7 +335,7 @@ TEST(CostModel, AStageCostsWhatItsOperatorsCost) {
   const StageShape stage = {6, true, true};
   std::vector<OperatorCall> calls;
   for (const Pass pass : {Pass::forward, Pass::backward}) {
-    for (const OperatorCall& one : stage_operators(backbone, stage, load, pass)) calls.push_back(one);
+    for (const OperatorCall& one : stage_operators(backbone, stage, load, pass, cpu_storage())) calls.push_back(one);
   }
   // A machine on which each kind of work takes a microsecond a token.
   std::vector<ProfileEntry> entries;

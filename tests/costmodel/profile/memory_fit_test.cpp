@@ -38,7 +38,8 @@ TEST(MemoryFit, OfFusedAttentionHasNoQuadraticTerm) {
       load.tokens = batch * length;
       load.sequences.assign(static_cast<std::size_t>(batch), {0, length});
       learner.add({batch, length,
-                   backbone_bytes(backbone, {22, true, false}) + stash_bytes(backbone, {22, true, false}, load)});
+                   backbone_bytes(backbone, {22, true, false}, cpu_storage()) +
+                       stash_bytes(backbone, {22, true, false}, load, cpu_storage())});
     }
   }
   const MemoryFit fit = learner.fit();

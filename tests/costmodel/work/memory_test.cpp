@@ -16,7 +16,7 @@ MicrobatchLoad one_task(const AdapterShape& shape, std::int64_t tokens) {
 
 TEST(Memory, BackboneBytesAreAtLeastItsParameters) {
   const BackboneShape backbone = small_backbone();
-  const Bytes whole = backbone_bytes(backbone, {backbone.layers, true, true});
+  const Bytes whole = backbone_bytes(backbone, {backbone.layers, true, true}, cpu_storage());
   EXPECT_GE(whole, kFloat * backbone.parameters());
   EXPECT_LE(whole, 2 * kFloat * backbone.parameters()) << "two copies at most";
 }
@@ -25,13 +25,15 @@ TEST(Memory, BackboneBytesOfStagesAddUpToTheWholes) {
   BackboneShape backbone = small_backbone();
   for (const bool more : {false, true}) {
     backbone.qkv_bias = backbone.qk_norm = more;
-    const Bytes whole = backbone_bytes(backbone, {6, true, true});
+    const Bytes whole = backbone_bytes(backbone, {6, true, true}, cpu_storage());
     for (std::int64_t cut = 1; cut <= 6; ++cut) {
-      EXPECT_EQ(backbone_bytes(backbone, {cut, true, false}) + backbone_bytes(backbone, {6 - cut, false, true}), whole);
+      EXPECT_EQ(backbone_bytes(backbone, {cut, true, false}, cpu_storage()) +
+                    backbone_bytes(backbone, {6 - cut, false, true}, cpu_storage()),
+                whole);
       for (std::int64_t second = cut; second <= 6; ++second) {
-        EXPECT_EQ(backbone_bytes(backbone, {cut, true, false}) +
-                      backbone_bytes(backbone, {second - cut, false, false}) +
-                      backbone_bytes(backbone, {6 - second, false, true}),
+        EXPECT_EQ(backbone_bytes(backbone, {cut, true, false}, cpu_storage()) +
+                      backbone_bytes(backbone, {second - cut, false, false}, cpu_storage()) +
+                      backbone_bytes(backbone, {6 - second, false, true}, cpu_storage()),
                   whole);
       }
     }
@@ -40,10 +42,12 @@ TEST(Memory, BackboneBytesOfStagesAddUpToTheWholes) {
 
 TEST(Memory, ABottomLayerApartFromTheEmbeddingKeepsItsBackwardCopy) {
   const BackboneShape backbone = small_backbone();
-  const Bytes apart = backbone_bytes(backbone, {0, true, false}) + backbone_bytes(backbone, {6, false, true});
-  EXPECT_EQ(apart - backbone_bytes(backbone, {6, true, true}), kFloat * backbone.hidden * backbone.qkv_width());
-  EXPECT_EQ(backbone_bytes(backbone, {0, true, false}), kFloat * backbone.embedding_parameters());
-  EXPECT_EQ(backbone_bytes(backbone, {0, false, false}), 0);
+  const Bytes apart = backbone_bytes(backbone, {0, true, false}, cpu_storage()) +
+                      backbone_bytes(backbone, {6, false, true}, cpu_storage());
+  EXPECT_EQ(apart - backbone_bytes(backbone, {6, true, true}, cpu_storage()),
+            kFloat * backbone.hidden * backbone.qkv_width());
+  EXPECT_EQ(backbone_bytes(backbone, {0, true, false}, cpu_storage()), kFloat * backbone.embedding_parameters());
+  EXPECT_EQ(backbone_bytes(backbone, {0, false, false}, cpu_storage()), 0);
 }
 
 TEST(Memory, AdapterBytesAreFourNumbersAParameterAndLinearInLayers) {
@@ -58,10 +62,13 @@ TEST(Memory, AdapterBytesAreFourNumbersAParameterAndLinearInLayers) {
 TEST(Memory, StashesOfStagesAddUpToTheWholes) {
   const BackboneShape backbone = small_backbone();
   const MicrobatchLoad load = together(one_task(adapter_on_all(8), 50), one_task(adapter(4, {Module::v}), 31));
-  EXPECT_EQ(stash_bytes(backbone, {2, true, false}, load) + stash_bytes(backbone, {4, false, true}, load),
-            stash_bytes(backbone, {6, true, true}, load));
-  const Bytes head = stash_bytes(backbone, {4, false, true}, load) - stash_bytes(backbone, {4, false, false}, load);
-  EXPECT_EQ(head, load.tokens * message_bytes_per_token(backbone)) << "the gradient that the loss sends down";
+  EXPECT_EQ(stash_bytes(backbone, {2, true, false}, load, cpu_storage()) +
+                stash_bytes(backbone, {4, false, true}, load, cpu_storage()),
+            stash_bytes(backbone, {6, true, true}, load, cpu_storage()));
+  const Bytes head = stash_bytes(backbone, {4, false, true}, load, cpu_storage()) -
+                     stash_bytes(backbone, {4, false, false}, load, cpu_storage());
+  EXPECT_EQ(head, load.tokens * message_bytes_per_token(backbone, cpu_storage()))
+      << "the gradient that the loss sends down";
 }
 
 TEST(Memory, StashesOfTasksSideBySideAddUp) {
@@ -69,8 +76,8 @@ TEST(Memory, StashesOfTasksSideBySideAddUp) {
   const MicrobatchLoad a = one_task(adapter_on_all(8), 50), b = one_task(adapter(4, {Module::v}), 31);
   for (const bool head : {false, true}) {
     const StageShape stage = {3, false, head};
-    EXPECT_EQ(stash_bytes(backbone, stage, a) + stash_bytes(backbone, stage, b),
-              stash_bytes(backbone, stage, together(a, b)));
+    EXPECT_EQ(stash_bytes(backbone, stage, a, cpu_storage()) + stash_bytes(backbone, stage, b, cpu_storage()),
+              stash_bytes(backbone, stage, together(a, b), cpu_storage()));
   }
 }
 
@@ -81,14 +88,15 @@ TEST(Memory, MoreOfAnythingNeverTakesLess) {
     for (std::int64_t tokens = 2; tokens < 700; tokens += 7) {
       const MicrobatchLoad load = one_task(adapter_on_all(8), tokens);
       const StageShape stage = {3, true, head};
-      EXPECT_GT(stash_bytes(backbone, stage, load), stash);
-      EXPECT_GE(workspace_bytes(backbone, stage, load, Pass::backward), workspace);
-      EXPECT_GE(workspace_bytes(backbone, stage, load, Pass::forward), 0);
-      stash = stash_bytes(backbone, stage, load);
-      workspace = workspace_bytes(backbone, stage, load, Pass::backward);
-      EXPECT_GT(stash_bytes(backbone, {4, true, head}, load), stash);
-      EXPECT_GT(stash_bytes(backbone, stage, one_task(adapter_on_all(9), tokens)), stash);
-      EXPECT_GT(backbone_bytes(backbone, {4, true, head}), backbone_bytes(backbone, stage));
+      EXPECT_GT(stash_bytes(backbone, stage, load, cpu_storage()), stash);
+      EXPECT_GE(workspace_bytes(backbone, stage, load, Pass::backward, cpu_storage()), workspace);
+      EXPECT_GE(workspace_bytes(backbone, stage, load, Pass::forward, cpu_storage()), 0);
+      stash = stash_bytes(backbone, stage, load, cpu_storage());
+      workspace = workspace_bytes(backbone, stage, load, Pass::backward, cpu_storage());
+      EXPECT_GT(stash_bytes(backbone, {4, true, head}, load, cpu_storage()), stash);
+      EXPECT_GT(stash_bytes(backbone, stage, one_task(adapter_on_all(9), tokens), cpu_storage()), stash);
+      EXPECT_GT(backbone_bytes(backbone, {4, true, head}, cpu_storage()),
+                backbone_bytes(backbone, stage, cpu_storage()));
     }
   }
 }
@@ -100,7 +108,7 @@ TEST(Memory, WorkspaceHoldsTheLogitsOfAtMostABlockOfRows) {
   const auto logits = [&](std::int64_t scored) {
     MicrobatchLoad load = one_task(adapter_on_all(8), 2000);
     load.scored = scored;
-    return workspace_bytes(backbone, stage, load, Pass::forward);
+    return workspace_bytes(backbone, stage, load, Pass::forward, cpu_storage());
   };
   EXPECT_GE(logits(kHeadRows), kFloat * kHeadRows * backbone.vocabulary);
   EXPECT_LT(logits(10), logits(kHeadRows));
@@ -266,7 +274,7 @@ TEST(Memory, AFusedActivationKeepsItsInputsAlone) {
 }
 
 TEST(Memory, AMessageIsOneHiddenStateAToken) {
-  EXPECT_EQ(message_bytes_per_token(small_backbone()), kFloat * 96);
+  EXPECT_EQ(message_bytes_per_token(small_backbone(), cpu_storage()), kFloat * 96);
 }
 
 TEST(Memory, ShardsAddUpToTheWholeWhereEverythingIsDivided) {

@@ -82,7 +82,7 @@ TEST(Operators, WorkOfTasksSideBySideIsTheSumOfTheirs) {
   const MicrobatchLoad c = load_of(adapter_on_all(4), {30, 30, 7});
   for (const Pass pass : kPasses) {
     const auto work = [&](const MicrobatchLoad& load) {
-      return work_of(stage_operators(backbone, kWhole, load, pass));
+      return work_of(stage_operators(backbone, kWhole, load, pass, cpu_storage()));
     };
     EXPECT_EQ(work(together(together(a, b), c)), sum(sum(work(a), work(b)), work(c)));
   }
@@ -91,7 +91,7 @@ TEST(Operators, WorkOfTasksSideBySideIsTheSumOfTheirs) {
 TEST(Operators, AdaptersAloneTellTasksApart) {
   const BackboneShape backbone = small_backbone();
   const auto without_lora = [&](const AdapterShape& shape, Pass pass) {
-    auto calls = stage_operators(backbone, kWhole, load_of(shape, {40}), pass);
+    auto calls = stage_operators(backbone, kWhole, load_of(shape, {40}), pass, cpu_storage());
     std::erase_if(calls, [](const OperatorCall& call) { return is_lora(call.op); });
     return calls;
   };
@@ -106,7 +106,7 @@ TEST(Operators, StagesOfASplitDoTheWorkOfTheWhole) {
   const MicrobatchLoad load = together(load_of(adapter_on_all(4), {10, 30}), load_of(adapter(8, {Module::o}), {25}));
   for (const Pass pass : kPasses) {
     const auto work = [&](const StageShape& stage) {
-      Work all = work_of(stage_operators(backbone, stage, load, pass));
+      Work all = work_of(stage_operators(backbone, stage, load, pass, cpu_storage()));
       std::erase_if(all, [](const auto& entry) { return std::get<0>(entry.first) == Operator::dispatch; });
       return all;
     };
@@ -119,8 +119,8 @@ TEST(Operators, StagesOfASplitDoTheWorkOfTheWhole) {
 TEST(Operators, AttentionLaunchesOnceALayerForAllSequences) {
   const BackboneShape backbone = small_backbone();
   const MicrobatchLoad load = load_of(adapter_on_all(4), {10, 30, 10, 10, 25});
-  const auto forward = stage_operators(backbone, kWhole, load, Pass::forward);
-  for (const auto& calls : {forward, stage_operators(backbone, kWhole, load, Pass::backward)}) {
+  const auto forward = stage_operators(backbone, kWhole, load, Pass::forward, cpu_storage());
+  for (const auto& calls : {forward, stage_operators(backbone, kWhole, load, Pass::backward, cpu_storage())}) {
     double sequences = 0, launches = 0;
     for (const OperatorCall& call : calls) {
       if (call.op != Operator::attention) continue;
@@ -139,7 +139,7 @@ TEST(Operators, AChunkAttendsToWhatCameBefore) {
   load.tokens = load.tasks[0].tokens = 12;
   load.sequences = {{30, 42}};
   int found = 0;
-  for (const OperatorCall& call : stage_operators(small_backbone(), kWhole, load, Pass::forward)) {
+  for (const OperatorCall& call : stage_operators(small_backbone(), kWhole, load, Pass::forward, cpu_storage())) {
     if (call.op != Operator::attention) continue;
     ++found;
     EXPECT_EQ(call.tokens, 12);
@@ -154,7 +154,7 @@ TEST(Operators, NothingBelowTheLowestAdapterIsDifferentiated) {
   const MicrobatchLoad feed_forward = load_of(adapter(4, {Module::down}), {20});
   const MicrobatchLoad attention = load_of(adapter(4, {Module::q}), {20});
   const auto backward = [&](const StageShape& stage, const MicrobatchLoad& load) {
-    return stage_operators(backbone, stage, load, Pass::backward);
+    return stage_operators(backbone, stage, load, Pass::backward, cpu_storage());
   };
   EXPECT_EQ(times(backward({3, true, false}, feed_forward), Operator::attention), 2.0);
   EXPECT_EQ(times(backward({3, true, false}, attention), Operator::attention), 3.0);
@@ -228,14 +228,14 @@ TEST(Operators, EmbeddingAndHeadBelongToTheirStages) {
   const BackboneShape backbone = small_backbone();
   const MicrobatchLoad load = load_of(adapter_on_all(4), {20, 20});
   const auto count = [&](const StageShape& stage, Operator op) {
-    return times(stage_operators(backbone, stage, load, Pass::forward), op);
+    return times(stage_operators(backbone, stage, load, Pass::forward, cpu_storage()), op);
   };
   for (const bool has : {false, true}) {
     EXPECT_EQ(count({2, has, false}, Operator::embedding), has ? 1.0 : 0.0);
     EXPECT_EQ(count({2, false, has}, Operator::head_loss), has ? 1.0 : 0.0);
     EXPECT_EQ(count({2, has, has}, Operator::dispatch), 1.0);
   }
-  for (const OperatorCall& call : stage_operators(backbone, kWhole, load, Pass::forward)) {
+  for (const OperatorCall& call : stage_operators(backbone, kWhole, load, Pass::forward, cpu_storage())) {
     if (call.op == Operator::head_loss) {
       EXPECT_EQ(call.tokens, load.scored);
     }
@@ -251,7 +251,7 @@ TEST(Operators, FlopsAreTwoAMultiplyAdd) {
   const double triangle = 2 * kTokens * (kTokens + 1) / 2 * static_cast<double>(backbone.query_width());
   const double head = 4 * (kTokens - 1) * static_cast<double>(backbone.vocabulary * backbone.hidden);
   const auto flops = [&](const StageShape& stage, Pass pass) {
-    return backbone_flops(stage_operators(backbone, stage, load, pass));
+    return backbone_flops(stage_operators(backbone, stage, load, pass, cpu_storage()));
   };
   EXPECT_DOUBLE_EQ(flops({2, false, false}, Pass::forward), 2 * (2 * kTokens * linears + 2 * triangle));
   EXPECT_DOUBLE_EQ(flops({2, false, false}, Pass::backward), 2 * (2 * kTokens * linears + 5 * triangle));
@@ -264,7 +264,7 @@ TEST(Operators, ChunksOfASequenceHaveItsFlops) {
     MicrobatchLoad load = load_of(adapter_on_all(4), {});
     load.tokens = load.tasks[0].tokens = context - prefix;
     load.sequences = {{prefix, context}};
-    return backbone_flops(stage_operators(backbone, {3, false, false}, load, pass));
+    return backbone_flops(stage_operators(backbone, {3, false, false}, load, pass, cpu_storage()));
   };
   for (const Pass pass : kPasses) {
     EXPECT_DOUBLE_EQ(flops(0, 20, pass) + flops(20, 36, pass) + flops(36, 50, pass), flops(0, 50, pass));
@@ -275,9 +275,10 @@ TEST(Operators, ShardsDivideTheProductsAndKeepWhatLiesBetween) {
   const BackboneShape backbone = builtin_backbone("llama2-70b");
   const MicrobatchLoad load = load_of(adapter_on_all(16), {512, 256});
   for (const Pass pass : kPasses) {
-    const std::vector<OperatorCall> whole = stage_operators(backbone, {4, false, false}, load, pass);
+    const std::vector<OperatorCall> whole = stage_operators(backbone, {4, false, false}, load, pass, cpu_storage());
     for (const std::int64_t tp : {2, 4, 8}) {
-      const std::vector<OperatorCall> shard = stage_operators(backbone, {4, false, false, tp}, load, pass);
+      const std::vector<OperatorCall> shard =
+          stage_operators(backbone, {4, false, false, tp}, load, pass, cpu_storage());
       ASSERT_EQ(shard.size(), whole.size());
       EXPECT_DOUBLE_EQ(backbone_flops(shard) * static_cast<double>(tp), backbone_flops(whole));
       for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -290,7 +291,7 @@ TEST(Operators, ShardsDivideTheProductsAndKeepWhatLiesBetween) {
           EXPECT_EQ(shard[i].shape[0] * shard[i].shape[1] * tp, whole[i].shape[0] * whole[i].shape[1]);
         }
       }
-      const auto split = stage_operators(backbone, {4, false, false, tp, true}, load, pass);
+      const auto split = stage_operators(backbone, {4, false, false, tp, true}, load, pass, cpu_storage());
       for (std::size_t i = 0; i < whole.size(); ++i) {
         const bool between = whole[i].op == Operator::rms_norm || whole[i].op == Operator::residual;
         EXPECT_EQ(split[i].tokens, between ? whole[i].tokens / tp : whole[i].tokens);
@@ -329,7 +330,7 @@ TEST(Operators, HeadNormsAddOneCallALayerOnEveryWayThroughAttentionAndChangeNoOt
     const MicrobatchLoad load = load_of(adapter(8, {target}), {30, 10});
     for (const std::int64_t tp : {1, 2}) {
       for (const Pass pass : kPasses) {
-        auto calls = stage_operators(normed, {6, true, true, tp}, load, pass);
+        auto calls = stage_operators(normed, {6, true, true, tp}, load, pass, cpu_storage());
         const bool skips_bottom = pass == Pass::backward && target == Module::down;
         EXPECT_EQ(times(calls, Operator::head_norm), skips_bottom ? 5 : 6);
         for (const OperatorCall& call : calls) {
@@ -339,7 +340,7 @@ TEST(Operators, HeadNormsAddOneCallALayerOnEveryWayThroughAttentionAndChangeNoOt
           EXPECT_EQ(call.pass, pass);
         }
         std::erase_if(calls, [](const OperatorCall& call) { return call.op == Operator::head_norm; });
-        EXPECT_EQ(calls, stage_operators(plain, {6, true, true, tp}, load, pass));
+        EXPECT_EQ(calls, stage_operators(plain, {6, true, true, tp}, load, pass, cpu_storage()));
       }
     }
   }
@@ -350,14 +351,14 @@ TEST(Operators, AFamilyWithoutGateAndRotationHasLayerNormsAndOneInputToItsActiva
     const BackboneShape backbone = builtin_backbone(name);
     const MicrobatchLoad load = load_of(adapter(8, {Module::q, Module::up, Module::down}), {64});
     for (const Pass pass : kPasses) {
-      const auto calls = stage_operators(backbone, {2, true, true}, load, pass);
+      const auto calls = stage_operators(backbone, {2, true, true}, load, pass, cpu_storage());
       EXPECT_EQ(times(calls, Operator::rms_norm) + times(calls, Operator::rope) + times(calls, Operator::swiglu), 0);
       EXPECT_GT(times(calls, Operator::layer_norm), 0);
       EXPECT_GT(times(calls, Operator::gelu), 0);
     }
     // 12 H² a layer a token, twice for a multiply-add; the rest is attention.
     const double linears = 2.0 * 12 * static_cast<double>(backbone.hidden * backbone.hidden) * 64;
-    auto calls = stage_operators(backbone, {1, false, false}, load, Pass::forward);
+    auto calls = stage_operators(backbone, {1, false, false}, load, Pass::forward, cpu_storage());
     std::erase_if(calls, [](const OperatorCall& call) { return call.op == Operator::attention; });
     EXPECT_DOUBLE_EQ(backbone_flops(calls), linears);
   }

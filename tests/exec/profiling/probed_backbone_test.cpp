@@ -46,7 +46,7 @@ TEST(ProbedBackbone, HearsEveryOperatorOfItsLayersOnce) {
        {std::pair(costmodel::Pass::forward, passes.forward), std::pair(costmodel::Pass::backward, passes.backward)}) {
     std::map<std::pair<costmodel::Operator, costmodel::OperatorShape>, double> told, heard;
     for (const costmodel::OperatorCall& call :
-         costmodel::stage_operators(small_backbone(), {3, true, true}, load, pass)) {
+         costmodel::stage_operators(small_backbone(), {3, true, true}, load, pass, costmodel::cpu_storage())) {
       if (call.op != costmodel::Operator::dispatch) told[{call.op, call.shape}] += call.count;
     }
     double seconds = 0;

@@ -76,11 +76,13 @@ TEST(Interleaved, AStageHoldsTheModelChunksThatItRunsAhead) {
   const Program program = lower(interleaved(shape, 2));
   const std::vector<StageMemory> memories = walk_memory(program, context.memory);
   const costmodel::MicrobatchLoad load = load_of(program.microbatches[0], context.memory.adapters);
-  const Bytes chunk = costmodel::stash_bytes(context.memory.backbone, {1, false, false, 1}, load);
+  const Bytes chunk =
+      costmodel::stash_bytes(context.memory.backbone, {1, false, false, 1}, load, costmodel::cpu_storage());
   for (std::size_t s = 1; s < 3; ++s) {
-    const Bytes scratch = std::max(
-        costmodel::workspace_bytes(context.memory.backbone, {1, false, false, 1}, load, costmodel::Pass::forward),
-        costmodel::workspace_bytes(context.memory.backbone, {1, false, false, 1}, load, costmodel::Pass::backward));
+    const Bytes scratch = std::max(costmodel::workspace_bytes(context.memory.backbone, {1, false, false, 1}, load,
+                                                              costmodel::Pass::forward, costmodel::cpu_storage()),
+                                   costmodel::workspace_bytes(context.memory.backbone, {1, false, false, 1}, load,
+                                                              costmodel::Pass::backward, costmodel::cpu_storage()));
     const auto ahead = static_cast<Bytes>(2 * (4 - s - 1) + 4 + 1);
     EXPECT_NEAR(static_cast<double>(memories[s].activations), static_cast<double>(ahead * chunk + scratch),
                 static_cast<double>(scratch));

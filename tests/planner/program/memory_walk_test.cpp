@@ -18,9 +18,11 @@ struct OneMicrobatch {
   OneMicrobatch(const Program& program, std::size_t stage, const MemoryContext& context) {
     const costmodel::StageShape shape = shape_of(program.stages[stage]);
     const costmodel::MicrobatchLoad load = load_of(program.microbatches.front(), context.adapters);
-    stash = costmodel::stash_bytes(context.backbone, shape, load);
-    forward = costmodel::workspace_bytes(context.backbone, shape, load, costmodel::Pass::forward);
-    backward = costmodel::workspace_bytes(context.backbone, shape, load, costmodel::Pass::backward);
+    stash = costmodel::stash_bytes(context.backbone, shape, load, costmodel::cpu_storage());
+    forward =
+        costmodel::workspace_bytes(context.backbone, shape, load, costmodel::Pass::forward, costmodel::cpu_storage());
+    backward =
+        costmodel::workspace_bytes(context.backbone, shape, load, costmodel::Pass::backward, costmodel::cpu_storage());
   }
   Bytes stash = 0;
   Bytes forward = 0;
