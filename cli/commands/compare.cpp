@@ -52,9 +52,10 @@ std::string to_json(const std::vector<PlanOrError>& plans) {
   return nlohmann::ordered_json{{"format", 1}, {"policies", rows}}.dump(1) + "\n";
 }
 
-/// Beside the fastest plan: memory that this one spares, and how much longer its step takes.
+/// Beside the fastest plan: memory that this one spares, and how much longer its step takes; dashes where it is that plan.
 std::string preferred_columns(const planner::Plan& plan) {
   if (!plan.preferred) return "";
+  if (saved(*plan.preferred, plan.predicted) <= 0) return fmt::format(" {:>10} {:>8}", "-", "-");
   return fmt::format(" {:>10} {:>7.1f}%", describe_bytes(saved(*plan.preferred, plan.predicted)),
                      100 * given_up(*plan.preferred, plan.predicted));
 }

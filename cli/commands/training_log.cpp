@@ -18,6 +18,11 @@ constexpr std::int64_t kFewestWindows = 6;
 /// By this share steps may take other than predicted without a word, and once that was said, by half of it.
 constexpr double kAllowedError = 0.1;
 
+/// Of whichever sign a NaN is, it reads the same.
+std::string loss_text(double loss) {
+  return std::isnan(loss) ? "nan" : fmt::format("{:.4f}", loss);
+}
+
 /// JSON has no numbers for these.
 nlohmann::ordered_json number(double value) {
   if (std::isfinite(value)) return value;
@@ -126,8 +131,8 @@ void TrainingLog::print_progress(const exec::WindowReport& report) {
   for (const exec::StepMetrics& step : report.steps) {
     const auto task = static_cast<std::size_t>(step.task);
     if (step.step != lines_[task].last.step) continue;  // of several in a window the last
-    fmt::print(stderr, "{:12} step {:>4}/{}  loss {:.4f}  {} tokens/s{}{}\n", plan_.workload.tasks[task].name,
-               step.step, samples_.steps(step.task), step.loss,
+    fmt::print(stderr, "{:12} step {:>4}/{}  loss {}  {} tokens/s{}{}\n", plan_.workload.tasks[task].name,
+               step.step, samples_.steps(step.task), loss_text(step.loss),
                grouped(static_cast<double>(step.tokens) / step.seconds), share, more);
   }
 }
@@ -136,8 +141,8 @@ void TrainingLog::print_summary() const {
   fmt::print("{:12} {:>6} {:>11} {:>11} {:>12}\n", "task", "steps", "first loss", "last loss", "data tokens");
   for (std::size_t task = 0; task < lines_.size(); ++task) {
     const TaskLine& line = lines_[task];
-    fmt::print("{:12} {:>6} {:>11.4f} {:>11.4f} {:>12}\n", plan_.workload.tasks[task].name, line.steps, line.first_loss,
-               line.last.loss, grouped(static_cast<double>(line.tokens)));
+    fmt::print("{:12} {:>6} {:>11} {:>11} {:>12}\n", plan_.workload.tasks[task].name, line.steps,
+               loss_text(line.first_loss), loss_text(line.last.loss), grouped(static_cast<double>(line.tokens)));
   }
   if (seconds_ <= 0) return;
   const double peak = plan_.profile.peak_flops * plan_.ranks();

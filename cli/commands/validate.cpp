@@ -47,11 +47,19 @@ struct ValidateFlags {
   bool operators = false;
 };
 
+/// What a window takes in the mean over the run, as predicted: of tasks that take turns it holds some alone.
+double window_seconds(const planner::Plan& plan, const planner::WindowInput& input) {
+  std::int64_t steps = 0;
+  const auto tasks = static_cast<int>(plan.workload.tasks.size());
+  for (int task = 0; task < tasks; ++task) steps += input.samples.steps(task);
+  const std::int64_t windows = planner::window_count(plan.fixed, input);
+  return plan.predicted.step_seconds * static_cast<double>(steps) / static_cast<double>(windows * tasks);
+}
+
 /// How many windows warm up, are run, and how often, in about the budget if a window takes as long as predicted; at
 /// least one is run once. Those that warm up make the primitives and touch the memory for the first time.
-Course course_of_size(const planner::Plan& plan, const ValidateFlags& own) {
+Course course_of_size(double window, const ValidateFlags& own) {
   constexpr std::int64_t kUsualWindows = 5, kUsualRuns = 5, kUsualWarmUp = 2;
-  const double window = plan.predicted.step_seconds * static_cast<double>(plan.fixed.steps_per_window);
   // Setting up, and reference passes between the windows.
   constexpr double kShareOfWindows = 0.85;
   const double affordable = window > 0 ? kShareOfWindows * own.budget / window : 1e9;
@@ -73,7 +81,7 @@ Course course_of_size(const planner::Plan& plan, const ValidateFlags& own) {
 /// one stream.
 Course course_of(const planner::Plan& plan, const planner::WindowInput& input, const ValidateFlags& own) {
   const planner::FixedPlan& fixed = plan.fixed;
-  Course course = course_of_size(plan, own);
+  Course course = course_of_size(window_seconds(plan, input), own);
   const std::int64_t all = planner::window_count(fixed, input);
   const std::int64_t count = std::min(all, std::ssize(course.round));
   std::vector<std::int64_t>& round = course.round;
@@ -101,13 +109,13 @@ class Validation {
         communicator_(communicator),
         reference_(reference),
         own_(own),
+        window_(window_seconds(plan, {plan.workload, data.samples})),
         course_(course_of(plan, {plan.workload, data.samples}, own)),
         progress_("validating", flags.quiet, Progress::Elsewhere::lines) {
     if (communicator.rank() != 0 || flags.quiet) return;
-    const double window = plan.predicted.step_seconds * static_cast<double>(plan.fixed.steps_per_window);
     fmt::print(stderr, "validating: {} windows to warm up, then {} windows {} times: about {}\n",
                course_.warm_up.size(), course_.round.size(), course_.runs,
-               duration(window * static_cast<double>(windows())));
+               duration(window_ * static_cast<double>(windows())));
   }
 
   Execution run() {
@@ -120,7 +128,7 @@ class Validation {
       const double now = seconds_since(began_);
       if (own_.runs == 0 && !agree(now + (now - before) < own_.budget)) break;
     }
-    execution.reference_seconds.push_back(reference_.seconds(communicator_));
+    execution.reference_seconds.push_back(reference_.seconds_beside(window_, communicator_));
     return execution;
   }
 
@@ -141,7 +149,9 @@ class Validation {
     exec::TrainOptions options;
     options.windows = windows;
     options.recorded_windows = windows.size();
-    options.before_begin = [&] { execution.reference_seconds.push_back(reference_.seconds(communicator_)); };
+    options.before_begin = [&] {
+      execution.reference_seconds.push_back(reference_.seconds_beside(window_, communicator_));
+    };
     options.on_window = [&](const exec::WindowReport& report) {
       progress_.update(static_cast<double>(++done_) / static_cast<double>(this->windows()),
                        fmt::format("a window took {}", duration(report.seconds)));
@@ -164,6 +174,7 @@ class Validation {
   exec::ReferencePass& reference_;
   const ValidateFlags& own_;
   const SteadyClock::time_point began_ = SteadyClock::now();
+  const double window_;  // seconds, as predicted
   const Course course_;
   Progress progress_;
   std::int64_t done_ = 0;

@@ -231,7 +231,7 @@ costmodel::Profile profile_for(const CommonFlags& flags, const PlannedWork& plan
 }
 
 std::optional<costmodel::Profile> profile_after_pilot(const CommonFlags& flags, const PlannedWork& planned,
-                                                      const planner::Plan& plan) {
+                                                      const planner::Plan& plan, double seconds_spent) {
   const bool has_data = std::none_of(planned.workload.tasks.begin(), planned.workload.tasks.end(),
                                      [](const workload::Task& task) { return task.lengths.has_value(); });
   if (!is_measured_here(flags, planned.cluster) || !has_data || planned.cluster.nodes > 1 || exec::launched_ranks() > 0)
@@ -244,7 +244,8 @@ std::optional<costmodel::Profile> profile_after_pilot(const CommonFlags& flags, 
   const Measuring measuring = measuring_for(flags, planned);
   const std::string key = hash_bytes("pilot " + measuring.key);
   if (holds(plan.profile, key)) return std::nullopt;
-  costmodel::Profile profile = piloted_profile(plan, planned.data, flags, kPilotShare * flags.profile_budget);
+  const double left = std::max(kPilotShare * flags.profile_budget, flags.profile_budget - seconds_spent);
+  costmodel::Profile profile = piloted_profile(plan, planned.data, flags, left);
   profile.measured_for.push_back(key);
   write_file(measuring.file, costmodel::to_json(profile));
   if (profile.pass_skew == plan.profile.pass_skew) return std::nullopt;

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/steady_clock.h"
 #include "base/utf8.h"
 #include "cli/support/profiles.h"
 #include "cli/support/progress.h"
@@ -122,8 +123,9 @@ planner::Plan make_plan_from_flags(const CommonFlags& flags) {
   planner::check_placement(input.workload, input.cluster, overrides, choices[0]);
   check_ranks(flags, input);
   const PlannedWork planned{input.workload, input.cluster, input.data, choices};
+  const SteadyClock::time_point began = SteadyClock::now();
   planner::Plan made = plan(input, flags, costmodel::CostModel(profile_for(flags, planned)), choices[0]);
-  if (const std::optional<costmodel::Profile> moved = profile_after_pilot(flags, planned, made))
+  if (const std::optional<costmodel::Profile> moved = profile_after_pilot(flags, planned, made, seconds_since(began)))
     return plan(input, flags, costmodel::CostModel(*moved), choices[0]);
   return made;
 }

@@ -123,7 +123,7 @@ Pilot run_pilot(const planner::Plan& plan, const workload::SampleIndex& samples,
   std::vector<double> references;
   for (bool again = true; again;) {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      references.push_back(reference.seconds(communicator));
+      references.push_back(reference.seconds_beside(pieces[i].predicted_seconds, communicator));
       measured[i].push_back(run_once(pieces[i].program, runner, communicator));
     }
     ++pilot.runs;

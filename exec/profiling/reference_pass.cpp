@@ -24,6 +24,15 @@ double ReferencePass::seconds(Communicator& communicator) {
   return sum[0] / communicator.size();
 }
 
+double ReferencePass::seconds_beside(double run_seconds, Communicator& communicator) {
+  constexpr double kShareOfRun = 0.05;
+  constexpr std::int64_t kMost = 5;
+  std::vector<double> passes = {seconds(communicator)};
+  const auto more = static_cast<std::int64_t>(std::min(kShareOfRun * run_seconds / passes[0], 1.0 * kMost));
+  while (std::ssize(passes) < more) passes.push_back(seconds(communicator));
+  return median(std::move(passes));
+}
+
 double reference_around(std::span<const double> references, std::size_t moment) {
   const std::size_t first = moment - std::min<std::size_t>(moment, 2);
   const std::size_t last = std::min(moment + 2, references.size());

@@ -16,6 +16,8 @@ class ReferencePass {
   /// Of one pass after another, so that caches do not show what ran before: the mean over the ranks of `communicator`,
   /// all at work at once. Every rank calls this.
   double seconds(Communicator& communicator);
+  /// The median of several, where one says too little of a run of `run_seconds` that it stands beside.
+  double seconds_beside(double run_seconds, Communicator& communicator);
 
  private:
   double run();
