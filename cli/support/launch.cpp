@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/date.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "exec/ranks/communicator.h"
@@ -68,6 +69,7 @@ int launch_ranks(int ranks, const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (std::string& word : all) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  pass_date_on();
   const pid_t pid = ::fork();
   if (pid < 0) throw Failure(fmt::format("cannot start a process ({})", std::strerror(errno)));
   if (pid == 0) {

@@ -86,6 +86,8 @@ bool is_unset(const Node& node) {
          (node.is_sequence() && node.items.empty()) || (node.is_map() && node.fields.empty());
 }
 
+constexpr std::array<std::string_view, 4> kEveryModelsTokens = {"bos_token", "eos_token", "unk_token", "pad_token"};
+
 /// Whether a key names a special token: "bos_token", or one of the model's own, "image_token".
 bool names_token(const std::string& key, const Node& value) {
   return key.ends_with("_token") && !is_listed(key, kReadKeys) &&
@@ -148,6 +150,8 @@ std::vector<std::pair<std::int32_t, AddedToken>> read_decoder(const Node& node) 
 void check_config_keys(const Node& root) {
   std::vector<std::string> unknown;
   for (const auto& [key, value] : root.fields) {
+    if (is_listed(key, kEveryModelsTokens) && !names_token(key, value))
+      throw value.error(fmt::format("{} is no name of a token", key), "give it as a string, or null");
     if (is_listed(key, kHarmlessKeys) || is_listed(key, kReadKeys) || names_token(key, value)) continue;
     if (!is_listed(key, kKeysThatChangeIds)) {
       unknown.push_back(key);

@@ -130,7 +130,7 @@ TEST(Chat, AChosenLayoutThatIsNotTheTemplatesIsTakenAndTold) {
   std::string end_mark = kChatMl;
   end_mark.replace(end_mark.find("<|im_end|>"), 10, "<eos>{# <|im_end|> #}");
   EXPECT_EQ(told(end_mark, ChatLayout::chatml, MarkTokenizer()), other);
-  EXPECT_TRUE(contains(told("{{ strftime_now('%d') }}", ChatLayout::chatml, MarkTokenizer()),
+  EXPECT_TRUE(contains(told("{{ lipsum() }}", ChatLayout::chatml, MarkTokenizer()),
                        "is not one that braid can render; chatml is taken"));
   EXPECT_EQ(ChatFolder("x" + std::string(kChatMl)).runs(MarkTokenizer(), ChatLayout::chatml), kChatMlRuns);
 }

@@ -13,8 +13,8 @@ constexpr int kMostNesting = 100;     // of brackets and the like in each other,
 constexpr int kMostOperations = 300;  // of operations in each other, which are evaluated by recursion
 
 /// Names that stand for something that is not built in.
-constexpr std::array<std::string_view, 9> kRefusedNames = {"strftime_now", "lipsum", "cycler", "joiner", "varargs",
-                                                           "kwargs",       "caller", "self",   "super"};
+constexpr std::array<std::string_view, 8> kRefusedNames = {"lipsum", "cycler", "joiner", "varargs",
+                                                           "kwargs", "caller", "self",   "super"};
 constexpr std::array<std::string_view, 6> kComparisons = {"==", "!=", "<", "<=", ">", ">="};
 
 }  // namespace
@@ -241,9 +241,7 @@ ExpressionPointer ExpressionParser::primary() {
     case Token::Kind::name: {
       if (ExpressionPointer constant = constant_name(token)) return reader_.take(), std::move(constant);
       if (std::find(kRefusedNames.begin(), kRefusedNames.end(), token.text) != kRefusedNames.end())
-        throw reader_.fail(token.text == "strftime_now"
-                               ? "strftime_now writes the day's date, so that the tokens would be others every day"
-                               : fmt::format("the name '{}' is not built in", token.text));
+        throw reader_.fail(fmt::format("the name '{}' is not built in", token.text));
       made->kind = ExpressionKind::name;
       made->name = reader_.take().text;
       return made;

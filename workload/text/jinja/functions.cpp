@@ -1,12 +1,15 @@
 #include <algorithm>
 
+#include "base/date.h"
+#include "base/notice.h"
+#include "base/utf8.h"
 #include "workload/text/jinja/calls.h"
 #include "workload/text/jinja/names.h"
 
 namespace braid::workload::jinja {
 namespace {
 
-constexpr std::string_view kFunctions[] = {"range", "namespace", "dict", "raise_exception"};
+constexpr std::string_view kFunctions[] = {"range", "namespace", "dict", "raise_exception", "strftime_now"};
 constexpr std::int64_t kMostRange = 100'000;  // as Jinja's sandbox has it
 
 Value range_of(const Arguments& arguments, Budget& budget) {
@@ -50,6 +53,17 @@ Fields fields_of(std::string_view callee, const Arguments& arguments) {
   return fields;
 }
 
+/// As transformers has it, which gives templates today's date.
+Value date_of(const Arguments& arguments) {
+  arguments.expect("strftime_now", {"format"}, 1);
+  const std::string text = date_text(text_of(*arguments.find(0, "format"), "the form of a date"));
+  notice(
+      fmt::format("the chat template writes today's date ({}) into conversations, as transformers does; set "
+                  "SOURCE_DATE_EPOCH for the same text every day",
+                  message_line(text)));
+  return Value::text(text);
+}
+
 Value namespace_of(const Arguments& arguments) {
   auto space = std::make_shared<Space>(Space{fields_of("namespace", arguments)});
   for (const auto& [name, value] : space->fields) {
@@ -69,6 +83,7 @@ Value call_function(std::string_view name, const Arguments& arguments, Budget& b
   if (name == "range") return range_of(arguments, budget);
   if (name == "namespace") return namespace_of(arguments);
   if (name == "dict") return Value::mapping(fields_of("dict", arguments));
+  if (name == "strftime_now") return date_of(arguments);
   arguments.expect("raise_exception", {"message"}, 1);
   throw Raised(print(*arguments.find(0, "message")));
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/date.h"
 #include "base/node.h"
 #include "support.h"
 
@@ -108,8 +109,7 @@ TEST(ChatTemplate, WhatIsNotBuiltInIsRefusedByNameWhenItIsRead) {
       {"{{ messages.append(1) }}", "the method 'append' is not built in"},
       {"{{ lipsum() }}", "the name 'lipsum' is not built in"},
       {"{{ unheard(1) }}", "the function 'unheard' is not built in"},
-      {"a\n{{ strftime_now('%d') }}", "t.jinja:8: strftime_now writes the day's date"},
-      {"{% if strftime_now is defined %}{% endif %}", "strftime_now writes the day's date"},
+      {"a\n{{ joiner() }}", "t.jinja:8: the name 'joiner' is not built in"},
       {"{% include 'x' %}", "the statement 'include' is not built in"},
       {"{% raw %}{{ }}{% endraw %}", "the statement 'raw' is not built in"},
       {"{% call m() %}{% endcall %}", "the statement 'call' is not built in"},
@@ -125,6 +125,14 @@ TEST(ChatTemplate, WhatIsNotBuiltInIsRefusedByNameWhenItIsRead) {
     SCOPED_TRACE(text);
     expect_error([&] { Template(text, {.file = "t.jinja", .line = 7}); }, "t.jinja:", words, "scripts/pretokenize.py");
   }
+}
+
+TEST(ChatTemplate, TheDateIsTodays) {
+  const std::string day = date_text("%d %b %Y");
+  EXPECT_EQ(Template("{% if strftime_now is defined %}{% set day = strftime_now('%d %b %Y') %}{% endif %}on {{ day }}",
+                     {.file = "t.jinja"})
+                .render({}),
+            "on " + day);
 }
 
 TEST(ChatTemplate, WhatIsNoJinjaIsRefusedWithItsLine) {
