@@ -3,8 +3,12 @@
 #include <cstdio>
 #include <mutex>
 #include <set>
+#include <sstream>
+
+#include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace braid {
 namespace {
@@ -25,9 +29,23 @@ Notices& notices() {
 void notice(const std::string& what) {
   Notices& all = notices();
   const std::lock_guard lock(all.mutex);
-  if (all.silent || !all.told.insert(what).second) return;
-  std::fputs(fmt::format("note: {}\n", what).c_str(), stderr);
+  const std::string line = message_line(what);
+  if (all.silent || !all.told.insert(line).second) return;
+  std::fputs(fmt::format("note: {}\n", line).c_str(), stderr);
   std::fflush(stderr);
+}
+
+std::string told_notices() {
+  Notices& all = notices();
+  const std::lock_guard lock(all.mutex);
+  return fmt::format("{}", fmt::join(all.told, "\n"));
+}
+
+void take_for_told(const std::string& told) {
+  Notices& all = notices();
+  const std::lock_guard lock(all.mutex);
+  std::istringstream lines(told);
+  for (std::string line; std::getline(lines, line);) all.told.insert(line);
 }
 
 void silence_notices() {

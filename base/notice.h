@@ -8,6 +8,10 @@ namespace braid {
 /// process.
 void notice(const std::string& what);
 
+/// All that was told so far, for a process that this one starts, and which need not tell it again.
+std::string told_notices();
+void take_for_told(const std::string& notices);
+
 /// From here on `notice` tells nothing: for the ranks that find the same as another one.
 void silence_notices();
 

@@ -72,6 +72,11 @@ void let_one_rank_tell() {
   }
 }
 
+/// Nor need ranks tell again what the process that launched them told.
+void take_over_what_was_told() {
+  if (const char* told = std::getenv(kToldVariable); told && exec::launched_ranks() > 0) take_for_told(told);
+}
+
 /// All ranks of a run mostly find the same fault and one line of it is enough: rank 0 has a moment's lead, and what it
 /// tells ends the others.
 int report(const char* message, int status) {
@@ -114,5 +119,6 @@ int main(int argc, char** argv) {
   braid::cli::end_when_told();
   braid::exec::return_large_blocks();
   braid::cli::let_one_rank_tell();
+  braid::cli::take_over_what_was_told();
   return braid::cli::guarded({argv + 1, argv + argc});
 }

@@ -87,10 +87,10 @@ void TrainingLog::compare_with_plan(const exec::WindowReport& report) {
   if (parted) {
     fmt::print(
         stderr,
-        "window {}: a step of every task takes {}, {:.0f} % {} than the {} that the plan predicts; is the machine "
-        "busy? `braid validate` shows where they part\n",
+        "window {}: a step of every task takes {}, {:.0f} % {} than the {} that the plan predicts; {}`braid validate` "
+        "shows where they part\n",
         report.window + 1, duration(measured), 100 * std::abs(error), error > 0 ? "longer" : "shorter",
-        duration(predicted));
+        duration(predicted), error > 0 ? "is the machine busy? " : "");
   } else {
     fmt::print(stderr, "window {}: a step of every task takes {}, as the plan predicts\n", report.window + 1,
                duration(measured));

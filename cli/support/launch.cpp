@@ -15,6 +15,8 @@
 
 #include "base/date.h"
 #include "base/error.h"
+#include "base/notice.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "exec/ranks/communicator.h"
 
@@ -70,6 +72,7 @@ int launch_ranks(int ranks, const std::vector<std::string>& words) {
   for (std::string& word : all) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pass_date_on();
+  ::setenv(kToldVariable, shortened(told_notices(), 1 << 16).c_str(), 1);
   const pid_t pid = ::fork();
   if (pid < 0) throw Failure(fmt::format("cannot start a process ({})", std::strerror(errno)));
   if (pid == 0) {

@@ -10,6 +10,9 @@ namespace braid::cli {
 /// is then theirs. Throws Error when there is no mpirun.
 int launch_ranks(int ranks, const std::vector<std::string>& words);
 
+/// In the environment of launched ranks: the notices that were told by then.
+inline constexpr const char* kToldVariable = "BRAID_TOLD_NOTICES";
+
 /// Thrown when launched ranks failed or were interrupted; they have told why.
 struct RanksEnded {
   int status = 0;

@@ -123,10 +123,11 @@ void check_machine(const costmodel::Profile& profile, const std::string& file, c
 
 std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks) {
   const costmodel::BackboneShape& shape = workload.backbone;
-  const std::string key = fmt::format("9 {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
-                                      fmt::join(exec::machine_versions(), " "), std::thread::hardware_concurrency(),
-                                      shape.hidden, shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim,
-                                      shape.vocabulary, shape.layers, threads, ranks, BRAID_VERSION);
+  const std::string key =
+      fmt::format("10 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
+                  fmt::join(exec::machine_versions(), " "), std::thread::hardware_concurrency(), shape.hidden,
+                  shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary, shape.layers,
+                  static_cast<int>(shape.architecture), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
   return cache_folder() / fmt::format("profile-{}.json", hash_bytes(key));
 }
 
