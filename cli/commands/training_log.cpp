@@ -15,6 +15,7 @@ namespace {
 constexpr double kSecondsBetweenLines = 2;
 /// Fewer windows tell little: their samples are longer or shorter than others.
 constexpr std::int64_t kFewestWindows = 6;
+constexpr double kFewestSeconds = 2;
 /// By this share steps may take other than predicted without a word, and once that was said, by half of it.
 constexpr double kAllowedError = 0.1;
 
@@ -79,7 +80,7 @@ void TrainingLog::on_window(const exec::WindowReport& report) {
 
 void TrainingLog::compare_with_plan(const exec::WindowReport& report) {
   const double predicted = plan_.predicted.step_seconds, measured = warm_step();
-  if (quiet_ || windows_seen_ < kFewestWindows || predicted <= 0 || measured <= 0) return;
+  if (quiet_ || windows_seen_ < kFewestWindows || seconds_ < kFewestSeconds || predicted <= 0 || measured <= 0) return;
   const double error = measured / predicted - 1;
   const bool parted = std::abs(error) > (parted_ ? kAllowedError / 2 : kAllowedError);
   if (parted == parted_) return;
@@ -131,8 +132,8 @@ void TrainingLog::print_progress(const exec::WindowReport& report) {
   for (const exec::StepMetrics& step : report.steps) {
     const auto task = static_cast<std::size_t>(step.task);
     if (step.step != lines_[task].last.step) continue;  // of several in a window the last
-    fmt::print(stderr, "{:12} step {:>4}/{}  loss {}  {} tokens/s{}{}\n", plan_.workload.tasks[task].name,
-               step.step, samples_.steps(step.task), loss_text(step.loss),
+    fmt::print(stderr, "{:12} step {:>4}/{}  loss {}  {} tokens/s{}{}\n", plan_.workload.tasks[task].name, step.step,
+               samples_.steps(step.task), loss_text(step.loss),
                grouped(static_cast<double>(step.tokens) / step.seconds), share, more);
   }
 }

@@ -18,7 +18,9 @@ namespace {
 
 /// So that tasks that take turns have theirs.
 constexpr std::int64_t kMostWindows = 4;
-constexpr std::int64_t kMostRuns = 5;
+/// Short windows are run more often than that, for about so many seconds: what takes milliseconds varies most.
+constexpr std::int64_t kUsualRuns = 5, kMostRuns = 40;
+constexpr double kUsualSeconds = 2;
 /// What is chosen is run twice after it has warmed up, and setting up takes time too.
 constexpr double kShareOfRun = 0.25;
 
@@ -121,6 +123,7 @@ Pilot run_pilot(const planner::Plan& plan, const workload::SampleIndex& samples,
   for (const Piece& piece : pieces) run_once(piece.program, runner, communicator);
   std::vector<std::vector<double>> measured(pieces.size());  // per piece and run
   std::vector<double> references;
+  const SteadyClock::time_point warm = SteadyClock::now();
   for (bool again = true; again;) {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       references.push_back(reference.seconds_beside(pieces[i].predicted_seconds, communicator));
@@ -128,7 +131,8 @@ Pilot run_pilot(const planner::Plan& plan, const workload::SampleIndex& samples,
     }
     ++pilot.runs;
     const double each = seconds_since(began) / static_cast<double>(pilot.runs + 1);
-    std::byte more{pilot.runs < kMostRuns && seconds_since(began) + each < seconds};
+    const bool tells_enough = pilot.runs >= kUsualRuns && seconds_since(warm) >= kUsualSeconds;
+    std::byte more{!tells_enough && pilot.runs < kMostRuns && seconds_since(began) + each < seconds};
     communicator.broadcast(std::span(&more, 1));
     again = more != std::byte{0};
   }

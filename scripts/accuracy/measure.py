@@ -18,8 +18,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import make_workload
 
-FIRST = "megatron-pp"
-POLICIES = [FIRST, "megatron-pp:pad_to=none", "sl-peft", "mlora:pad_to=none", "muxtune"]
+FIRST = "megatron-pp:pad_to=none"
+POLICIES = ["megatron-pp:pad_to=none", "sl-peft", "muxtune"]
 
 
 def run(words, cache):
@@ -43,7 +43,7 @@ def measure(arguments, name, ranks, out, known):
     common = ["--workload", os.path.join(folder, "workload.yaml"), "--ranks", str(ranks)]
     _, _, first_plan = run([arguments.braid, "plan", *common, "--policy", FIRST, "--quiet"], cache)
     compared, _, _ = run([arguments.braid, "compare", *common, "--policy", ",".join(arguments.policies), "--quiet",
-                          "--json"], cache)
+                          "--json", "--profile-budget", "30"], cache)
     ranked = {row["policy"]: row for row in json.loads(compared)["policies"]}
     for policy in missing:
         row = {"workload": name, "ranks": ranks, "policy": policy, "first_plan_seconds": first_plan}
@@ -75,7 +75,7 @@ def main():
     parser.add_argument("--workloads", type=lambda text: text.split(","), default=list(make_workload.WORKLOADS))
     parser.add_argument("--ranks", type=lambda text: [int(one) for one in text.split(",")], default=[1, 2])
     parser.add_argument("--policies", type=lambda text: text.split(","), default=POLICIES)
-    parser.add_argument("--budget", type=float, default=15)
+    parser.add_argument("--budget", type=float, default=12)
     arguments = parser.parse_args()
     os.makedirs(arguments.folder, exist_ok=True)
     rows = os.path.join(arguments.folder, "rows.jsonl")

@@ -17,8 +17,8 @@ def measured_step(row, error):
     return row["step_seconds"] / (1 + row[error])
 
 
-def kendall(rows, error):
-    """The rank correlation of compare's steps and the measured ones, over pairs that are not measured alike."""
+def ordered(rows, error):
+    """Of a workload's pairs of policies that are not measured alike: how many compare puts in order, and how many not."""
     agree = disagree = 0
     for one, other in itertools.combinations(rows, 2):
         measured = measured_step(one, error) / measured_step(other, error) - 1
@@ -28,7 +28,7 @@ def kendall(rows, error):
             agree += 1
         else:
             disagree += 1
-    return (agree - disagree) / (agree + disagree) if agree + disagree else None
+    return agree, disagree
 
 
 def main():
@@ -50,14 +50,14 @@ def main():
         memory = [max(map(abs, row["memory"])) for row in mine]
         groups = [[row for row in mine if row["workload"] == name and "compared_step_seconds" in row]
                   for name in dict.fromkeys(row["workload"] for row in mine)]
-        taus = [tau for tau in (kendall(group, "at_pace") for group in groups) if tau is not None]
+        agree, disagree = map(sum, zip(*(ordered(group, "at_pace") for group in groups)))
         first = [row["first_plan_seconds"] for row in mine]
         print(f"{ranks} rank{'s' if ranks > 1 else ''}: steps by the clock {statistics.mean(by_clock):.1%} mean, "
               f"{max(by_clock):.1%} worst; at the profile's pace {statistics.mean(at_pace):.1%}, {max(at_pace):.1%}; "
               f"peak memory {statistics.mean(memory):.1%}, {max(memory):.1%}")
-        if taus:
-            print(f"        Kendall's tau of {len(taus)} workloads' policies: {statistics.mean(taus):.2f} mean, "
-                  f"{min(taus):.2f} least (pairs that are measured within {ALIKE:.0%} left out)")
+        if agree + disagree > 0:
+            print(f"        Kendall's tau of {len(groups)} workloads' policies: {(agree - disagree) / (agree + disagree):.2f} "
+                  f"({agree} of {agree + disagree} pairs in order; those measured within {ALIKE:.0%} left out)")
         print(f"        first plan from an empty cache: {statistics.median(first):.0f} s median, {max(first):.0f} s at most")
 
 
