@@ -50,7 +50,7 @@ def measure(arguments, name, ranks, out, known):
         if "predicted" in ranked.get(policy, {}):
             row["compared_step_seconds"] = ranked[policy]["predicted"]["step_seconds"]
         _, said, row["plan_seconds"] = run([arguments.braid, "plan", *common, "--policy", policy, "--out", plan_file,
-                                            "--overwrite"], cache)
+                                            "--overwrite", "--profile-budget", "20"], cache)
         row["pilot"] = next((line for line in said.splitlines() if line.startswith("pilot:")), "")
         with open(plan_file) as file:
             predicted = json.load(file)["predicted"]

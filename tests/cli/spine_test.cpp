@@ -323,6 +323,28 @@ TEST_F(Spine, ValidateComparesEveryKindStageStepAndMemory) {
   }
 }
 
+TEST_F(Spine, MemoryIsPreferredWhereItCostsNextToNothing) {
+  const auto predicted = [&](const std::string& preferred) {
+    const std::string plan = path("plan.json");
+    const Outcome planned =
+        run_braid("plan " + planning() + " --ranks 2 --policy sl-peft:pad_to=none --overwrite --out " + plan +
+                  " --prefer " + preferred);
+    EXPECT_EQ(planned.status, 0) << planned.text;
+    EXPECT_EQ(read_json(plan).find("preferred") != nullptr, preferred == "memory");
+    const Node prediction = read_json(plan).at("predicted");
+    double peak = 0;
+    for (const Node& bytes : prediction.at("peak_memory_bytes").items) peak = std::max(peak, bytes.as_number("bytes"));
+    return std::pair(prediction.number_at("step_seconds"), peak);
+  };
+  const auto [fastest_seconds, fastest_bytes] = predicted("speed");
+  const auto [seconds, bytes] = predicted("memory");
+  EXPECT_LE(seconds, 1.0100001 * fastest_seconds);
+  EXPECT_LE(bytes, fastest_bytes);
+  const Outcome refused = run_braid("plan " + planning() + " --prefer beauty");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.text.find("memory"), std::string::npos) << refused.text;
+}
+
 TEST_F(Spine, APilotOfAPlanMovesItsProfileByAsMuchAsItSays) {
   for (const char* ranks : {"1", "2"}) {
     const std::string plan = path("plan.json"), moved = path("moved.json");
