@@ -18,7 +18,7 @@ inline constexpr Bytes kKibibyte = 1024;
 inline constexpr Bytes kMebibyte = 1024 * kKibibyte;
 inline constexpr Bytes kGibibyte = 1024 * kMebibyte;
 
-/// As people read it, in every message and table: "1.23 GB", "12.3 MB", of less than 100 kB two figures, "0.012 MB".
+/// As people read it, in every message and table: "1.23 GB", "12.3 MB", of less than 0.1 MB "12345 bytes".
 std::string describe_bytes(Bytes bytes);
 
 /// Rounds to the nearest nanosecond.

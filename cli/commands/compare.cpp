@@ -52,12 +52,20 @@ std::string to_json(const std::vector<PlanOrError>& plans) {
   return nlohmann::ordered_json{{"format", 1}, {"policies", rows}}.dump(1) + "\n";
 }
 
-/// Beside the fastest plan: memory that this one spares, and how much longer its step takes; dashes where it is that plan.
+/// Beside the fastest plan: memory that this one spares, and how much longer its step takes; dashes where it is that
+/// plan.
 std::string preferred_columns(const planner::Plan& plan) {
   if (!plan.preferred) return "";
   if (saved(*plan.preferred, plan.predicted) <= 0) return fmt::format(" {:>10} {:>8}", "-", "-");
   return fmt::format(" {:>10} {:>7.1f}%", describe_bytes(saved(*plan.preferred, plan.predicted)),
                      100 * given_up(*plan.preferred, plan.predicted));
+}
+
+/// Steps that rest on what was not measured by more than this are marked.
+constexpr double kMarkedShare = 0.05;
+
+bool is_marked(const PlanOrError& made) {
+  return made.plan && made.plan->predicted.extrapolated_share > kMarkedShare;
 }
 
 void print(const std::vector<PlanOrError>& plans) {
@@ -68,7 +76,7 @@ void print(const std::vector<PlanOrError>& plans) {
   }
   const bool preferred = std::any_of(plans.begin(), plans.end(),
                                      [](const PlanOrError& made) { return made.plan && made.plan->preferred; });
-  fmt::print("{:{}} {:{}} {:>4} {:>11} {:>13} {:>13} {:>7} {:>10}{} {:>10} {:>6}\n", "policy", width, "deployment",
+  fmt::print("{:{}} {:{}} {:>4} {:>11}  {:>13} {:>13} {:>7} {:>10}{} {:>10} {:>6}\n", "policy", width, "deployment",
              deployed, "mb", "step", "effective/s", "data/s", "bubble", "peak",
              preferred ? fmt::format(" {:>10} {:>8}", "saved", "given up") : "", "bound", "gap");
   for (const PlanOrError& made : plans) {
@@ -77,13 +85,16 @@ void print(const std::vector<PlanOrError>& plans) {
       continue;
     }
     const planner::Plan& plan = *made.plan;
-    fmt::print("{:{}} {:{}} {:>4} {:>11} {:>13} {:>13} {:>6.1f}% {:>10}{} {:>10} {:>5.1f}%\n", spelled(made.choice),
+    fmt::print("{:{}} {:{}} {:>4} {:>11}{} {:>13} {:>13} {:>6.1f}% {:>10}{} {:>10} {:>5.1f}%\n", spelled(made.choice),
                width, describe(plan.fixed.deployment), deployed, plan.fixed.microbatches,
-               duration(plan.predicted.step_seconds), grouped(plan.predicted.effective_tokens_per_second),
-               grouped(plan.predicted.data_tokens_per_second), 100 * plan.predicted.bubble_ratio,
-               describe_bytes(peak_of(plan)), preferred_columns(plan), duration(plan.lower_bound.step_seconds),
-               100 * gap_of(plan));
+               duration(plan.predicted.step_seconds), is_marked(made) ? '~' : ' ',
+               grouped(plan.predicted.effective_tokens_per_second), grouped(plan.predicted.data_tokens_per_second),
+               100 * plan.predicted.bubble_ratio, describe_bytes(peak_of(plan)), preferred_columns(plan),
+               duration(plan.lower_bound.step_seconds), 100 * gap_of(plan));
   }
+  if (std::any_of(plans.begin(), plans.end(), is_marked))
+    fmt::print("~ more than {:.0f} % of the step lies beyond what was measured; `braid plan` says how much\n",
+               100 * kMarkedShare);
 }
 
 }  // namespace
