@@ -4,7 +4,7 @@
 #   results/accuracy/steps.txt       of each policy's plan the step and the peak memory, predicted and measured; how the
 #                                    policies rank; how long the first plan took
 #   results/costmodel/measured.txt   each point of two of the profiles, predicted by the rest of its curve
-# Run it on a quiet machine; it takes about an hour. What FOLDER holds is not measured again.
+# Run it on a quiet machine; it takes three hours. What FOLDER holds is not measured again.
 # usage: scripts/accuracy.sh [FOLDER]   (default: a temporary one)
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"

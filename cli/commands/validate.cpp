@@ -19,6 +19,7 @@
 #include "cli/support/run_ranks.h"
 #include "exec/profiling/process_memory.h"
 #include "exec/profiling/reference_pass.h"
+#include "planner/program/excerpt.h"
 #include "planner/window/predict.h"
 #include "planner/window/program_stream.h"
 
@@ -113,15 +114,19 @@ class Validation {
         course_(course_of(plan, {plan.workload, data.samples}, own)),
         progress_("validating", flags.quiet, Progress::Elsewhere::lines) {
     if (communicator.rank() != 0 || flags.quiet) return;
-    fmt::print(stderr, "validating: {} windows to warm up, then {} windows {} times: about {}\n",
-               course_.warm_up.size(), course_.round.size(), course_.runs,
-               duration(window_ * static_cast<double>(windows())));
+    fmt::print(stderr, "validating: {} to warm up, then {} windows {} times: about {}\n",
+               course_.warm_up.empty() ? "part of a window" : fmt::format("{} windows", course_.warm_up.size()),
+               course_.round.size(), course_.runs, duration(window_ * static_cast<double>(windows())));
   }
 
   Execution run() {
     Execution execution;
     execution.warm_up = course_.warm_up.size();
-    if (!course_.warm_up.empty()) add(course_.warm_up, execution);
+    if (course_.warm_up.empty()) {
+      warm_up_by_part();
+    } else {
+      add(course_.warm_up, execution);
+    }
     for (std::int64_t run = 0; run < course_.runs; ++run) {
       const double before = seconds_since(began_);
       add(course_.round, execution);
@@ -144,6 +149,17 @@ class Validation {
 
  private:
   std::int64_t windows() const { return std::ssize(course_.warm_up) + course_.runs * std::ssize(course_.round); }
+
+  /// Where not even two windows fit the budget: as much of one as a quarter of it takes. What touches memory for the
+  /// first time would have the one window that is compared take a tenth longer.
+  void warm_up_by_part() {
+    constexpr double kShareOfBudget = 0.25;
+    const planner::Program whole =
+        planner::window_program(plan_.fixed, {plan_.workload, data_.samples}, course_.round.front());
+    const auto microbatches = static_cast<double>(whole.microbatches.size());
+    const auto affordable = static_cast<std::int64_t>(kShareOfBudget * own_.budget / window_ * microbatches);
+    runner_.run(planner::excerpt(whole, std::max<std::int64_t>(affordable, plan_.ranks())));
+  }
 
   void add(const std::vector<std::int64_t>& windows, Execution& execution) {
     exec::TrainOptions options;

@@ -18,8 +18,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import make_workload
 
-FIRST = "megatron-pp:pad_to=none"
-POLICIES = ["megatron-pp:pad_to=none", "sl-peft", "muxtune"]
+POLICIES = ["megatron-pp:pad_to=none", "sl-peft", "mlora:pad_to=none", "muxtune"]
 
 
 def run(words, cache):
@@ -41,16 +40,18 @@ def measure(arguments, name, ranks, out, known):
         return
     shutil.rmtree(cache, ignore_errors=True)
     common = ["--workload", os.path.join(folder, "workload.yaml"), "--ranks", str(ranks)]
-    _, _, first_plan = run([arguments.braid, "plan", *common, "--policy", FIRST, "--quiet"], cache)
-    compared, _, _ = run([arguments.braid, "compare", *common, "--policy", ",".join(arguments.policies), "--quiet",
-                          "--json", "--profile-budget", "30"], cache)
-    ranked = {row["policy"]: row for row in json.loads(compared)["policies"]}
+    _, _, first_plan = run([arguments.braid, "plan", *common, "--policy", arguments.policies[0], "--quiet"], cache)
+    ranked = {}
+    if len(arguments.policies) > 1:
+        compared, _, _ = run([arguments.braid, "compare", *common, "--policy", ",".join(arguments.policies), "--quiet",
+                              "--json"], cache)
+        ranked = {row["policy"]: row for row in json.loads(compared)["policies"]}
     for policy in missing:
         row = {"workload": name, "ranks": ranks, "policy": policy, "first_plan_seconds": first_plan}
         if "predicted" in ranked.get(policy, {}):
             row["compared_step_seconds"] = ranked[policy]["predicted"]["step_seconds"]
         _, said, row["plan_seconds"] = run([arguments.braid, "plan", *common, "--policy", policy, "--out", plan_file,
-                                            "--overwrite", "--profile-budget", "20"], cache)
+                                            "--overwrite"], cache)
         row["pilot"] = next((line for line in said.splitlines() if line.startswith("pilot:")), "")
         with open(plan_file) as file:
             predicted = json.load(file)["predicted"]
@@ -75,7 +76,7 @@ def main():
     parser.add_argument("--workloads", type=lambda text: text.split(","), default=list(make_workload.WORKLOADS))
     parser.add_argument("--ranks", type=lambda text: [int(one) for one in text.split(",")], default=[1, 2])
     parser.add_argument("--policies", type=lambda text: text.split(","), default=POLICIES)
-    parser.add_argument("--budget", type=float, default=12)
+    parser.add_argument("--budget", type=float, default=40)
     arguments = parser.parse_args()
     os.makedirs(arguments.folder, exist_ok=True)
     rows = os.path.join(arguments.folder, "rows.jsonl")

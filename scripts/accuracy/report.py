@@ -50,7 +50,7 @@ def main():
         memory = [max(map(abs, row["memory"])) for row in mine]
         groups = [[row for row in mine if row["workload"] == name and "compared_step_seconds" in row]
                   for name in dict.fromkeys(row["workload"] for row in mine)]
-        agree, disagree = map(sum, zip(*(ordered(group, "at_pace") for group in groups)))
+        agree, disagree = map(sum, zip(*(ordered(group, "at_pace") for group in groups if group), (0, 0)))
         first = [row["first_plan_seconds"] for row in mine]
         print(f"{ranks} rank{'s' if ranks > 1 else ''}: steps by the clock {statistics.mean(by_clock):.1%} mean, "
               f"{max(by_clock):.1%} worst; at the profile's pace {statistics.mean(at_pace):.1%}, {max(at_pace):.1%}; "
