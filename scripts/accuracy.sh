@@ -18,8 +18,8 @@ measured="$(date -u +%Y-%m-%d), $(grep -m1 'model name' /proc/cpuinfo | cut -d: 
   python3 "$root/scripts/accuracy/report.py" "$folder/rows.jsonl"
 } >"$folder/steps.txt"
 {
-  echo "# scripts/accuracy.sh, $measured; the workload middle, one rank and two: |predicted / measured - 1|"
-  for ranks in 1 2; do "$braid" profile --crossvalidate "$folder/cache-middle-$ranks"/braid/*.json; done
+  echo "# scripts/accuracy.sh, $measured; the workload narrow-long, one rank and two: |predicted / measured - 1|"
+  for ranks in 1 2; do "$braid" profile --crossvalidate "$folder/cache-narrow-long-$ranks"/braid/*.json; done
 } >"$folder/measured.txt"
 mv "$folder/steps.txt" "$root/results/accuracy/steps.txt"
 mv "$folder/measured.txt" "$root/results/costmodel/measured.txt"
