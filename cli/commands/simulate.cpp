@@ -73,11 +73,8 @@ int run_simulate(const std::vector<std::string>& words) {
     throw error("--window {} is not usable; the plan has windows 0..{}", window, windows - 1);
   const costmodel::CostModel cost(plan.profile);
   const planner::WindowInput input{plan.workload, data.samples};
-  const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
-    return sim::replay(program, durations);
-  };
   planner::ClockLatency latency(cost, plan.workload.backbone);
-  plan.predicted = planner::predict(plan.fixed, input, latency, judge);
+  plan.predicted = planner::predict(plan.fixed, input, latency, judge_by_replay());
   if (!flags.timeline_out.empty()) {
     auto [program, timeline] = replay_window(plan, input, window, latency);
     add_memory(program, planner::memory_context(plan.fixed, plan.workload), timeline);

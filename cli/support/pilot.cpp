@@ -15,7 +15,6 @@
 #include "cli/support/run_ranks.h"
 #include "exec/profiling/pilot.h"
 #include "planner/plan/plan_hashes.h"
-#include "sim/replay.h"
 
 namespace braid::cli {
 namespace {
@@ -41,10 +40,8 @@ void tell(const exec::Pilot& pilot, const CommonFlags& flags) {
 costmodel::Profile pilot_here(const planner::Plan& plan, const Data& data, const CommonFlags& flags, double seconds,
                               exec::Communicator& communicator) {
   set_thread_count(threads_of_rank(flags, plan.ranks()));
-  const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
-    return sim::replay(program, durations);
-  };
-  const exec::Pilot pilot = exec::run_pilot(plan, data.samples, data.datasets, judge, seconds, communicator);
+  const exec::Pilot pilot =
+      exec::run_pilot(plan, data.samples, data.datasets, judge_by_replay(), seconds, communicator);
   costmodel::Profile profile = plan.profile;
   if (communicator.rank() != 0) return profile;
   tell(pilot, flags);
@@ -68,8 +65,10 @@ costmodel::Profile piloted_profile(const planner::Plan& plan, const Data& data, 
   launched.timeline_out.clear();
   launched.json = false;
   launched.passed_on = {"--overwrite", "--profile-budget", fmt::format("{}", seconds)};
-  const int status = launch_with_plan("profile", plan, launched);
-  if (status != 0) throw RanksEnded{status};
+  if (const int status = launch_with_plan("profile", plan, launched); status != 0) {
+    std::filesystem::remove(moved);
+    throw RanksEnded{status};
+  }
   costmodel::Profile profile = costmodel::read_profile(moved);
   std::filesystem::remove(moved);
   return profile;

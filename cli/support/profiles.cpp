@@ -19,7 +19,6 @@
 #include "exec/executable.h"
 #include "exec/profiling/measure.h"
 #include "exec/profiling/plan_director.h"
-#include "sim/replay.h"
 
 namespace braid::cli {
 namespace {
@@ -147,11 +146,8 @@ void measure_into(const std::filesystem::path& file, const std::filesystem::path
   request.budget_seconds = flags.profile_budget;
   std::optional<costmodel::Profile> before;
   if (!known.empty()) request.known = &before.emplace(costmodel::read_profile(known));
-  const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
-    return sim::replay(program, durations);
-  };
   exec::PlanDirector director(planned.workload, planned.cluster, planned.data.samples, planned.choices,
-                              flags.overrides(), flags.preference(), judge, ranks);
+                              flags.overrides(), flags.preference(), judge_by_replay(), ranks);
   request.next = [&](const costmodel::Profile& profile, double left) { return director.next(profile, left); };
   Progress progress("measuring", flags.quiet, Progress::Elsewhere::lines);
   request.on_progress = [&](const exec::MeasureProgress& now) {

@@ -22,7 +22,8 @@ costmodel::Profile profile_for(const CommonFlags& flags, const PlannedWork& plan
 
 /// The profile that `plan`, made with the one that profile_for gave, is to be made with anew: a pilot of the plan moved
 /// it. Nothing where the prediction holds or held before, or where no pilot is run: the plan is not for this machine as
-/// it was measured, this build cannot execute it, there are lengths in place of data, or no time is left. `seconds_spent` of
+/// it was measured, this build cannot execute it, there are lengths in place of data, or no time is left.
+/// `seconds_spent` of
 /// --profile-budget have gone into measuring and planning.
 std::optional<costmodel::Profile> profile_after_pilot(const CommonFlags& flags, const PlannedWork& planned,
                                                       const planner::Plan& plan, double seconds_spent);

@@ -104,12 +104,9 @@ SessionInput read_input(const CommonFlags& flags) {
 
 planner::Plan plan(const SessionInput& input, const CommonFlags& flags, const costmodel::CostModel& cost,
                    const planner::PolicyChoice& choice) {
-  const auto judge = [](const planner::Program& program, const planner::Durations& durations) {
-    return sim::replay(program, durations);
-  };
   Progress progress(fmt::format("planning {}", choice.policy->name()), flags.quiet || exec::launched_ranks() > 0);
-  return planner::make_plan({input.workload, input.cluster, input.data.samples, cost, judge, flags.overrides(),
-                             flags.preference(), [&](double share) { progress.update(share); }},
+  return planner::make_plan({input.workload, input.cluster, input.data.samples, cost, judge_by_replay(),
+                             flags.overrides(), flags.preference(), [&](double share) { progress.update(share); }},
                             choice);
 }
 
@@ -165,6 +162,12 @@ planner::Plan plan_from_flags(const CommonFlags& flags) {
   planner::Plan plan = planner::read_plan(flags.plan);
   planner::check_data_hashes(plan);
   return plan;
+}
+
+planner::Judge judge_by_replay() {
+  return [](const planner::Program& program, const planner::Durations& durations) {
+    return sim::replay(program, durations);
+  };
 }
 
 std::vector<std::string> task_names(const workload::Workload& workload) {

@@ -42,6 +42,9 @@ std::vector<PlanOrError> make_plans_from_flags(const CommonFlags& flags);
 /// Threads of one rank: --threads, or the cores shared out.
 int threads_of_rank(const CommonFlags& flags, std::int64_t ranks);
 
+/// What plans are judged by: the simulator.
+planner::Judge judge_by_replay();
+
 std::vector<std::string> task_names(const workload::Workload& workload);
 
 }  // namespace braid::cli
