@@ -1,6 +1,7 @@
 #include "exec/executable.h"
 
 #include "base/error.h"
+#include "planner/plan/deployment.h"
 
 namespace braid::exec {
 
@@ -14,6 +15,8 @@ void check_executable(const planner::FixedPlan& fixed) {
     throw error(
         "the plan interleaves {} model chunks a stage, which this build cannot execute; plan with another policy",
         fixed.deployment[0].model_chunks);
+  if (recomputes(fixed.deployment))
+    throw error("the plan recomputes layers, which this build cannot execute; plan with recompute=none");
   if (fixed.adapter_kernels != costmodel::AdapterKernels::separate)
     throw error(
         "the plan has '{}' adapter kernels, which this build cannot execute; plan with kernels=separate and pruning=on",

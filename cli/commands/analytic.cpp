@@ -64,9 +64,6 @@ void add_analytic(CommandLine& line, AnalyticFlags& flags) {
                            "of a derived profile: at which share of its full frequency the GPU computes, such as 0.8");
   line.add().add_options()("attention", options::value(&flags.attention)->default_value("flash"),
                            "of a derived profile: flash, or eager, which writes and keeps the scores of all pairs");
-  line.add().add_options()(
-      "recompute", options::bool_switch(&flags.recompute),
-      "of a derived profile: of each layer only the input is kept, and Backward computes it again");
   line.add().add_options()("loss-in-place", options::bool_switch(&flags.loss_in_place),
                            "of a derived profile: the loss works in one f32 copy of the logits, as Megatron-LM's does, "
                            "where PyTorch's holds three");
@@ -84,7 +81,6 @@ void check(const AnalyticFlags& flags) {
                       : flags.overlap_slowdown     ? "--overlap-slowdown"
                       : flags.clock != 1           ? "--clock"
                       : flags.attention != "flash" ? "--attention"
-                      : flags.recompute            ? "--recompute"
                       : flags.loss_in_place        ? "--loss-in-place"
                                                    : nullptr;
   if (flags.gpu.empty() && alone) throw error("{} is of derived profiles; give --analytic GPU beside it", alone);
@@ -99,7 +95,6 @@ void derive(const AnalyticFlags& analytic, const CommonFlags& flags) {
   profile.overlap_slowdown = analytic.overlap_slowdown.value_or(0);
   profile.clock = analytic.clock;
   profile.attention = costmodel::attention_kind_of(analytic.attention);
-  profile.recomputes = analytic.recompute;
   profile.loss_in_place = analytic.loss_in_place;
   const DerivedWork work = flags.workload.empty() ? usual_work() : work_of(workload::read_workload(flags.workload));
   constexpr std::int64_t kMostTokens = 16384;

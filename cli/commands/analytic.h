@@ -13,7 +13,7 @@ struct AnalyticFlags {
   double exposed_launch_seconds = 0;
   std::optional<double> overlap_slowdown;
   double clock = 1;
-  bool recompute = false, loss_in_place = false;
+  bool loss_in_place = false;
 };
 
 void add_analytic(CommandLine& line, AnalyticFlags& flags);

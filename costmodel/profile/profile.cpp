@@ -111,7 +111,6 @@ Coefficients coefficients_from(const Node& node, const Fields& fields) {
 Storage Profile::storage() const {
   Storage storage = device.empty() ? cpu_storage() : gpu_storage(dtype);
   storage.attention = attention;
-  storage.recomputes = recomputes;
   storage.loss_in_place = loss_in_place;
   if (device.empty()) storage.context = runtime_bytes, storage.head_context = head_runtime_bytes;
   return storage;

@@ -81,7 +81,8 @@ struct Profile {
   /// At which share of its full frequency the GPU computes; memory and links keep theirs.
   double clock = 1;
   AttentionKind attention = AttentionKind::flash;  ///< of the GPU's framework
-  bool recomputes = false;  ///< plans for the GPU keep of each layer its input alone (Storage::recomputes)
+  /// Plans for the GPU recompute every layer where their policy is free to choose: of profiles of older builds.
+  bool recomputes = false;
   /// How the GPU departs from its datasheet, by its own measured products and copies (profile_fit.h); else as its
   /// generation does.
   std::optional<GemmCoefficients> products;

@@ -36,12 +36,14 @@ class Tensors {
 };
 
 /// What autograd keeps for the gradients of A: the input, or with dropout, which each module draws for itself, the
-/// masked input and the mask.
-void add_adapter_inputs(const BackboneShape& shard, const MicrobatchLoad& load, const Storage& storage,
+/// masked input and the mask. The feed-forward's last product reads what lies between its products: not kept unless
+/// `middle` is.
+void add_adapter_inputs(const BackboneShape& shard, const MicrobatchLoad& load, const Storage& storage, bool middle,
                         Tensors& tensors) {
   for (const ModuleGroup group : kModuleGroups) {
     // Attention keeps its result itself.
-    if (group != ModuleGroup::o && keeps_input(load, group, storage))
+    const bool reads_middle = group == ModuleGroup::o || group == ModuleGroup::down;
+    if (group != ModuleGroup::o && (middle || !reads_middle) && keeps_input(load, group, storage))
       tensors.add(load.tokens * (group == ModuleGroup::down ? shard.intermediate : shard.hidden));
     for (const TaskRows& task : load.tasks) {
       if (task.adapter.dropout <= 0) continue;
@@ -78,13 +80,14 @@ bool keeps_input(const MicrobatchLoad& load, ModuleGroup group, const Storage& s
 }
 
 Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
-                        const Storage& storage, bool input_alone) {
+                        const Storage& storage, RecomputeKind recompute) {
   const BackboneShape shard = shard_of(backbone, stage.tp);
   const std::int64_t tokens = load.tokens, hidden = shard.hidden;
   const std::int64_t between = stage.sequence_parallel ? (tokens + stage.tp - 1) / stage.tp : tokens;
+  const bool all = recompute == RecomputeKind::none;
   Tensors tensors(storage);
   tensors.add(between * hidden);
-  if (input_alone) {
+  if (recompute == RecomputeKind::full) {
     for (const SequenceLoad& sequence : load.sequences) {
       if (sequence.continues) tensors.add(2 * (sequence.context - sequence.prefix) * shard.kv_width());
     }
@@ -93,22 +96,23 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
   // The other residual input and both norms' scales; q, k, v after rotation; attention's output, and log sums or
   // probabilities.
   tensors.add(between * hidden).add(between, shard.gated() ? 2 : 4);
-  tensors.add(tokens * shard.qkv_width()).add(tokens * shard.query_width());
+  tensors.add(tokens * shard.qkv_width());
+  if (all) tensors.add(tokens * shard.query_width());
   // Queries and keys before their norms, and the scales of these.
   if (shard.qk_norm) {
     tensors.add(tokens * shard.query_width()).add(tokens * shard.kv_width());
     tensors.add(tokens * (shard.heads + shard.kv_heads));
   }
-  if (storage.attention == AttentionKind::flash) {
+  if (all && storage.attention == AttentionKind::flash) {
     tensors.add(tokens * shard.heads);
-  } else {
+  } else if (all) {
     add_probabilities(shard, load, storage, tensors);
   }
   tensors.add(tokens * shard.up_width());
   if (storage.keeps_operator_inputs) {
     // The gate's activation, for the gradient of its product with the other half.
-    if (shard.gated() && !storage.fused_activation) tensors.add(tokens * shard.intermediate);
-    add_adapter_inputs(shard, load, storage, tensors);
+    if (all && shard.gated() && !storage.fused_activation) tensors.add(tokens * shard.intermediate);
+    add_adapter_inputs(shard, load, storage, all, tensors);
   }
   tensors.add(low_rank_numbers(load));
   return tensors.bytes();
@@ -139,7 +143,11 @@ Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, 
 
 Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                   const Storage& storage) {
-  Bytes bytes = stage.layers * layer_stash_bytes(backbone, stage, load, storage, storage.recomputes);
+  const std::int64_t recomputed = stage.recompute.any() ? std::min(stage.recompute.layers, stage.layers) : 0;
+  Bytes bytes = 0;
+  if (recomputed < stage.layers)
+    bytes += (stage.layers - recomputed) * layer_stash_bytes(backbone, stage, load, storage, RecomputeKind::none);
+  if (recomputed > 0) bytes += recomputed * layer_stash_bytes(backbone, stage, load, storage, stage.recompute.kind);
   // The gradient that the loss sends down.
   if (stage.has_head) bytes += Tensors(storage).add(load.tokens * backbone.hidden).bytes();
   return bytes;

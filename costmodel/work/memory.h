@@ -34,10 +34,9 @@ Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, 
 Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                   const Storage& storage);
 
-/// The same of one layer; with `input_alone` what recomputation leaves of it: its input, and keys and values that later
-/// chunks read.
+/// The same of one layer, by what is recomputed of it.
 Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
-                        const Storage& storage, bool input_alone);
+                        const Storage& storage, RecomputeKind recompute);
 
 /// Scores of all heads' pairs of tokens, causal halves too.
 std::int64_t score_numbers(const BackboneShape& shard, const MicrobatchLoad& load);

@@ -75,7 +75,7 @@ class StageCalls {
 
   std::vector<OperatorCall> backward() {
     const double bottom = stage_.has_embedding && stage_.layers > 0 ? 1 : 0;
-    if (storage_.recomputes && stage_.layers > 0) forward_layers(static_cast<double>(stage_.layers));
+    if (recomputed(RecomputeKind::full) > 0) forward_layers(recomputed(RecomputeKind::full));
     backward_layers(static_cast<double>(stage_.layers) - bottom, bottom);
     add(Operator::dispatch, Pass::backward, {}, load_.tokens, 1);
     return std::move(calls_);
@@ -90,6 +90,11 @@ class StageCalls {
     call.shape = shape;
     call.tokens = tokens;
     call.count = count;
+  }
+
+  /// Layers that are recomputed so.
+  double recomputed(RecomputeKind kind) const {
+    return stage_.recompute.kind == kind ? static_cast<double>(std::min(stage_.recompute.layers, stage_.layers)) : 0;
   }
 
   bool fuses() const { return load_.kernels == AdapterKernels::fused; }
@@ -226,7 +231,8 @@ class StageCalls {
   void backward_layers(double inner, double bottom) {
     const double layers = inner + bottom;
     const std::int64_t hidden = whole_.hidden;
-    if (again(ModuleGroup::down)) add_activation(Pass::forward, layers);
+    const double selectively = recomputed(RecomputeKind::selective);
+    add_activation(Pass::forward, again(ModuleGroup::down) ? layers : selectively);
     add_linear(Pass::backward, ModuleGroup::down, shard_.intermediate, hidden, layers);
     add_lora(Pass::backward, ModuleGroup::down, layers);
     add_activation(Pass::backward, layers);
@@ -234,6 +240,7 @@ class StageCalls {
     add_linear(Pass::backward, ModuleGroup::gate_up, hidden, shard_.up_width(), layers);
     add_lora(Pass::backward, ModuleGroup::gate_up, layers);
     add_norm(Pass::backward, layers);
+    add_attention(Pass::forward, selectively);
     add_linear(Pass::backward, ModuleGroup::o, shard_.query_width(), hidden, layers);
     add_lora(Pass::backward, ModuleGroup::o, layers);
     const bool attention_below = any_lora(ModuleGroup::qkv);
@@ -306,6 +313,14 @@ bool targets_any(const AdapterShape& adapter, ModuleGroup group) {
   return std::any_of(modules.begin(), modules.end(), [&](Module module) { return adapter.has(module); });
 }
 
+StageShape run_of(const StageShape& stage, std::int64_t first, std::int64_t count) {
+  StageShape run = stage;
+  run.layers = count;
+  run.has_embedding = run.has_head = false;
+  run.recompute = stage.recompute.of_run(first, count);
+  return run;
+}
+
 BackboneShape shard_of(const BackboneShape& backbone, std::int64_t tp) {
   if (tp <= 1) return backbone;
   BackboneShape shard = backbone;
@@ -366,7 +381,8 @@ std::vector<OperatorCall> stage_collectives(const BackboneShape& backbone, const
   const auto layers = static_cast<double>(stage.layers);
   const bool bottom = pass == Pass::backward && stage.has_embedding && stage.layers > 0;
   sum_up(load.tokens, backbone.hidden, 2 * layers - (bottom ? 1 : 0));
-  if (pass == Pass::backward && storage.recomputes) sum_up(load.tokens, backbone.hidden, 2 * layers);
+  if (pass == Pass::backward && stage.recompute.kind == RecomputeKind::full)
+    sum_up(load.tokens, backbone.hidden, 2 * static_cast<double>(std::min(stage.recompute.layers, stage.layers)));
   if (pass == Pass::forward && stage.has_embedding) {
     sum_up(load.tokens, backbone.hidden, 1);
     // The first norm works on the share that the reduce-scatter leaves.

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "costmodel/shapes/adapter.h"
 #include "costmodel/shapes/backbone.h"
+#include "costmodel/work/recompute.h"
 #include "costmodel/work/storage.h"
 
 namespace braid::costmodel {
@@ -162,22 +163,26 @@ struct StageShape {
   /// Norms and residuals work on a tp-th of the tokens (Korthikanti et al. 2022); all-reduces become reduce-scatters
   /// and all-gathers.
   bool sequence_parallel = false;
+  Recompute recompute = {};
   bool operator==(const StageShape&) const = default;
 };
+/// A run of `count` of the stage's layers that begins `first` layers above its lowest, without embedding and head.
+StageShape run_of(const StageShape& stage, std::int64_t first, std::int64_t count);
 
 /// The shape of the backbone that one of `tp` shards computes: heads, feed-forward columns and vocabulary divided,
 /// rounded up; key/value heads kept where there are fewer than shards.
 BackboneShape shard_of(const BackboneShape& backbone, std::int64_t tp);
 
 /// The work of one Forward or Backward (`pass` forward or backward) of a stage, by an executor that stores things so:
-/// what it does not keep a Backward computes again. braid's own executor does just this work; a test holds its record
-/// against this list.
+/// what it does not keep, or the stage recomputes, a Backward computes again. braid's own executor does just this work;
+/// a test holds its record against this list.
 std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const StageShape& stage,
                                           const MicrobatchLoad& load, Pass pass, const Storage& storage);
 
 /// The collectives of one Forward or Backward of a stage's tensor-parallel ranks: none for tp = 1. Each layer's two
-/// partial sums meet forward, the gradients of its two inputs backward (Shoeybi et al. 2019), save the bottom layer's
-/// first, which nothing needs; the embedding's rows and the head's maxima, sums and gradient on their stages.
+/// partial sums meet forward, and once more going back where the whole layer is recomputed; the gradients of its two
+/// inputs backward (Shoeybi et al. 2019), save the bottom layer's first, which nothing needs; the embedding's rows and
+/// the head's maxima, sums and gradient on their stages.
 std::vector<OperatorCall> stage_collectives(const BackboneShape& backbone, const StageShape& stage,
                                             const MicrobatchLoad& load, Pass pass, const Storage& storage);
 

@@ -26,9 +26,6 @@ struct Storage {
   /// A gate, its activation and the product with the other half are one kernel, which keeps its inputs alone.
   bool fused_activation = false;
   AttentionKind attention = AttentionKind::flash;
-  /// Of each layer only the input is kept, and the keys and values that later chunks read; Backward computes the layer
-  /// again first, collectives and all.
-  bool recomputes = false;
   /// The head works on all rows, whether they have a loss or not, and their logits live at once, in the activations'
   /// type and three times in f32 (cast, log-softmax, gradient); else on those with a loss, kHeadRows at a time.
   bool whole_logits = false;
@@ -47,7 +44,7 @@ inline Storage cpu_storage() {
   return {};
 }
 
-/// PyTorch on a GPU, FlashAttention, no recomputation: 16-bit weights and activations; 0.4 GB beside them (MuxTune §2.2
+/// PyTorch on a GPU, FlashAttention: 16-bit weights and activations; 0.4 GB beside them (MuxTune §2.2
 /// gives the items and the sum of LLaMA-7B, batch 8 × 128: 13.4, 4.3 and 18.1 GB).
 Storage gpu_storage(DataType type);
 

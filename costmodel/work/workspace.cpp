@@ -91,6 +91,17 @@ std::int64_t backward_numbers(const BackboneShape& backbone, const StageShape& s
   return gradient + std::max({down, gate_up, attention});
 }
 
+/// What a recomputed layer does not keep lives while it runs. By then, going back, and still, going forward, nothing is
+/// stashed of the layers above those, which are not recomputed.
+Bytes recomputed_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                       const Storage& storage) {
+  if (!stage.recompute.any() || stage.layers == 0) return 0;
+  const auto stash = [&](RecomputeKind kind) { return layer_stash_bytes(backbone, stage, load, storage, kind); };
+  const Bytes whole = stash(RecomputeKind::none);
+  const std::int64_t above = std::max<std::int64_t>(0, stage.layers - stage.recompute.layers);
+  return std::max<Bytes>(0, whole - stash(stage.recompute.kind) - above * whole);
+}
+
 }  // namespace
 
 Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
@@ -100,11 +111,7 @@ Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, co
   const std::int64_t numbers =
       forward ? forward_numbers(shard, stage, load, storage) : backward_numbers(shard, stage, load, storage);
   Bytes bytes = numbers * bytes_of(storage.activations);
-  // Of a layer that keeps its input alone, the rest lives while it runs.
-  if (storage.recomputes && stage.layers > 0) {
-    bytes += layer_stash_bytes(backbone, stage, load, storage, false) -
-             layer_stash_bytes(backbone, stage, load, storage, true);
-  }
+  bytes += recomputed_bytes(backbone, stage, load, storage);
   // By then all layers are done.
   if (forward && stage.has_head) {
     const std::int64_t loss = load.tokens * shard.hidden + logit_numbers(shard, load, storage);

@@ -94,16 +94,16 @@ class DeploymentBound {
         demands_(scope, input, cost.storage().whole_logits) {
     const ReplicaShape& replica = scope.deployment.front();
     for (std::int32_t s = 0; s < replica.stages(); ++s) {
-      stages_.push_back({replica.layers_of(s), s == 0, s + 1 == replica.stages(), replica.tp});
+      stages_.push_back(
+          {replica.layers_of(s), s == 0, s + 1 == replica.stages(), replica.tp, false, replica.recompute_of(s)});
       shortest_.push_back(stages_.back());
-      for (std::int32_t c = 0; replica.model_chunks > 1 && c < replica.model_chunks; ++c)
-        shortest_.back() = {std::min<std::int64_t>(shortest_.back().layers, replica.chunk(s, c).count()), false, false,
-                            replica.tp};
+      // Of the model chunks the highest has the fewest recomputed layers.
+      for (std::int32_t c = 0; replica.model_chunks > 1 && c < replica.model_chunks; ++c) {
+        const std::int64_t layers = std::min<std::int64_t>(shortest_.back().layers, replica.chunk(s, c).count());
+        shortest_.back() = run_of(stages_.back(), stages_.back().layers - layers, layers);
+      }
     }
-    for (const ReplicaShape& other : scope.deployment)
-      BRAID_CHECK(
-          other.tp == replica.tp && other.layers == replica.layers && other.model_chunks == replica.model_chunks,
-          "replicas differ");
+    for (const ReplicaShape& other : scope.deployment) BRAID_CHECK(other == replica, "replicas differ");
     least_rank_ = std::numeric_limits<std::int64_t>::max();
     for (const workload::Task& task : input.workload.tasks) {
       for (const costmodel::Module module : costmodel::kModules)

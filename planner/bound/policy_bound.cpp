@@ -58,11 +58,15 @@ LowerBound policy_bound(const Arrangement& arrangement, std::span<const std::vec
                         BestRates& rates, Bytes capacity) {
   const FixedPlan& fixed = arrangement.fixed;
   BoundScope scope = bound_scope(arrangement, overrides);
+  // What recomputes as much as it has to may be one of plans that recompute less.
+  for (const std::vector<ReplicaShape>& deployment : grid) {
+    if (same_places(deployment, fixed.deployment)) scope.deployment = deployment;
+  }
   LowerBound least = lower_bound(scope, window, cost, rates);
   least.deployment_step_seconds = least.step_seconds;
-  const std::string chosen = describe(fixed.deployment);
   for (const std::vector<ReplicaShape>& deployment : grid) {
-    if (describe(deployment) == chosen || cannot_hold_weights(deployment, fixed, window.workload.backbone, capacity))
+    if (same_places(deployment, fixed.deployment) ||
+        cannot_hold_weights(deployment, fixed, window.workload.backbone, capacity))
       continue;
     scope.deployment = deployment;
     const LowerBound other = lower_bound(scope, window, cost, rates);

@@ -1,6 +1,7 @@
 #include "planner/latency/clock_latency.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "planner/latency/adapter_fusion.h"
 #include "planner/latency/subgraph_schedule.h"
@@ -70,6 +71,25 @@ ClockLatency::Interleaved ClockLatency::interleaved(const Clock& clock) {
       if (price.launches > 0) launched += price.seconds;
     }
   }
+  Interleaved time;
+  const std::int64_t recomputed = clock.pass == Pass::backward ? clock.stage.recompute.layers : 0;
+  if (0 < recomputed && recomputed < clock.stage.layers) {
+    // As much of the time of either kind of layers as there are of them.
+    Clock none = clock, all = clock;
+    none.stage.recompute = {};
+    all.stage.recompute.layers = clock.stage.layers;
+    const double share = static_cast<double>(recomputed) / static_cast<double>(clock.stage.layers);
+    const Interleaved apart = of_like_layers(none), again = of_like_layers(all);
+    time = {std::lerp(apart.seconds, again.seconds, share),
+            std::lerp(apart.stalled_seconds, again.stalled_seconds, share)};
+  } else {
+    time = of_like_layers(clock);
+  }
+  time.seconds += std::max(0.0, host - launched);
+  return time;
+}
+
+ClockLatency::Interleaved ClockLatency::of_like_layers(const Clock& clock) {
   Interleaved time = scheduled(clock, std::min(clock.stage.layers, kScheduledLayers));
   if (clock.stage.layers > kScheduledLayers) {
     // Layers are alike, so that a schedule repeats itself from one to the next.
@@ -79,7 +99,6 @@ ClockLatency::Interleaved ClockLatency::interleaved(const Clock& clock) {
     time.stalled_seconds += further * (time.stalled_seconds - few.stalled_seconds);
     time.stalled_seconds = std::clamp(time.stalled_seconds, 0.0, time.seconds);
   }
-  time.seconds += std::max(0.0, host - launched);
   return time;
 }
 
@@ -94,6 +113,7 @@ ClockLatency::Interleaved ClockLatency::scheduled(const Clock& clock, std::int64
   };
   StageShape stage = clock.stage;
   stage.layers = layers;
+  if (stage.recompute.any()) stage.recompute.layers = layers;
   std::vector<OperatorGraph> graphs;
   graphs.reserve(clock.loads.size());
   for (const MicrobatchLoad& load : clock.loads) {

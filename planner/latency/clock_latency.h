@@ -71,6 +71,8 @@ class ClockLatency {
   };
 
   Interleaved interleaved(const Clock& clock);
+  /// Of a clock whose layers are all recomputed or none.
+  Interleaved of_like_layers(const Clock& clock);
   Interleaved scheduled(const Clock& clock, std::int64_t layers);
 
   costmodel::StageLatency latency_;

@@ -13,6 +13,13 @@ using costmodel::Estimate;
 using costmodel::Operator;
 using costmodel::Pass;
 
+/// Of what layers are worth, not of what is done again.
+costmodel::StageShape without_recomputation(const StageProgram& stage) {
+  costmodel::StageShape shape = shape_of(stage);
+  shape.recompute = {};
+  return shape;
+}
+
 class InstructionCosts {
  public:
   InstructionCosts(const Program& program, const PassStyle& style, ClockLatency& latency)
@@ -148,7 +155,7 @@ double backbone_flops(const Program& program, std::span<const Microbatch> microb
   // Passes of like stages are alike: asked for once a microbatch and shape.
   std::vector<std::pair<costmodel::StageShape, double>> shapes;
   for (const StageProgram& stage : program.stages) {
-    const costmodel::StageShape shape = shape_of(stage);
+    const costmodel::StageShape shape = without_recomputation(stage);
     const auto known = std::find_if(shapes.begin(), shapes.end(), [&](const auto& one) { return one.first == shape; });
     if (known == shapes.end()) shapes.emplace_back(shape, 0);
   }
@@ -163,7 +170,7 @@ double backbone_flops(const Program& program, std::span<const Microbatch> microb
     }
     for (const StageProgram& stage : program.stages) {
       if (stage.replica != microbatch.replica) continue;
-      const costmodel::StageShape shape = shape_of(stage);
+      const costmodel::StageShape shape = without_recomputation(stage);
       const auto known =
           std::find_if(shapes.begin(), shapes.end(), [&](const auto& one) { return one.first == shape; });
       flops += static_cast<double>(stage.ranks.size()) * known->second;

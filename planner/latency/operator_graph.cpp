@@ -16,6 +16,7 @@ using costmodel::ModuleGroup;
 using costmodel::Operator;
 using costmodel::OperatorCall;
 using costmodel::Pass;
+using costmodel::RecomputeKind;
 using costmodel::StageShape;
 
 constexpr std::array<ModuleGroup, 4> kForwardProducts = {ModuleGroup::qkv, ModuleGroup::o, ModuleGroup::gate_up,
@@ -149,10 +150,10 @@ class StageGraph {
     finish(work);
   }
 
-  void backward_layer(Launches work, std::int32_t layer, bool recomputes) {
+  void backward_layer(Launches work, std::int32_t layer, RecomputeKind recompute) {
     layer_ = layer;
-    if (recomputes) run_forward(work);
-    run_backward(work);
+    if (recompute == RecomputeKind::full) run_forward(work);
+    run_backward(work, recompute == RecomputeKind::selective);
     finish(work);
   }
 
@@ -177,15 +178,18 @@ class StageGraph {
     ends_ = then(work.take(Operator::residual), both(out, ends_));
   }
 
-  void run_backward(Launches& work) {
+  void run_backward(Launches& work, bool selectively) {
     Ends out = gather(work, ends_);
-    out = product(work, ModuleGroup::down, Pass::backward, out, again(work, ModuleGroup::down, activation(), out));
-    out = then(work.take(activation(), Pass::backward), out);
+    const Ends middle =
+        selectively ? then(work.take(activation()), out) : again(work, ModuleGroup::down, activation(), out);
+    out = product(work, ModuleGroup::down, Pass::backward, out, middle);
+    out = then(work.take(activation(), Pass::backward), selectively ? both(out, middle) : out);
     out = sum_up(
         work, product(work, ModuleGroup::gate_up, Pass::backward, out, again(work, ModuleGroup::gate_up, norm(), out)));
     ends_ = then(work.take(norm(), Pass::backward), both(out, ends_));
     out = gather(work, ends_);
-    out = product(work, ModuleGroup::o, Pass::backward, out, out);
+    const Ends attended = selectively ? then(work.take(Operator::attention), out) : out;
+    out = both(product(work, ModuleGroup::o, Pass::backward, out, attended), attended);
     out = then(work.take(Operator::attention, Pass::backward), out);
     out = then(work.take(Operator::rope, Pass::backward), out);
     out = then(work.take(Operator::head_norm, Pass::backward), out);
@@ -245,9 +249,11 @@ class StageGraph {
 OperatorGraph stage_graph(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
                           const costmodel::Storage& storage, const LaunchPricing& pricing, std::int32_t htask) {
   BRAID_CHECK(load.tokens > 0, "a microbatch of hTask {} has no tokens", htask);
-  const auto launches = [&](std::int64_t layers, bool ends) {
+  const auto launches = [&](std::int64_t layers, bool ends, RecomputeKind recompute = RecomputeKind::none) {
     StageShape part = stage;
     part.layers = layers;
+    part.recompute =
+        recompute == RecomputeKind::none ? costmodel::Recompute{} : costmodel::Recompute{recompute, layers};
     part.has_embedding = ends && stage.has_embedding;
     part.has_head = ends && layers == 0 && stage.has_head;
     return Launches(backbone, part, load, pass, storage, pricing, htask);
@@ -267,11 +273,16 @@ OperatorGraph stage_graph(const BackboneShape& backbone, const StageShape& stage
   } else {
     // Nothing needs the gradient of the embedding's rows.
     const std::int32_t bottom = stage.has_embedding && layers > 0 ? 1 : 0;
+    const RecomputeKind kind = stage.recompute.kind;
+    const auto of_layer = [&](std::int32_t layer) {
+      return layer < stage.recompute.layers ? kind : RecomputeKind::none;
+    };
     if (layers > bottom) {
-      const Launches inner = launches(1, false);
-      for (std::int32_t layer = layers; layer-- > bottom;) graph.backward_layer(inner, layer, storage.recomputes);
+      const Launches inner = launches(1, false), again = launches(1, false, kind);
+      for (std::int32_t layer = layers; layer-- > bottom;)
+        graph.backward_layer(of_layer(layer) == RecomputeKind::none ? inner : again, layer, of_layer(layer));
     }
-    if (bottom > 0) graph.backward_layer(launches(1, true), 0, storage.recomputes);
+    if (bottom > 0) graph.backward_layer(launches(1, true, of_layer(0)), 0, of_layer(0));
   }
   graph.finish(outside);
   return result;

@@ -19,7 +19,8 @@ bool belongs_to_a_task(Operator op) {
 
 std::size_t hash_of(const StageShape& stage, const MicrobatchLoad& load, Pass pass) {
   constexpr std::size_t kOdd = 1'000'003;
-  auto hash = static_cast<std::size_t>(stage.layers * 8 + stage.tp * 1021 + static_cast<int>(pass));
+  auto hash = static_cast<std::size_t>(stage.layers * 8 + stage.recompute.layers * 257 + stage.tp * 1021 +
+                                       static_cast<int>(pass));
   hash = hash * kOdd + static_cast<std::size_t>(load.tokens);
   hash = hash * kOdd + static_cast<std::size_t>(load.scored);
   hash = hash * kOdd + load.sequences.size();
@@ -100,14 +101,22 @@ RunPrices::TokenPrices& RunPrices::token_prices(TokenPrices::Piece piece, const 
 RunPrices::TokenPasses RunPrices::token_passes(const StageShape& stage, const MicrobatchLoad& load, Pass pass) {
   using Piece = TokenPrices::Piece;
   const costmodel::AdapterShape& adapter = load.tasks.front().adapter;
-  StageShape body = stage, layer = stage, head = stage;
+  StageShape body = stage, head = stage;
   body.layers = std::min<std::int64_t>(stage.layers, 1);
-  layer.layers = 1, head.layers = 0;
-  body.has_head = layer.has_embedding = layer.has_head = head.has_embedding = false;
+  body.recompute = stage.recompute.of_run(0, body.layers);
+  head.layers = 0;
+  head.recompute = {};
+  body.has_head = head.has_embedding = false;
+  const StageShape recomputed = run_of(stage, 0, 1), kept = run_of(stage, stage.recompute.layers, 1);
   TokenPasses passes;
   passes.body = &token_prices(Piece::body, body, adapter, load.kernels, pass);
-  passes.further_layers = static_cast<double>(stage.layers - body.layers);
-  if (stage.layers > 1) passes.further_layer = &token_prices(Piece::further_layer, layer, adapter, load.kernels, pass);
+  const std::int64_t again = stage.recompute.of_run(body.layers, stage.layers - body.layers).layers;
+  passes.recomputed_layers = static_cast<double>(again);
+  passes.further_layers = static_cast<double>(stage.layers - body.layers - again);
+  if (passes.recomputed_layers > 0)
+    passes.recomputed_layer = &token_prices(Piece::further_layer, recomputed, adapter, load.kernels, pass);
+  if (passes.further_layers > 0)
+    passes.further_layer = &token_prices(Piece::further_layer, kept, adapter, load.kernels, pass);
   // The loss and its gradient are one call of the Forward.
   passes.scores_all = cost_.storage().whole_logits;
   if (stage.has_head && pass == Pass::forward) passes.head = &token_prices(Piece::head, head, {}, {}, pass);
@@ -117,6 +126,7 @@ RunPrices::TokenPasses RunPrices::token_passes(const StageShape& stage, const Mi
 TokenPass RunPrices::TokenPasses::of(std::int64_t tokens, std::int64_t scored) const {
   TokenPass pass = body->of(tokens);
   if (further_layer) pass.add(further_layer->of(tokens), further_layers);
+  if (recomputed_layer) pass.add(recomputed_layer->of(tokens), recomputed_layers);
   if (head) pass.add(head->of(scores_all ? tokens : scored), 1);
   return pass;
 }

@@ -70,11 +70,12 @@ class RunPrices {
     std::vector<std::optional<TokenPass>> known_;  // by place among rounded counts
   };
 
-  /// Runs whose passes differ in their tokens alone: a stage's first layer with all that is not in layers, as many
-  /// further layers, which are alike, and the head, which may take the scored rows alone.
+  /// Runs whose passes differ in their tokens alone: a stage's first layer with all that is not in layers; as many
+  /// further layers, which are alike but for those that are recomputed; and the head, which may take the scored rows
+  /// alone.
   struct TokenPasses {
-    TokenPrices *body = nullptr, *further_layer = nullptr, *head = nullptr;  ///< nullptr: none
-    double further_layers = 0;
+    TokenPrices *body = nullptr, *further_layer = nullptr, *recomputed_layer = nullptr, *head = nullptr;
+    double further_layers = 0, recomputed_layers = 0;  ///< 0: the pointer may be nullptr
     bool scores_all = false;
 
     TokenPass of(std::int64_t tokens, std::int64_t scored) const;

@@ -64,8 +64,10 @@ double ClockSketch::together(std::size_t stage, std::span<const TaskRun> runs, P
     most_both = std::max(most_both, mine + sent);
   }
   if (runs.size() == 1) return compute + communication;
-  const bool again = pass == Pass::backward && input_.cost().storage().recomputes;
-  const double subgraphs = (again ? 4 : 2) * static_cast<double>(std::max<std::int64_t>(stages_[stage].layers, 1));
+  const costmodel::Recompute& recompute = stages_[stage].recompute;
+  const bool again = pass == Pass::backward && recompute.kind == costmodel::RecomputeKind::full;
+  const std::int64_t layers = stages_[stage].layers + (again ? std::min(recompute.layers, stages_[stage].layers) : 0);
+  const double subgraphs = 2 * static_cast<double>(std::max<std::int64_t>(layers, 1));
   const double exposed = std::max(most_both - compute, least_communication / subgraphs);
   const double slowed = (1 - 1 / slowdown_) * std::max(0.0, communication - exposed);
   return std::max(compute + slowed + exposed, communication + least_compute / subgraphs);

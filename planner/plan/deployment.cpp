@@ -111,6 +111,23 @@ std::string uneven_split(const std::vector<LayerRange>& layers) {
   return fmt::format(" of {} layers", fmt::join(runs, ", "));
 }
 
+/// ", full recomputation of 12 + 5 layers", of how many on each stage; nothing where none are.
+std::string recomputation(const ReplicaShape& replica) {
+  std::string text;
+  for (const costmodel::RecomputeKind kind : {costmodel::RecomputeKind::selective, costmodel::RecomputeKind::full}) {
+    std::vector<std::int64_t> layers;
+    bool any = false;
+    for (std::int32_t s = 0; s < replica.stages(); ++s) {
+      const costmodel::Recompute recompute = replica.recompute_of(s);
+      layers.push_back(recompute.kind == kind ? recompute.layers : 0);
+      any = any || layers.back() > 0;
+    }
+    if (!any) continue;
+    text += fmt::format(", {} recomputation of {} layers", name(kind), fmt::join(layers, " + "));
+  }
+  return text;
+}
+
 }  // namespace
 
 bool splits_heads(const costmodel::BackboneShape& backbone, std::int64_t tp) {
@@ -200,12 +217,34 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
   return found;
 }
 
+void recompute_all(costmodel::RecomputeKind kind, std::vector<ReplicaShape>& deployment) {
+  for (ReplicaShape& replica : deployment) {
+    replica.recompute.clear();
+    for (std::int32_t s = 0; kind != costmodel::RecomputeKind::none && s < replica.stages(); ++s)
+      replica.recompute.push_back({kind, replica.layers_of(s)});
+  }
+}
+
+bool recomputes(const std::vector<ReplicaShape>& deployment) {
+  const auto any = [](const costmodel::Recompute& recompute) { return recompute.any(); };
+  return std::any_of(deployment.begin(), deployment.end(), [&](const ReplicaShape& replica) {
+    return std::any_of(replica.recompute.begin(), replica.recompute.end(), any);
+  });
+}
+
+bool same_places(const std::vector<ReplicaShape>& a, const std::vector<ReplicaShape>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const ReplicaShape& one, const ReplicaShape& other) {
+    return one.tp == other.tp && one.layers == other.layers && one.model_chunks == other.model_chunks;
+  });
+}
+
 std::string describe(const std::vector<ReplicaShape>& deployment) {
   const ReplicaShape& first = deployment.front();
   std::string chunks;
   if (first.model_chunks > 1) chunks = fmt::format(" of {} model chunks each", first.model_chunks);
-  return fmt::format("tp {}, pp {}{}{}{}", first.tp, first.stages(), chunks, uneven_split(first.layers),
-                     deployment.size() > 1 ? fmt::format(", {} replicas", deployment.size()) : "");
+  return fmt::format("tp {}, pp {}{}{}{}{}", first.tp, first.stages(), chunks, uneven_split(first.layers),
+                     deployment.size() > 1 ? fmt::format(", {} replicas", deployment.size()) : "",
+                     recomputation(first));
 }
 
 }  // namespace braid::planner

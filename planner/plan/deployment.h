@@ -71,7 +71,14 @@ bool splits_heads(const costmodel::BackboneShape& backbone, std::int64_t tp);
 std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& workload, const workload::Cluster& cluster,
                                                    const Overrides& overrides, const Parallelism& parallelism);
 
-/// "tp 2, pp 4, 2 replicas"; of layers that are not split evenly "tp 1, pp 4 of 3 x 9, 5 layers".
+/// Every layer of every stage is recomputed so; with RecomputeKind::none no layer is.
+void recompute_all(costmodel::RecomputeKind kind, std::vector<ReplicaShape>& deployment);
+bool recomputes(const std::vector<ReplicaShape>& deployment);
+/// Whether the layers are on the same ranks, whatever is recomputed.
+bool same_places(const std::vector<ReplicaShape>& a, const std::vector<ReplicaShape>& b);
+
+/// "tp 2, pp 4, 2 replicas"; of layers that are not split evenly "tp 1, pp 4 of 3 x 9, 5 layers"; of recomputed ones
+/// "tp 1, pp 2, full recomputation of 12 + 5 layers".
 std::string describe(const std::vector<ReplicaShape>& deployment);
 
 }  // namespace braid::planner

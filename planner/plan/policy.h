@@ -45,6 +45,11 @@ struct PolicyInput {
   /// nullptr: none.
   LaidOutBuckets* laid_out = nullptr;
 
+  /// The same on another deployment, of which nothing was laid out before.
+  PolicyInput on(const std::vector<ReplicaShape>& other) const {
+    return {workload, samples, latency, capacity, other, microbatches, options, sketch_limit, hurries, silent, kinds};
+  }
+
   std::int32_t task_count() const { return static_cast<std::int32_t>(workload.tasks.size()); }
   const costmodel::CostModel& cost() const { return latency.cost(); }
 };

@@ -20,6 +20,8 @@ constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_bac
                                            PipelineTemplate::stream,
                                            PipelineTemplate::lora_1f1b,
                                            PipelineTemplate::lora_gpipe};
+constexpr costmodel::RecomputeKind kRecomputeKinds[] = {
+    costmodel::RecomputeKind::none, costmodel::RecomputeKind::selective, costmodel::RecomputeKind::full};
 constexpr Padding kPaddings[] = {Padding::none, Padding::max_length, Padding::longest};
 constexpr costmodel::AdapterKernels kAdapterKernels[] = {
     costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split, costmodel::AdapterKernels::side_by_side,
@@ -80,6 +82,19 @@ std::vector<TemplateSlot> slots_from(const Node& node) {
   return slots;
 }
 
+/// Of a replica whose layers have been read.
+void read_recompute(const Node& node, ReplicaShape& replica) {
+  for (const Node& stage : node.sequence("recompute")) {
+    const auto place = static_cast<std::int32_t>(replica.recompute.size());
+    if (place == replica.stages()) throw stage.error("there are more entries than stages", "make the plan again");
+    const costmodel::RecomputeKind kind = named(stage, "kind", kRecomputeKinds);
+    replica.recompute.push_back({kind, stage.integer_at("layers", 0, replica.layers_of(place))});
+  }
+  if (static_cast<std::int32_t>(replica.recompute.size()) != replica.stages())
+    throw node.error(fmt::format("{} entries for {} stages", replica.recompute.size(), replica.stages()),
+                     "make the plan again");
+}
+
 /// Checks that the layers of a replica follow one another and are all of the backbone's.
 ReplicaShape replica_from(const Node& node, std::int64_t layer_count) {
   ReplicaShape replica;
@@ -104,6 +119,7 @@ ReplicaShape replica_from(const Node& node, std::int64_t layer_count) {
   if (next != layer_count)
     throw node.at("layers").error(fmt::format("the stages hold {} of {} layers", next, layer_count),
                                   "make the plan again");
+  if (const Node* recompute = node.find("recompute")) read_recompute(*recompute, replica);
   return replica;
 }
 
@@ -226,6 +242,8 @@ Plan read_plan(const std::filesystem::path& path) {
     plan.options.emplace_back(key, value.as_string(key));
   for (const Node& replica : node.at("deployment").sequence("deployment"))
     plan.fixed.deployment.push_back(replica_from(replica, plan.workload.backbone.layers));
+  // Older builds had all or nothing, by the profile.
+  if (plan.profile.recomputes) recompute_all(costmodel::RecomputeKind::full, plan.fixed.deployment);
   plan.fixed.htasks = htasks_from(node, plan.workload);
   plan.fixed.buckets = index_lists<std::int32_t>(node, "buckets", static_cast<std::int64_t>(plan.fixed.htasks.size()));
   plan.fixed.storage = plan.profile.storage();

@@ -21,11 +21,13 @@ Json deployment_json(const FixedPlan& fixed) {
       for (std::int32_t t = 0; t < replica.tp; ++t) of_stage.push_back(rank++);
       ranks.push_back(of_stage);
     }
-    deployment.push_back({{"tp", replica.tp},
-                          {"pp", replica.stages()},
-                          {"model_chunks", replica.model_chunks},
-                          {"layers", layers},
-                          {"ranks", ranks}});
+    Json& written = deployment.emplace_back(Json{{"tp", replica.tp},
+                                                 {"pp", replica.stages()},
+                                                 {"model_chunks", replica.model_chunks},
+                                                 {"layers", layers},
+                                                 {"ranks", ranks}});
+    for (const costmodel::Recompute& recompute : replica.recompute)
+      written["recompute"].push_back({{"kind", name(recompute.kind)}, {"layers", recompute.layers}});
   }
   return deployment;
 }

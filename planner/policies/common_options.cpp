@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "planner/plan/recomputation.h"
+
 namespace braid::planner {
 namespace {
 
@@ -41,12 +43,12 @@ std::string padding_reason(Padding padding) {
 
 }  // namespace
 
-std::vector<PolicyOption> common_options(Padding padding_otherwise) {
+std::vector<PolicyOption> common_options(Padding padding_otherwise, bool of_layers) {
   std::vector<std::string_view> paddings = {name(padding_otherwise)};
   for (const Padding padding : {Padding::none, Padding::max_length, Padding::longest}) {
     if (padding != padding_otherwise) paddings.push_back(name(padding));
   }
-  return {{"pad_to", paddings}, {"kernels", {"separate", "fused"}}, transport_option()};
+  return {{"pad_to", paddings}, {"kernels", {"separate", "fused"}}, transport_option(), recompute_option(of_layers)};
 }
 
 void set_common_options(const PolicyInput& input, FixedPlan& fixed) {

@@ -8,8 +8,10 @@
 namespace braid::planner {
 
 /// What all systems but MuxTune have in common: how far rows are padded, whether adapters run as PEFT's separate
-/// kernels or as LoRAFusion's fused ones, and `transport_option`. With their meaning, save for the transport's.
-std::vector<PolicyOption> common_options(Padding padding_otherwise);
+/// kernels or as LoRAFusion's fused ones, `transport_option` and `recompute_option`. With their meaning, save for that
+/// of the last two, which the search reads.
+/// `of_layers`: what may be recomputed (recomputation.h).
+std::vector<PolicyOption> common_options(Padding padding_otherwise, bool of_layers = true);
 void set_common_options(const PolicyInput& input, FixedPlan& fixed);
 
 /// How messages and collectives go between GPUs: over the cluster's links, or copied through the hosts' memory, as

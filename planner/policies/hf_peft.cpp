@@ -13,7 +13,7 @@ class HfPeft final : public Policy {
     return "each task on a backbone of its own, one after another, as Hugging Face PEFT does";
   }
   std::vector<PolicyOption> options() const override {
-    std::vector<PolicyOption> options = common_options(Padding::max_length);
+    std::vector<PolicyOption> options = common_options(Padding::max_length, false);
     options.push_back(resident_option());
     return options;
   }

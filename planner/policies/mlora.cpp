@@ -317,7 +317,7 @@ class MLora final : public Policy {
            "more than fit memory wait, by priority (mLoRA)";
   }
   std::vector<PolicyOption> options() const override {
-    std::vector<PolicyOption> options = common_options(Padding::max_length);
+    std::vector<PolicyOption> options = common_options(Padding::max_length, false);
     options.insert(options.begin(), {{"mode", {"1f1b", "gpipe"}},
                                      {"batch", {"on", "off"}},
                                      {"pruning", {"on", "off"}},

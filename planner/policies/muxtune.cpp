@@ -1,5 +1,6 @@
 #include "planner/muxtune/muxtune.h"
 
+#include "planner/plan/recomputation.h"
 #include "planner/policies/common_options.h"
 #include "planner/policies/registry.h"
 #include "planner/window/alignment.h"
@@ -24,7 +25,8 @@ class MuxTune final : public Policy {
             {"order", {"descending", "searched"}},
             {"drain", {"on", "off"}},
             {"pad_to", {padding_name(Padding::max_length), padding_name(Padding::none)}},
-            transport_option()};
+            transport_option(),
+            recompute_option(true)};
   }
   bool shares_backbone() const override { return true; }
   /// Streams of replicas would end global batches in unlike orders.

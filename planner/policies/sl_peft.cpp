@@ -10,7 +10,7 @@ class SlPeft final : public Policy {
   std::string_view summary() const override {
     return "all tasks batched in every microbatch, padded to the longest, 1F1B (SLoRA-style batching)";
   }
-  std::vector<PolicyOption> options() const override { return common_options(Padding::longest); }
+  std::vector<PolicyOption> options() const override { return common_options(Padding::longest, false); }
 
   bool shares_backbone() const override { return true; }
   Parallelism parallelism(const OptionValues& /*options*/) const override {

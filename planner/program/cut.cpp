@@ -114,6 +114,7 @@ StageProgram copy_range(const StageProgram& whole, std::size_t first, std::size_
   part.has_head = whole.has_head;
   part.ranks = whole.ranks;
   part.subgraphs = whole.subgraphs;
+  part.recompute = whole.recompute;
   part.first_id = whole.first_id + static_cast<InstructionId>(first);
   part.instructions.reserve(last - first);
   for (std::size_t i = first; i < last; ++i) {

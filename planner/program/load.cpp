@@ -22,13 +22,16 @@ costmodel::MicrobatchLoad load_of(const Microbatch& microbatch, std::span<const 
 
 costmodel::StageShape shape_of(const StageProgram& stage) {
   const auto tp = static_cast<std::int64_t>(std::max<std::size_t>(stage.ranks.size(), 1));
-  return {stage.layer_count(), stage.has_embedding, stage.has_head, tp};
+  return {stage.layer_count(), stage.has_embedding, stage.has_head, tp, false, stage.recompute};
 }
 
 costmodel::StageShape shape_of(const StageProgram& stage, const Part& part) {
   costmodel::StageShape shape = shape_of(stage);
   if (!stage.interleaves()) return shape;
-  shape.layers = stage.layers[static_cast<std::size_t>(part.first_subgraph)].count();
+  std::int64_t below = 0;
+  for (std::int32_t run = 0; run < part.first_subgraph; ++run)
+    below += stage.layers[static_cast<std::size_t>(run)].count();
+  shape = run_of(shape, below, stage.layers[static_cast<std::size_t>(part.first_subgraph)].count());
   shape.has_embedding = stage.has_embedding && part.first_subgraph == 0;
   shape.has_head = stage.has_head && part.last_subgraph == stage.subgraphs;
   return shape;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "costmodel/work/recompute.h"
 #include "planner/program/orders.h"
 #include "planner/program/program.h"
 
@@ -14,12 +15,17 @@ struct ReplicaShape {
   /// Ascending: per stage; where stages are interleaved, stage s of S holds the entries s, s + S, s + 2 S, ...
   std::vector<LayerRange> layers;
   std::int32_t model_chunks = 1;  ///< that each stage holds (Narayanan et al. 2021, interleaved schedule)
+  /// Per stage: of its lowest layers; interleaved, of those of its lowest model chunks. Empty: nothing is recomputed.
+  std::vector<costmodel::Recompute> recompute = {};
 
   bool operator==(const ReplicaShape&) const = default;
 
   std::int32_t stages() const { return static_cast<std::int32_t>(layers.size()) / model_chunks; }
   const LayerRange& chunk(std::int32_t stage, std::int32_t model_chunk) const {
     return layers[static_cast<std::size_t>(model_chunk * stages() + stage)];
+  }
+  costmodel::Recompute recompute_of(std::int32_t stage) const {
+    return recompute.empty() ? costmodel::Recompute{} : recompute[static_cast<std::size_t>(stage)];
   }
   std::int64_t layers_of(std::int32_t stage) const {
     std::int64_t count = 0;

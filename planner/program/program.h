@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "costmodel/work/recompute.h"
 
 namespace braid::planner {
 
@@ -131,7 +132,8 @@ struct StageProgram {
   bool has_embedding = false;  ///< below its first layer
   bool has_head = false;       ///< above its last layer
   std::vector<std::int32_t> ranks;
-  std::int32_t subgraphs = 1;  ///< that its layers are cut into
+  std::int32_t subgraphs = 1;      ///< that its layers are cut into
+  costmodel::Recompute recompute;  ///< of all its layers, those of the lowest run first
 
   InstructionId first_id = 0;  ///< the id of instructions[0]; the rest count on
   std::vector<Instruction> instructions;

@@ -63,7 +63,7 @@ std::optional<Candidate> PlanSearch::leaner(double most_seconds, const Candidate
     switch (next.seen) {
       case Seen::glance:
         forget_rates(candidate.prediction);
-        predict_rates(candidate);
+        bench_.predict_rates(candidate);
         if (candidate.prediction.step_seconds <= most_seconds) add(Seen::rates, next.place);
         break;
       case Seen::rates:
@@ -81,10 +81,10 @@ std::optional<Candidate> PlanSearch::leaner(double most_seconds, const Candidate
 bool PlanSearch::fits_at_that_rate(double most_seconds, Candidate& candidate) {
   const Candidate rated = candidate;
   const FixedPlan& fixed = rated.arrangement.fixed;
-  if (!fits_in_full(candidate, policy_input({fixed.deployment, fixed.microbatches, 0}))) return false;
+  if (!bench_.fits_in_full(candidate, policy_input({fixed.deployment, fixed.microbatches, 0}))) return false;
   candidate.looks = rated.looks;
   if (!arranged_alike(candidate.arrangement.fixed, fixed)) {
-    predict_rates(candidate);
+    bench_.predict_rates(candidate);
     return candidate.prediction.step_seconds <= most_seconds;
   }
   Prediction whole = rated.prediction;
@@ -153,7 +153,7 @@ std::vector<PlanSearch::Choice> PlanSearch::worth_a_look(const std::vector<Choic
     // Arranging takes long, and what such a policy may choose from is the same everywhere.
     BoundScope scope = bound_scope(than.arrangement, {.tp = {}, .pp = {}, .microbatches = choice.microbatches});
     scope.deployment = choice.deployment;
-    return lower_bound(scope, window(), cost(), rates_).step_seconds;
+    return lower_bound(scope, window(), bench_.cost(), bench_.rates()).step_seconds;
   };
   std::vector<Choice> worth;
   for (const Choice& choice : choices) {
@@ -162,7 +162,7 @@ std::vector<PlanSearch::Choice> PlanSearch::worth_a_look(const std::vector<Choic
     if (!sketches_) continue;
     PolicyInput asked = policy_input(choice);
     asked.sketch_limit = kFarOff * than.looks.sketched;
-    worth.back().sketched = choice_.policy->sketch(asked).value_or(0);
+    worth.back().sketched = bench_.sketch(asked).value_or(0);
     if (std::isinf(worth.back().sketched) || worth.back().sketched > asked.sketch_limit) worth.pop_back();
   }
   std::stable_sort(worth.begin(), worth.end(),
@@ -174,7 +174,7 @@ std::vector<PlanSearch::Choice> PlanSearch::worth_a_look(const std::vector<Choic
 /// At a glance; at the rates of those alone that have no more memory than `than`.
 void PlanSearch::look_at(const std::vector<Choice>& choices, const Candidate& than) {
   for (const Choice& choice : choices) {
-    std::optional<Candidate> candidate = glance(policy_input(choice), Asked::rates, than.fullest());
+    std::optional<Candidate> candidate = bench_.glance(policy_input(choice), Bench::Asked::rates, than.fullest());
     if (candidate && candidate->fullest() > than.fullest()) candidate.reset();
     if (candidate) candidate->looks = {choice.sketched, candidate->prediction.step_seconds};
     looked_at_.emplace_back(choice, std::move(candidate));
@@ -183,7 +183,8 @@ void PlanSearch::look_at(const std::vector<Choice>& choices, const Candidate& th
 
 const std::optional<Candidate>* PlanSearch::looked_at(const Choice& choice) const {
   for (const auto& [known, candidate] : looked_at_) {
-    if (known.microbatches == choice.microbatches && known.deployment == choice.deployment) return &candidate;
+    if (known.microbatches == choice.microbatches && same_places(known.deployment, choice.deployment))
+      return &candidate;
   }
   return nullptr;
 }
@@ -195,11 +196,10 @@ void PlanSearch::tighten(double most_seconds, Candidate& candidate) {
   for (Bytes capacity = of(candidate.fullest()); capacity > 0; capacity = of(capacity)) {
     PolicyInput asked = policy_input(choice);
     asked.capacity = capacity;
-    std::optional<Candidate> tighter = arrange(asked);
+    std::optional<Candidate> tighter = bench_.arrange(asked);
     if (!tighter || arranged_alike(tighter->arrangement.fixed, fixed)) return;
-    Predictor predictor(tighter->arrangement.fixed, window(), Outlook::full);
-    if (!fits(*tighter, predictor) || tighter->fullest() >= candidate.fullest()) return;
-    predict_rates(*tighter);
+    if (!bench_.fits(*tighter, asked, Outlook::full) || tighter->fullest() >= candidate.fullest()) return;
+    bench_.predict_rates(*tighter);
     if (tighter->prediction.step_seconds > most_seconds) return;
     tighter->looks = candidate.looks;
     candidate = std::move(*tighter);

@@ -34,9 +34,9 @@ std::string slower(const Candidate& other, const Candidate& best) {
 }
 
 const Misfit& nearest_misfit(const std::deque<PlanSearch>& searches) {
-  const Misfit* nearest = &searches.front().misfit();
+  const Misfit* nearest = &searches.front().bench().misfit();
   for (const PlanSearch& search : searches) {
-    const Misfit& misfit = search.misfit();
+    const Misfit& misfit = search.bench().misfit();
     if (misfit.missing > 0 && (nearest->missing == 0 || misfit.missing < nearest->missing)) nearest = &misfit;
   }
   return *nearest;
@@ -89,24 +89,24 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   }
   if (!best)
     throw error("{}: {}", input.workload.file.string(),
-                describe(nearest_misfit(searches), input.workload, choice.policy->name(), searches.front().capacity(),
-                         cheapest_remedy(input, choice)));
+                describe(nearest_misfit(searches), input.workload, choice.policy->name(),
+                         searches.front().bench().capacity(), cheapest_remedy(input, choice)));
   if (!next.empty()) best->arrangement.reasons.insert(best->arrangement.reasons.begin(), next);
   std::optional<Preferred> preferred;
   if (input.preference == Preference::memory) {
-    preferred = {usable_memory(found->cost().profile(), input.preference).free, best->prediction.step_seconds,
+    preferred = {usable_memory(found->bench().cost().profile(), input.preference).free, best->prediction.step_seconds,
                  best->fullest()};
     found = take_least_memory(searches, found, *preferred, *best);
   }
-  verify_telling_windows(best->arrangement.fixed, found->window(), found->capacity());
+  verify_telling_windows(best->arrangement.fixed, found->window(), found->bench().capacity());
   Plan plan;
   plan.workload = input.workload;
   plan.cluster = input.cluster;
-  plan.profile = found->cost().profile();
+  plan.profile = found->bench().cost().profile();
   plan.policy = choice.policy->name();
   plan.options = choice.options;
-  plan.lower_bound = policy_bound(best->arrangement, grid, input.overrides, found->window(), found->cost(),
-                                  found->rates(), found->capacity());
+  plan.lower_bound = policy_bound(best->arrangement, grid, input.overrides, found->window(), found->bench().cost(),
+                                  found->rates(), found->bench().capacity());
   plan.fixed = std::move(best->arrangement.fixed);
   plan.reasons = std::move(best->arrangement.reasons);
   plan.predicted = best->prediction;

@@ -9,10 +9,8 @@
 #include "base/error.h"
 #include "planner/bound/policy_bound.h"
 #include "planner/plan/balanced_layers.h"
-#include "planner/plan/stash_budget.h"
 #include "planner/policies/common_options.h"
 #include "planner/search/make_plan.h"
-#include "planner/search/through_hosts.h"
 #include "planner/window/unit_stream.h"
 
 namespace braid::planner {
@@ -20,10 +18,8 @@ namespace {
 
 /// The fastest candidates of a glance that are looked at in full, and how many of all.
 constexpr std::size_t kExamined = 3, kMostExamined = 12;
-/// One of so many parts of the memory is left free where an arrangement missed by little.
-constexpr Bytes kSmallShare = 32;
-/// How often a policy is asked for an arrangement that fits.
-constexpr int kAttempts = 6;
+/// One of so many parts of the memory more is what a policy is asked to arrange for that arranges nothing.
+constexpr Bytes kLittleMore = 32;
 /// The best sketches that are arranged: up to so many tasks' worth.
 constexpr std::size_t kLeastArranged = 6, kMostArranged = 24, kTasksArranged = 128;
 
@@ -36,14 +32,6 @@ std::int64_t largest_batch(const workload::Workload& workload) {
 /// A number of microbatches, and quarters between it and the next power of two.
 std::array<std::int64_t, 5> and_quarters(std::int64_t count) {
   return {count * 3 / 4, count, count * 5 / 4, count * 6 / 4, count * 7 / 4};
-}
-
-bool alike(const FixedPlan& a, const FixedPlan& b) {
-  return a.order == b.order && a.htasks == b.htasks && a.turns == b.turns && a.admissions == b.admissions;
-}
-
-bool faster(const Candidate& a, const Candidate& b) {
-  return a.prediction.step_seconds < b.prediction.step_seconds;
 }
 
 void check_microbatches(const workload::Workload& workload, const Overrides& overrides) {
@@ -59,25 +47,23 @@ void check_on_cpus(const Overrides& overrides, const PolicyChoice& choice) {
     if ((option == "kernels" && value == "fused") || (option == "pruning" && value == "off"))
       throw error("policy {}: {}={} are kernels of GPUs, and these ranks are CPUs; leave it out", choice.policy->name(),
                   option, value);
+    if (option == "recompute" && value != "auto" && value != "none")
+      throw error("policy {}: recompute={} is not what braid's executor on CPUs does yet; leave it out",
+                  choice.policy->name(), value);
     if (option == "overlap" && value == "off")
       throw error("policy {}: overlap=off is between GPUs, and these ranks are CPUs; leave it out",
                   choice.policy->name());
   }
 }
 
-/// As staged_cost, for what the ranks and the workload have.
-std::optional<costmodel::CostModel> checked_cost(const PlanningInput& input, const PolicyChoice& choice) {
+/// The input, where ranks and workload have what is asked for.
+const PlanningInput& checked(const PlanningInput& input, const PolicyChoice& choice) {
   if (input.cost.profile().device.empty()) check_on_cpus(input.overrides, choice);
   check_microbatches(input.workload, input.overrides);
-  return staged_cost(input.cost, choice);
+  return input;
 }
 
 }  // namespace
-
-Bytes Candidate::fullest() const {
-  const std::vector<Bytes>& peaks = prediction.peak_memory_bytes;
-  return *std::max_element(peaks.begin(), peaks.end());
-}
 
 Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrides& overrides,
                                  const PolicyChoice& choice) {
@@ -113,16 +99,14 @@ std::vector<Overrides> splits_to_search(const Overrides& overrides) {
 PlanSearch::PlanSearch(const PlanningInput& input, const PolicyChoice& choice, std::int64_t most_laid_out)
     : input_(input),
       choice_(choice),
-      staged_(checked_cost(input, choice)),
-      latency_(cost(), input.workload.backbone),
-      rates_(cost()),
+      bench_(checked(input, choice), choice),
       deployments_(planner::deployments(input.workload, input.cluster, input.overrides,
                                         searched_parallelism(input.cluster, input.overrides, choice))),
       stages_alone_(!searched_parallelism(input.cluster, input.overrides, choice).data),
-      capacity_(usable_memory(cost().profile(), input.preference).usable),
       arranged_(std::clamp(kTasksArranged / input.workload.tasks.size(), kLeastArranged, kMostArranged)),
       most_laid_out_(most_laid_out) {
   if (input.overrides.split.kind == LayerSplit::Kind::balanced) balance_deployments();
+  for (std::vector<ReplicaShape>& deployment : deployments_) deployment = bench_.plain(std::move(deployment));
 }
 
 /// 1, 2, 4, ... up to one sample a microbatch; of counts that give a deployment as many parts, the first.
@@ -163,13 +147,15 @@ std::optional<Candidate> PlanSearch::fastest_beside(const Looks& other) {
 std::optional<Candidate> PlanSearch::fastest() {
   if (deployments_.empty()) return std::nullopt;
   std::optional<Candidate> best = fastest_of(best_sketches());
-  const bool arranged_some = misfit_.missing > 0;
+  const bool arranged_some = bench_.misfit().missing > 0;
   // Where not all was arranged, the fastest may be the fullest: what fits at a glance may not fit in full.
   if (best || (arranged_some && !sketches_ && !left_out_)) return best;
   best = first_that_fits();
   if (!best && !arranged_some) miss_with_tasks_alone();
   if (!best) return std::nullopt;
-  predict_rates(*best);
+  const FixedPlan& fixed = best->arrangement.fixed;
+  bench_.recompute_less(*best, policy_input({bench_.plain(fixed.deployment), fixed.microbatches, 0}));
+  bench_.predict_rates(*best);
   std::vector<Candidate> alone = {std::move(*best)};
   explain(alone, 1);
   return std::move(alone.front());
@@ -178,7 +164,7 @@ std::optional<Candidate> PlanSearch::fastest() {
 std::optional<Candidate> PlanSearch::any() {
   if (deployments_.empty()) return std::nullopt;
   std::optional<Candidate> found = first_that_fits();
-  if (found || laid_out_ >= most_laid_out_) return found;
+  if (found || bench_.laid_out() >= most_laid_out_) return found;
   // A policy that sketches was in a hurry: what it arranges at leisure may be smaller.
   const std::vector<Choice> best = best_sketches();
   return sketches_ ? fastest_of(best) : std::nullopt;
@@ -190,20 +176,20 @@ std::optional<Candidate> PlanSearch::first_that_fits() {
     PolicyInput asked = policy_input(choice);
     asked.hurries = true;
     asked.capacity = capacity;
-    std::optional<Candidate> candidate = glance(asked, Asked::memory);
-    if (!candidate || !fits_in_full(*candidate, policy_input(choice))) return std::nullopt;
+    std::optional<Candidate> candidate = bench_.glance(asked, Bench::Asked::memory);
+    if (!candidate || !bench_.fits_in_full(*candidate, policy_input(choice))) return std::nullopt;
     return candidate;
   };
   const std::vector<Choice> choices = fullest_last();
   for (const Choice& choice : choices) {
-    if (laid_out_ >= most_laid_out_) return std::nullopt;
-    if (auto found = find(choice, capacity_)) return found;
+    if (bench_.laid_out() >= most_laid_out_) return std::nullopt;
+    if (auto found = find(choice, bench_.capacity())) return found;
   }
   // A policy takes plans for larger than they are. Where it arranges nothing, what it arranges for a little more memory
   // may fit all the same, and says else by how much it does not.
   constexpr Bytes kEnough = std::numeric_limits<Bytes>::max() / 4;
-  for (Bytes more = capacity_ / kSmallShare + 1; misfit_.missing == 0 && more < kEnough; more *= 2) {
-    if (auto found = find(choices.front(), capacity_ + more)) return found;
+  for (Bytes more = bench_.capacity() / kLittleMore + 1; bench_.misfit().missing == 0 && more < kEnough; more *= 2) {
+    if (auto found = find(choices.front(), bench_.capacity() + more)) return found;
   }
   return std::nullopt;
 }
@@ -218,9 +204,8 @@ void PlanSearch::miss_with_tasks_alone() {
   fixed.deployment = choice.deployment;
   fixed.microbatches = choice.microbatches;
   fixed.padding = Padding::max_length;
-  fixed.storage = cost().storage();
-  Predictor predictor(fixed, window(), Outlook::glance);
-  fits(alone, predictor);
+  fixed.storage = bench_.cost().storage();
+  bench_.fits(alone, policy_input(choice), Outlook::glance);
 }
 
 /// Every deployment with every number of microbatches. What fits where anything does comes first, as a rule: the
@@ -250,7 +235,7 @@ std::vector<PlanSearch::Choice> PlanSearch::best_sketches() {
       Choice choice{deployment, microbatches, 0};
       PolicyInput asked = policy_input(choice);
       asked.sketch_limit = best.size() < arranged_ ? most_.sketched : std::min(most_.sketched, *best.rbegin());
-      if (const std::optional<double> sketched = choice_.policy->sketch(asked)) {
+      if (const std::optional<double> sketched = bench_.sketch(asked)) {
         sketches_ = true;
         if (std::isinf(*sketched) || *sketched > most_.sketched) continue;
         choice.sketched = *sketched;
@@ -268,11 +253,11 @@ std::vector<PlanSearch::Choice> PlanSearch::best_sketches() {
 
 /// What no plan of this choice is faster than; infinity where the policy has none.
 double PlanSearch::least_seconds(const Choice& choice) {
-  const std::optional<Candidate> candidate = arrange(policy_input(choice));
+  const std::optional<Candidate> candidate = bench_.arrange_any(policy_input(choice));
   if (!candidate) return std::numeric_limits<double>::infinity();
-  const BoundScope scope =
-      bound_scope(candidate->arrangement, {.tp = {}, .pp = {}, .microbatches = choice.microbatches});
-  return lower_bound(scope, window(), cost(), rates_).step_seconds;
+  BoundScope scope = bound_scope(candidate->arrangement, {.tp = {}, .pp = {}, .microbatches = choice.microbatches});
+  scope.deployment = choice.deployment;
+  return lower_bound(scope, window(), bench_.cost(), bench_.rates()).step_seconds;
 }
 
 /// Adds what fits memory, the fastest by a glance first. Where the policy does not sketch, the choices that may be
@@ -289,7 +274,7 @@ void PlanSearch::glance_at(const std::vector<Choice>& choices, std::vector<Candi
       left_out_ = true;
       break;
     }
-    found[i] = glance(policy_input(choices[i]), Asked::rates);
+    found[i] = bench_.glance(policy_input(choices[i]), Bench::Asked::rates);
     ++glanced_at_;
     // What is left after the grid takes about as long as a quarter of it.
     if (input_.on_progress) input_.on_progress(0.8 * static_cast<double>(glanced_at_) / static_cast<double>(tried_));
@@ -320,7 +305,7 @@ void PlanSearch::glance_at_pipelines(const std::vector<Choice>& choices, std::ve
     glance_at(here, glanced);
     for (const Candidate& candidate : glanced) {  // the fastest first
       const FixedPlan& fixed = candidate.arrangement.fixed;
-      if (fixed.deployment != *deployment) continue;
+      if (!same_places(fixed.deployment, *deployment)) continue;
       best = fixed.microbatches;
       break;
     }
@@ -335,7 +320,7 @@ std::vector<PlanSearch::Choice> PlanSearch::best_deployments(const std::vector<C
     const FixedPlan& fixed = candidate.arrangement.fixed;
     if (best.size() == (takes_long(fixed) ? 1 : kExamined)) break;
     if (candidate.prediction.step_seconds > kFarOff * glanced.front().prediction.step_seconds) break;
-    const auto has = [&](const Choice& choice) { return choice.deployment == fixed.deployment; };
+    const auto has = [&](const Choice& choice) { return same_places(choice.deployment, fixed.deployment); };
     if (std::any_of(best.begin(), best.end(), has)) continue;
     best.push_back(*std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
       return choice.microbatches == fixed.microbatches && has(choice);
@@ -362,7 +347,7 @@ std::vector<PlanSearch::Choice> PlanSearch::between(const Choice& best, const st
   }
   for (const Candidate& candidate : glanced) {
     const FixedPlan& fixed = candidate.arrangement.fixed;
-    if (fixed.deployment == best.deployment) counts.erase(fixed.microbatches);
+    if (same_places(fixed.deployment, best.deployment)) counts.erase(fixed.microbatches);
   }
   for (const std::int64_t count : counts) {
     if (count < 1 || count > grid.back()) continue;
@@ -371,7 +356,7 @@ std::vector<PlanSearch::Choice> PlanSearch::between(const Choice& best, const st
     if (sketches_) {
       PolicyInput asked = policy_input(choice);
       asked.sketch_limit = best.sketched;
-      choice.sketched = choice_.policy->sketch(asked).value_or(0);
+      choice.sketched = bench_.sketch(asked).value_or(0);
       if (choice.sketched >= best.sketched) continue;
     }
     choices.push_back(std::move(choice));
@@ -413,8 +398,8 @@ std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choic
     if (looks.glanced > most) break;
     const FixedPlan& fixed = candidate.arrangement.fixed;
     const Choice choice{fixed.deployment, fixed.microbatches, 0};
-    if (!fits_in_full(candidate, policy_input(choice))) continue;
-    predict_rates(candidate);
+    if (!bench_.fits_in_full(candidate, policy_input(choice))) continue;
+    bench_.predict_rates(candidate);
     candidate.looks = looks;
     if (candidate.prediction.step_seconds <= kFarOff * looks.glanced && ++as_they_looked == 1)
       most = std::min(most, kFarOff * looks.glanced);
@@ -444,86 +429,7 @@ void PlanSearch::explain(std::vector<Candidate>& examined, std::size_t fitting) 
 }
 
 PolicyInput PlanSearch::policy_input(const Choice& choice) {
-  return {input_.workload,   input_.samples,      latency_,       capacity_,
-          choice.deployment, choice.microbatches, choice_.options};
-}
-
-std::optional<Candidate> PlanSearch::arrange(const PolicyInput& asked) {
-  std::optional<Arrangement> arrangement = choice_.policy->arrange(asked);
-  if (!arrangement) return std::nullopt;
-  FixedPlan& fixed = arrangement->fixed;
-  fixed.storage = cost().storage();
-  fixed.deployment = asked.deployment;
-  fixed.microbatches = asked.microbatches;
-  return Candidate{std::move(*arrangement), {}};
-}
-
-/// A policy that launches as far ahead as memory allows may have taken too much; it is told how much, and asked again.
-/// Of what has more memory than `most` the rates are not told.
-std::optional<Candidate> PlanSearch::glance(PolicyInput asked, Asked what, Bytes most) {
-  FixedPlan before;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::optional<Candidate> candidate = arrange(asked);
-    if (!candidate) return std::nullopt;
-    if (attempt > 0 && alike(candidate->arrangement.fixed, before)) {
-      asked.capacity -= asked.capacity / kSmallShare;
-      continue;
-    }
-    before = candidate->arrangement.fixed;
-    if (is_hopeless(before)) return std::nullopt;
-    Predictor predictor(candidate->arrangement.fixed, window(), Outlook::glance);
-    if (fits(*candidate, predictor)) {
-      if (what == Asked::rates && candidate->fullest() <= most)
-        predictor.rates(latency_, input_.judge, candidate->prediction);
-      return candidate;
-    }
-    asked.capacity -= candidate->fullest() - capacity_;
-    if (asked.capacity <= 0) return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-/// A plan that fits at a glance and not in full is arranged anew, as `asked` for as much less memory as it misses.
-bool PlanSearch::fits_in_full(Candidate& candidate, PolicyInput asked) {
-  const auto in_full = [&] {
-    Predictor predictor(candidate.arrangement.fixed, window(), Outlook::full);
-    return fits(candidate, predictor);
-  };
-  if (in_full()) return true;
-  asked.capacity -= candidate.fullest() - capacity_ + capacity_ / kSmallShare;
-  if (asked.capacity <= 0) return false;
-  std::optional<Candidate> smaller = arrange(asked);
-  if (!smaller || alike(smaller->arrangement.fixed, candidate.arrangement.fixed)) return false;
-  candidate = std::move(*smaller);
-  return in_full();
-}
-
-/// Whether what it always holds alone takes too much, and more than is missing of another plan.
-bool PlanSearch::is_hopeless(const FixedPlan& fixed) const {
-  if (misfit_.missing == 0) return false;
-  const MemoryContext memory = memory_context(fixed, input_.workload);
-  Bytes held = 0;
-  for (const costmodel::StageShape& stage : stage_shapes(fixed.deployment.front()))
-    held = std::max(held, held_throughout(stage, memory, fixed.deployment.size() > 1).fixed());
-  return held - capacity_ >= misfit_.missing;
-}
-
-/// Predicts its memory; all else is forgotten.
-bool PlanSearch::fits(Candidate& candidate, Predictor& predictor) {
-  ++laid_out_;
-  candidate.prediction = {};
-  predictor.memory(candidate.prediction);
-  const std::vector<Bytes>& peaks = candidate.prediction.peak_memory_bytes;
-  const auto most = std::max_element(peaks.begin(), peaks.end());
-  if (capacity_ <= 0 || *most <= capacity_) return true;
-  const Bytes missing = *most - capacity_;
-  if (misfit_.missing == 0 || missing < misfit_.missing)
-    misfit_ = {static_cast<std::int32_t>(most - peaks.begin()), missing, candidate.arrangement.fixed};
-  return false;
-}
-
-void PlanSearch::predict_rates(Candidate& candidate) {
-  Predictor(candidate.arrangement.fixed, window(), Outlook::full).rates(latency_, input_.judge, candidate.prediction);
+  return bench_.ask(choice.deployment, choice.microbatches);
 }
 
 }  // namespace braid::planner

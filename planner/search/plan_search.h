@@ -3,27 +3,9 @@
 #include <limits>
 #include <optional>
 
-#include "planner/bound/best_rate.h"
-#include "planner/plan/misfit.h"
-#include "planner/search/planning_input.h"
+#include "planner/search/bench.h"
 
 namespace braid::planner {
-
-/// Seconds of a step as they looked before the full prediction.
-struct Looks {
-  double sketched = std::numeric_limits<double>::infinity();
-  double glanced = std::numeric_limits<double>::infinity();
-};
-
-/// A plan that was laid out, and what it is predicted to do.
-struct Candidate {
-  Arrangement arrangement;
-  Prediction prediction;
-  Looks looks = {};
-
-  /// Peak memory of the rank with the most.
-  Bytes fullest() const;
-};
 
 /// What of a policy's parallelism is searched: on CPUs what `braid train` runs there, or the overrides ask for.
 Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrides& overrides,
@@ -66,16 +48,11 @@ class PlanSearch {
   /// There is one exactly where `fastest` finds one, unless the limit was reached.
   std::optional<Candidate> any();
 
-  /// What came nearest to fitting of all that did not.
-  const Misfit& misfit() const { return misfit_; }
-  std::int64_t laid_out() const { return laid_out_; }
-
-  const costmodel::CostModel& cost() const { return staged_ ? *staged_ : input_.cost; }
-  Bytes capacity() const { return capacity_; }
+  const Bench& bench() const { return bench_; }
+  /// What was asked so far.
+  BestRates& rates() { return bench_.rates(); }
   WindowInput window() const { return {input_.workload, input_.samples}; }
   const std::vector<std::vector<ReplicaShape>>& deployments() const { return deployments_; }
-  /// What was asked so far.
-  BestRates& rates() { return rates_; }
 
  private:
   struct Choice {
@@ -115,33 +92,21 @@ class PlanSearch {
   void explain(std::vector<Candidate>& examined, std::size_t fitting) const;
 
   PolicyInput policy_input(const Choice& choice);
-  std::optional<Candidate> arrange(const PolicyInput& asked);
-  enum class Asked { memory, rates };
-  std::optional<Candidate> glance(PolicyInput asked, Asked what, Bytes most = std::numeric_limits<Bytes>::max());
-  bool fits_in_full(Candidate& candidate, PolicyInput asked);
-  bool is_hopeless(const FixedPlan& fixed) const;
-  bool fits(Candidate& candidate, Predictor& predictor);
-  void predict_rates(Candidate& candidate);
 
   const PlanningInput& input_;
   const PolicyChoice& choice_;
-  std::optional<costmodel::CostModel> staged_;  // where messages go through the hosts
-  ClockLatency latency_;
-  BestRates rates_;
+  Bench bench_;
   std::vector<std::vector<ReplicaShape>> deployments_;
   bool stages_alone_;  // no replicas, so that ranks may stay idle
-  Bytes capacity_;
   std::size_t arranged_;
   std::int64_t most_laid_out_;
   Looks most_;  // what looks slower is far off
   /// What a glance saw, nothing where nothing fits; for Preference::memory alone.
   std::vector<std::pair<Choice, std::optional<Candidate>>> looked_at_;
-  bool sketches_ = false;  // the policy does
-  bool left_out_ = false;  // some of the grid, as too slow
-  Misfit misfit_;
+  bool sketches_ = false;   // the policy does
+  bool left_out_ = false;   // some of the grid, as too slow
   std::int64_t tried_ = 0;  // of the grid
   std::int64_t glanced_at_ = 0;
-  std::int64_t laid_out_ = 0;  // plans whose memory was walked
 };
 
 }  // namespace braid::planner

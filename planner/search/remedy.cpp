@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "planner/plan/recomputation.h"
 #include "planner/policies/common_options.h"
 #include "planner/policies/registry.h"
 #include "planner/search/fewer_tokens.h"
@@ -77,10 +78,24 @@ Terms with_choice(const Terms& asked, PolicyChoice choice) {
   return {std::move(choice), asked.overrides, asked.preference, std::move(words)};
 }
 
+/// As much recomputation as it takes, where it was given.
+std::vector<Terms> recomputing(const Terms& asked) {
+  Terms free = asked;
+  for (auto& [name, value] : free.choice.options) {
+    if (name == kRecomputeOption && value != "auto") {
+      value = "auto";
+      free.words = with(asked, fmt::format("plan with --policy {}:{}=auto", spelled(free.choice), kRecomputeOption));
+      return {std::move(free)};
+    }
+  }
+  return {};
+}
+
 std::vector<Terms> other_options(const Terms& asked) {
   std::vector<Terms> others;
   const std::vector<PolicyOption> options = asked.choice.policy->options();
   for (std::size_t i = 0; i < options.size(); ++i) {
+    if (options[i].name == kRecomputeOption) continue;
     for (const std::string_view value : options[i].values) {
       // What is searched is what is fast.
       if (value == "searched" || value == asked.choice.options[i].second) continue;
@@ -115,8 +130,8 @@ class RemedySearch {
     const std::vector<Terms> fewer = fewer_overrides(asked_);
     const Terms& free = fewer.empty() ? asked_ : fewer.back();
     const std::vector<Terms> free_policies = other_policies(free);
-    for (const auto& others : {in_all_memory(asked_, input_.cost.profile()), fewer, other_layers(asked_),
-                               other_options(asked_), other_policies(asked_), free_policies}) {
+    for (const auto& others : {recomputing(asked_), in_all_memory(asked_, input_.cost.profile()), fewer,
+                               other_layers(asked_), other_options(asked_), other_policies(asked_), free_policies}) {
       for (const Terms& terms : others) {
         if (fits(terms, input_)) return terms.words;
       }
@@ -149,7 +164,7 @@ class RemedySearch {
       try {
         PlanSearch search(changed, terms.choice, left_);
         const bool found = search.any().has_value();
-        left_ -= search.laid_out();
+        left_ -= search.bench().laid_out();
         if (found) return true;
       } catch (const Error&) {
       }

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "planner/search/through_hosts.h"
 
 namespace braid::planner {
 namespace {
@@ -37,11 +36,7 @@ double busy_gpu_seconds(const FixedPlan& fixed, const Prediction& predicted) {
 }  // namespace
 
 StepEstimator::StepEstimator(const PlanningInput& input, const PolicyChoice& choice, std::int32_t most_tasks)
-    : input_(input),
-      choice_(choice),
-      staged_(staged_cost(input.cost, choice)),
-      latency_(staged_ ? *staged_ : input.cost, input.workload.backbone),
-      capacity_(usable_memory(input.cost.profile(), input.preference).usable) {
+    : input_(input), choice_(choice), bench_(input_, choice_) {
   const std::size_t kinds = input.workload.tasks.size();
   std::string why;
   const auto plan = [&](const Counts& counts, bool drawn) -> std::optional<Plan> {
@@ -81,7 +76,7 @@ void StepEstimator::learn_splits(Candidate candidate) {
 }
 
 void StepEstimator::learn_from(const Plan& plan) {
-  Candidate learned{plan.fixed.deployment, plan.fixed.microbatches, 0};
+  Candidate learned{bench_.plain(plan.fixed.deployment), plan.fixed.microbatches, 0};
   for (const Candidate& known : candidates_) {
     learned.layout = known.deployment == learned.deployment ? known.layout : std::max(learned.layout, known.layout + 1);
     if (known.deployment == learned.deployment) break;
@@ -90,7 +85,7 @@ void StepEstimator::learn_from(const Plan& plan) {
 }
 
 std::int32_t StepEstimator::layout_of(const Plan& plan) const {
-  const auto like = [&](const Candidate& known) { return known.deployment == plan.fixed.deployment; };
+  const auto like = [&](const Candidate& known) { return same_places(known.deployment, plan.fixed.deployment); };
   return std::find_if(candidates_.begin(), candidates_.end(), like)->layout;
 }
 
@@ -128,27 +123,12 @@ StepEstimator::Tasks StepEstimator::tasks_of(std::span<const std::int32_t> count
 }
 
 PolicyInput StepEstimator::policy_input(const Tasks& tasks, const Candidate& candidate) {
-  PolicyInput input{tasks.workload,       tasks.samples,          latency_,       capacity_,
+  PolicyInput input{tasks.workload,       tasks.samples,          bench_.latency(), bench_.capacity(),
                     candidate.deployment, candidate.microbatches, choice_.options};
   input.silent = true;
   input.kinds = tasks.kinds;
   input.laid_out = &laid_out_[static_cast<std::size_t>(&candidate - candidates_.data())];
   return input;
-}
-
-std::optional<FixedPlan> StepEstimator::arrange(const PolicyInput& input) const {
-  std::optional<Arrangement> arrangement = choice_.policy->arrange(input);
-  if (!arrangement) return std::nullopt;
-  FixedPlan& fixed = arrangement->fixed;
-  fixed.storage = input.cost().storage();
-  fixed.deployment = input.deployment;
-  fixed.microbatches = input.microbatches;
-  return fixed;
-}
-
-bool StepEstimator::fits(const Prediction& prediction) const {
-  const std::vector<Bytes>& peaks = prediction.peak_memory_bytes;
-  return capacity_ <= 0 || *std::max_element(peaks.begin(), peaks.end()) <= capacity_;
 }
 
 std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks) {
@@ -173,13 +153,12 @@ std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks) {
 }
 
 std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks, const Candidate& candidate) {
-  std::optional<FixedPlan> fixed = arrange(policy_input(tasks, candidate));
-  if (!fixed) return std::nullopt;
-  const WindowInput window{tasks.workload, tasks.samples};
-  const Prediction glance = predict(*fixed, window, latency_, input_.judge, Outlook::glance);
-  if (!fits(glance)) return std::nullopt;
-  const StepEstimate step{glance.step_seconds, busy_gpu_seconds(*fixed, glance), candidate.layout};
-  return Laid{std::move(*fixed), step};
+  std::optional<planner::Candidate> found =
+      bench_.glance(policy_input(tasks, candidate), Bench::Asked::rates, std::numeric_limits<Bytes>::max(), 1);
+  if (!found) return std::nullopt;
+  FixedPlan& fixed = found->arrangement.fixed;
+  const StepEstimate step{found->prediction.step_seconds, busy_gpu_seconds(fixed, found->prediction), candidate.layout};
+  return Laid{std::move(fixed), step};
 }
 
 std::vector<const StepEstimator::Candidate*> StepEstimator::best_sketches(const Tasks& tasks,
@@ -194,7 +173,7 @@ std::vector<const StepEstimator::Candidate*> StepEstimator::best_sketches(const 
     if (candidates_[place].microbatches > most_samples) continue;
     PolicyInput asked = policy_input(tasks, candidates_[place]);
     asked.sketch_limit = kRounding * kNear * least;
-    const std::optional<double> seconds = choice_.policy->sketch(asked);
+    const std::optional<double> seconds = bench_.sketch(asked);
     if (!seconds) return {};
     if (std::isinf(*seconds)) continue;
     sketched.emplace_back(*seconds, place);
@@ -214,7 +193,7 @@ std::vector<std::pair<double, const StepEstimator::Candidate*>> StepEstimator::s
   std::vector<std::pair<double, const Candidate*>> sketched;
   for (const Candidate& candidate : std::span(candidates_).first(learned_)) {
     if (candidate.microbatches > most_samples) continue;
-    const double seconds = choice_.policy->sketch(policy_input(tasks, candidate)).value_or(0);
+    const double seconds = bench_.sketch(policy_input(tasks, candidate)).value_or(0);
     if (!std::isinf(seconds)) sketched.emplace_back(seconds, &candidate);
   }
   std::stable_sort(sketched.begin(), sketched.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -243,7 +222,7 @@ const std::optional<Plan>& StepEstimator::only(std::span<const std::int32_t> cou
 
 Prediction StepEstimator::replay_of(const FixedPlan& fixed, std::span<const std::int32_t> counts) {
   const Tasks drawn = tasks_of(counts, true);
-  return predict(fixed, {drawn.workload, drawn.samples}, latency_, input_.judge);
+  return predict(fixed, {drawn.workload, drawn.samples}, bench_.latency(), input_.judge);
 }
 
 double StepEstimator::replayed(std::span<const std::int32_t> counts) {

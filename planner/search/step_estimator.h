@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "planner/muxtune/laid_out_bucket.h"
+#include "planner/search/bench.h"
 #include "planner/search/make_plan.h"
 
 namespace braid::planner {
@@ -71,8 +72,6 @@ class StepEstimator {
   /// Candidates that may fit, ascending by what the policy sketches of a step; 0 where it does not sketch.
   std::vector<std::pair<double, const Candidate*>> sketches(const Tasks& tasks, std::int64_t most_samples);
   PolicyInput policy_input(const Tasks& tasks, const Candidate& candidate);
-  std::optional<FixedPlan> arrange(const PolicyInput& input) const;
-  bool fits(const Prediction& prediction) const;
   /// The plan of the one task that is counted.
   const std::optional<Plan>& only(std::span<const std::int32_t> counts) const;
   /// Of several steps, samples as they are drawn.
@@ -80,9 +79,7 @@ class StepEstimator {
 
   PlanningInput input_;
   PolicyChoice choice_;
-  std::optional<costmodel::CostModel> staged_;  // where messages go through the hosts
-  ClockLatency latency_;
-  Bytes capacity_;
+  Bench bench_;
   std::vector<std::optional<Plan>> alone_;  // per kind
   std::vector<Candidate> candidates_;       // those of plans, then those for where nothing else fits
   std::size_t learned_ = 0;                 // of plans

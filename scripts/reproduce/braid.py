@@ -106,15 +106,19 @@ class Braid:
         self.run("profile", "--analytic", gpu, "--dtype", dtype, "--out", file, "--overwrite")
         return self._write(file, json.loads((self.folder / file).read_text()) | changed)
 
-    def compare(self, workload: str, cluster: str, policies: list[str], **flags) -> list[Plan]:
-        """Flags that are None are left out, so that the planner searches them."""
+    def compare(
+        self, workload: str, cluster: str, policies: list[str], recompute: str = "none", **flags
+    ) -> list[Plan]:
+        """Flags that are None are left out, so that the planner searches them. The papers' runs recompute nothing,
+        unless they say so."""
         inputs = ["compare", "--prefer", "speed", "--workload", workload, "--cluster", cluster]
         rest = [word for flag, value in flags.items() if value is not None for word in (f"--{flag}", str(value))]
         # 1 and 2: some policies have no plan, which their rows say.
-        told = self.ask(*inputs, "--policy", ",".join(policies), *rest, statuses=(0, 1, 2))
+        spelled = [f"{policy}:recompute={recompute}" for policy in policies]
+        told = self.ask(*inputs, "--policy", ",".join(spelled), *rest, statuses=(0, 1, 2))
         return [
-            plan_from(policy, shlex.join(["braid", *inputs, "--policy", policy, *rest]), row)
-            for policy, row in zip(policies, told["policies"], strict=True)
+            plan_from(policy, shlex.join(["braid", *inputs, "--policy", words, *rest]), row)
+            for policy, words, row in zip(policies, spelled, told["policies"], strict=True)
         ]
 
 

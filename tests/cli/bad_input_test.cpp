@@ -333,7 +333,8 @@ TEST_F(BadInput, AnAdapterOfAnotherScaleIsRefused) {
   std::string text = workload();
   text.replace(text.find("{type: lora, r: 2"), 17, "{type: lora, r: 2, alpha: 7, init_from: first/adapters/task0");
   write_text(folder / "workload.yaml", text);
-  expect_bad_input("train " + planning() + " --ranks 1 --out " + path("out"), "the adapter has lora_alpha 4, the task alpha 7");
+  expect_bad_input("train " + planning() + " --ranks 1 --out " + path("out"),
+                   "the adapter has lora_alpha 4, the task alpha 7");
 }
 
 TEST_F(BadInput, WhatExistsIsNotWrittenOver) {
@@ -386,7 +387,6 @@ TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
   expect_bad_input("profile --attention eager", "--attention is of derived profiles");
   expect_bad_input("profile --analytic h100 --attention linear --out " + path("p.json"),
                    "unknown attention 'linear'; known: flash, eager", "p.json");
-  expect_bad_input("profile --recompute", "--recompute is of derived profiles");
   expect_bad_input("profile --fit " + path("profile.json"), "--out is missing");
   expect_bad_input("profile --fit " + path("profile.json") + " --out " + path("p.json"),
                    "is of no GPU with a datasheet", "p.json");

@@ -68,12 +68,13 @@ TEST_F(Spine, GpusThatNobodyHoldsArePlannedFor) {
 }
 
 TEST_F(Spine, HowAGpuIsRunIsPlannedForAndSaid) {
-  const auto predicted = [&](const std::string& flags, const std::string& said) {
+  const auto predicted = [&](const std::string& flags, const std::string& said, const std::string& options = "") {
     const std::string profile = path("gpu_profile.json"), plan = path("gpu.json");
     EXPECT_EQ(run_braid("profile --analytic a40 " + flags + " --overwrite --out " + profile).status, 0);
     testing::write_text(folder / "cluster.yaml", "gpu: gpu_profile.json\nnodes: 1\ngpus_per_node: 1\n");
-    const Outcome planned = run_braid("plan --workload " + path("workload.yaml") + " --cluster " +
-                                      path("cluster.yaml") + " --policy megatron-pp --overwrite --out " + plan);
+    const Outcome planned =
+        run_braid("plan --workload " + path("workload.yaml") + " --cluster " + path("cluster.yaml") +
+                  " --policy megatron-pp" + options + " --overwrite --out " + plan);
     EXPECT_EQ(planned.status, 0) << planned.text;
     EXPECT_NE(planned.text.find("\n  on a40, by its datasheet" + said + "\n"), std::string::npos) << planned.text;
     const Node prediction = read_json(plan).at("predicted");
@@ -84,7 +85,7 @@ TEST_F(Spine, HowAGpuIsRunIsPlannedForAndSaid) {
   const auto [eager_seconds, eager_bytes] = predicted("--attention eager", ", eager attention");
   EXPECT_GT(eager_seconds, seconds);
   EXPECT_GT(eager_bytes, bytes);
-  const auto [again_seconds, again_bytes] = predicted("--recompute", ", layers recomputed");
+  const auto [again_seconds, again_bytes] = predicted("", "", ":recompute=full");
   EXPECT_GT(again_seconds, seconds);
   EXPECT_LT(again_bytes, bytes);
 }

@@ -17,7 +17,6 @@ namespace braid::planner::testing {
 struct RandomPlan {
   std::string gpu;
   bool slow_links = false;
-  bool recomputes = false;
   costmodel::AttentionKind attention = costmodel::AttentionKind::flash;
   workload::Workload workload;
   std::vector<std::vector<workload::SampleSize>> sizes;
@@ -128,11 +127,22 @@ inline bool has_clocks(const FixedPlan& fixed) {
   return fixed.pipeline == PipelineTemplate::structured || fixed.pipeline == PipelineTemplate::stream;
 }
 
+/// Of each stage by itself; likewise in all replicas.
+inline void draw_recomputation(std::vector<ReplicaShape>& deployment) {
+  if (*rc::gen::arbitrary<bool>()) return;
+  std::vector<costmodel::Recompute> recompute;
+  for (std::int32_t s = 0; s < deployment.front().stages(); ++s) {
+    const auto kind = *rc::gen::element(costmodel::RecomputeKind::none, costmodel::RecomputeKind::selective,
+                                        costmodel::RecomputeKind::full);
+    recompute.push_back({kind, *rc::gen::inRange<std::int64_t>(0, deployment.front().layers_of(s) + 1)});
+  }
+  for (ReplicaShape& replica : deployment) replica.recompute = recompute;
+}
+
 inline RandomPlan any_plan() {
   RandomPlan made;
   made.gpu = *rc::gen::element<std::string>("a40", "h100");
   made.slow_links = *rc::gen::arbitrary<bool>();
-  made.recomputes = *rc::gen::arbitrary<bool>();
   if (*rc::gen::inRange(0, 3) == 0) made.attention = costmodel::AttentionKind::eager;
   made.workload.backbone = any_backbone();
   const int tasks = *rc::gen::inRange(1, 5);
@@ -155,6 +165,7 @@ inline RandomPlan any_plan() {
     const std::vector<LayerRange> split = any_layers(layers, stages);
     for (ReplicaShape& replica : fixed.deployment) replica.layers = split;
   }
+  draw_recomputation(fixed.deployment);
   fixed.htasks = any_grouping<TaskIndex>(tasks, *rc::gen::arbitrary<bool>());
   draw_turns(fixed);
   const bool queued = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();

@@ -110,8 +110,10 @@ inline Request any_request(RandomStream& random) {
   const Bytes weights =
       costmodel::backbone_bytes(made.workload.backbone, {made.workload.backbone.layers, true, true, 1},
                                 costmodel::gpu_storage(costmodel::DataType::bf16));
-  made.memory = static_cast<Bytes>(6e8 + static_cast<double>(weights) * one_of(random, {0.2, 0.6, 1.1, 1.3, 1.6, 2.5}));
+  made.memory = static_cast<Bytes>(6e8 + static_cast<double>(weights) *
+                                             one_of(random, {0.3, 0.5, 0.6, 1.0, 1.02, 1.05, 1.1, 1.3, 1.6}));
   made.policy = any_policy(random);
+  if (random.next_below(2) == 0) made.policy += ":recompute=none";
   if (random.next_below(4) == 0) made.overrides.microbatches = 1;
   if (random.next_below(6) == 0) made.overrides.pp = 1;
   return made;

@@ -51,9 +51,11 @@ inline AnyStage any_stage() {
   any.stage = {*rc::gen::inRange(0, 5), *rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<bool>(),
                *rc::gen::element(1, 2, 4)};
   any.stage.sequence_parallel = any.stage.tp > 1 && *rc::gen::arbitrary<bool>();
+  const auto layers = static_cast<int>(any.stage.layers);
+  const auto kind = *rc::gen::element(costmodel::RecomputeKind::selective, costmodel::RecomputeKind::full);
+  any.stage.recompute = {kind, *rc::gen::inRange(0, layers + 1)};
   any.pass = *rc::gen::element(costmodel::Pass::forward, costmodel::Pass::backward);
   any.storage.keeps_operator_inputs = *rc::gen::arbitrary<bool>();
-  any.storage.recomputes = *rc::gen::arbitrary<bool>();
   any.storage.whole_logits = *rc::gen::arbitrary<bool>();
   return any;
 }

@@ -84,4 +84,11 @@ inline Study make_study(const std::vector<StudyTask>& tasks, std::int64_t nodes,
   return {std::move(workload), std::move(cluster), std::move(samples), costmodel::CostModel(std::move(profile))};
 }
 
+/// The study with so much memory on each GPU.
+inline Study with_memory(const Study& study, Bytes memory) {
+  costmodel::Profile profile = study.cost.profile();
+  profile.memory_bytes = memory;
+  return {study.workload, study.cluster, study.samples, costmodel::CostModel(std::move(profile))};
+}
+
 }  // namespace braid::planner::testing

@@ -4,7 +4,7 @@ from .. import Braid, Figure, Panel, Report, Series
 from .study import EXCLUSIVE, MUXTUNE, SEEDS, SL_PEFT, ask, completion_hours, groups_of, half_width, mean, worst_error
 from .traces import Trace, public
 
-POLICIES = {"HF-PEFT": "hf-peft", "NeMo": EXCLUSIVE, "SL-PEFT": SL_PEFT, "MuxTune": MUXTUNE}
+POLICIES = {"HF-PEFT": "hf-peft:recompute=none", "NeMo": EXCLUSIVE, "SL-PEFT": SL_PEFT, "MuxTune": MUXTUNE}
 CASES = {"SST2": "sst2", "QA": "qa", "RTE": "rte", "non-uniform": "sst2,qa,rte"}
 # MuxTune over each.
 UNIFORM = {"HF-PEFT": 1.61, "NeMo": 1.51, "SL-PEFT": 1.36}

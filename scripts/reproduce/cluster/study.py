@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from .. import Braid
 
-EXCLUSIVE, SL_PEFT, MLORA, MUXTUNE = "nemo:schedule=1f1b", "sl-peft", "mlora", "muxtune"
+EXCLUSIVE, SL_PEFT, MLORA, MUXTUNE = (
+    f"{policy}:recompute=none" for policy in ("nemo:schedule=1f1b", "sl-peft", "mlora", "muxtune")
+)
 POLICIES = {"exclusive": EXCLUSIVE, "sl-peft": SL_PEFT, "mlora": MLORA, "muxtune": MUXTUNE}
 LABELS = {policy: label for label, policy in POLICIES.items()}
 SEEDS = 3

@@ -30,7 +30,7 @@ class Machine:
         return braid.cluster(self.gpu, self.nodes, self.gpus_per_node, self.link, self.link)
 
     def profile(self, braid: Braid, name: str = "", **changed) -> str:
-        return braid.profile(self.gpu, self.dtype, name, recomputes=self.dtype == "int8", **changed)
+        return braid.profile(self.gpu, self.dtype, name, **changed)
 
     def compare(
         self,
@@ -47,6 +47,8 @@ class Machine:
         plans = []
         for policy in policies:
             flags = {"profile": profile, "microbatches": microbatches}
+            if self.dtype == "int8":
+                flags["recompute"] = "full"
             if policy == TENSOR:
                 flags |= {"tp": self.gpus, "pp": 1}
             elif policy.split(":")[0] in (MLORA, ONE_F_ONE_B):

@@ -165,12 +165,11 @@ BackboneShape any_backbone() {
   return shape;
 }
 
-/// Any GPU, as it is, clocked lower, fitted on its own points, or under plans that recompute or attend eagerly.
+/// Any GPU, as it is, clocked lower, fitted on its own points, or attending eagerly.
 Profile any_profile() {
   Profile profile = analytic_profile(*rc::gen::elementOf(device_names()),
                                      *rc::gen::element(DataType::f32, DataType::bf16, DataType::f16, DataType::int8));
   profile.clock = *rc::gen::element(1.0, 0.75, 0.3);
-  profile.recomputes = *rc::gen::arbitrary<bool>();
   profile.attention = *rc::gen::element(AttentionKind::flash, AttentionKind::eager);
   profile.exposed_launch_seconds = *rc::gen::element(0.0, 2e-5);
   if (*rc::gen::arbitrary<bool>()) {
@@ -197,10 +196,13 @@ RC_GTEST_PROP(Roofline, StagesObeyTheLawsOnRandomShapes, ()) {
   const Pass pass = *rc::gen::element(Pass::forward, Pass::backward);
   const auto tokens = *rc::gen::inRange<std::int64_t>(1, 5000), more = *rc::gen::inRange<std::int64_t>(1, 5000);
   const auto kernels = *rc::gen::element(AdapterKernels::separate, AdapterKernels::split, AdapterKernels::fused);
+  const Recompute recompute{*rc::gen::element(RecomputeKind::none, RecomputeKind::selective, RecomputeKind::full),
+                            *rc::gen::inRange<std::int64_t>(0, backbone.layers + 1)};
   const auto calls = [&](std::int64_t count, std::int64_t tp) {
     MicrobatchLoad load = load_of(shape, {count});
     load.kernels = kernels;
-    return stage_operators(backbone, {backbone.layers, true, true, tp}, load, pass, profile.storage());
+    return stage_operators(backbone, {backbone.layers, true, true, tp, false, recompute}, load, pass,
+                           profile.storage());
   };
   const double whole = sum(roofline, calls(tokens, 1));
   RC_ASSERT(sum(roofline, calls(tokens + more, 1)) >= whole * (1 - 1e-12));

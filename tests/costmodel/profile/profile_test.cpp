@@ -121,7 +121,6 @@ TEST(Profile, OfAGpuHowItRunsComesBack) {
   EXPECT_EQ(CostModel(analytic_profile("a40", DataType::bf16)).overlap_slowdown(), 84.0 / 76);
   EXPECT_EQ(back.clock, profile.clock);
   EXPECT_TRUE(back.recomputes);
-  EXPECT_TRUE(back.storage().recomputes);
   EXPECT_TRUE(back.storage().loss_in_place);
   EXPECT_EQ(back.storage().attention, AttentionKind::eager);
   EXPECT_EQ(to_json(back), to_json(profile));

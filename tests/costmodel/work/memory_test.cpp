@@ -134,11 +134,11 @@ TEST(Memory, AHeadOverAllRowsHoldsTheLogitsOfRowsWithoutALoss) {
 
 TEST(Memory, WhenTheLossRunsNoLayerIsComputedAgain) {
   const BackboneShape backbone = builtin_backbone("llama2-7b");
-  Storage storage = gpu_storage(DataType::bf16);
-  storage.recomputes = true;
+  const Storage storage = gpu_storage(DataType::bf16);
   const MicrobatchLoad load = one_task(adapter_on_all(8), 4096);
   const auto forward = [&](std::int64_t layers, bool head) {
-    return workspace_bytes(backbone, {layers, false, head}, load, Pass::forward, storage);
+    const StageShape stage{layers, false, head, 1, false, {RecomputeKind::full, layers}};
+    return workspace_bytes(backbone, stage, load, Pass::forward, storage);
   };
   EXPECT_EQ(forward(8, true), forward(0, true));
   EXPECT_GT(forward(0, true), forward(8, false));
@@ -146,12 +146,12 @@ TEST(Memory, WhenTheLossRunsNoLayerIsComputedAgain) {
 
 TEST(Memory, RecomputationKeepsTheKeysAndValuesThatLaterChunksRead) {
   const BackboneShape backbone = builtin_backbone("llama3.1-8b");
-  Storage storage = gpu_storage(DataType::bf16);
-  storage.recomputes = true;
+  const Storage storage = gpu_storage(DataType::bf16);
+  const StageShape stage{4, false, false, 1, false, {RecomputeKind::full, 4}};
   MicrobatchLoad load = load_of(adapter_on_all(8), {128, 128});
-  const Bytes alone = stash_bytes(backbone, {4, false, false}, load, storage);
+  const Bytes alone = stash_bytes(backbone, stage, load, storage);
   load.sequences = {{256, 384, true}, {0, 128, false}};
-  EXPECT_EQ(stash_bytes(backbone, {4, false, false}, load, storage) - alone, 2 * 4 * 2 * 128 * 8 * 128);
+  EXPECT_EQ(stash_bytes(backbone, stage, load, storage) - alone, 2 * 4 * 2 * 128 * 8 * 128);
 }
 
 /// As PyTorch's autograd keeps tensors, without its allocator's rounding.
@@ -220,7 +220,7 @@ TEST(Memory, WithDropoutAutogradKeepsEachModulesMaskedInputAndAMaskOfAByteANumbe
 
 TEST(Memory, RecomputationBringsMaskedInputsBackForOneLayer) {
   const BackboneShape backbone = builtin_backbone("llama2-7b");
-  const StageShape layers{3, false, false};
+  const StageShape layers{3, false, false, 1, false, {RecomputeKind::full, 3}};
   constexpr std::int64_t kTokens = 1024;
   AdapterShape plain = adapter(8, {Module::gate, Module::up}), drops = plain;
   drops.dropout = 0.1;
@@ -229,10 +229,8 @@ TEST(Memory, RecomputationBringsMaskedInputsBackForOneLayer) {
            workspace_bytes(backbone, layers, one_task(plain, kTokens), Pass::forward, storage);
   };
   const Bytes hidden = kTokens * backbone.hidden;
-  Storage again = autograd();
-  again.recomputes = true;
   // Two masked inputs and masks in place of the input of both; the input itself is freed when the layer ends.
-  EXPECT_EQ(added(again), 2 * 3 * hidden - 2 * hidden);
+  EXPECT_EQ(added(autograd()), 2 * 3 * hidden - 2 * hidden);
 }
 
 RC_GTEST_PROP(Memory, StashesAddUpOverStagesAndTasksOfAnyShape, ()) {
@@ -240,7 +238,6 @@ RC_GTEST_PROP(Memory, StashesAddUpOverStagesAndTasksOfAnyShape, ()) {
       builtin_backbone(*rc::gen::element("llama2-7b", "gpt3-2.7b", "opt-30b", "qwen2.5-32b"));
   Storage storage = autograd();
   storage.weights = *rc::gen::element(DataType::bf16, DataType::int8);
-  storage.recomputes = *rc::gen::arbitrary<bool>();
   storage.fused_activation = *rc::gen::arbitrary<bool>();
   const auto any_task = [&] {
     AdapterShape shape = adapter(*rc::gen::inRange<std::int64_t>(1, 130), {Module::q, Module::up});
@@ -290,12 +287,12 @@ TEST(Memory, ShardsAddUpToTheWholeWhereEverythingIsDivided) {
     EXPECT_EQ(vectors, 2 * 4 * backbone.vector_parameters()) << "norms are whole on every shard";
     EXPECT_EQ(tp * (backbone_bytes(backbone, shard, storage) - vectors),
               backbone_bytes(backbone, whole, storage) - vectors);
-    const Bytes one = layer_stash_bytes(backbone, {1, false, false}, load, storage, false);
-    const Bytes part = layer_stash_bytes(backbone, {1, false, false, tp}, load, storage, false);
+    const Bytes one = layer_stash_bytes(backbone, {1, false, false}, load, storage, RecomputeKind::none);
+    const Bytes part = layer_stash_bytes(backbone, {1, false, false, tp}, load, storage, RecomputeKind::none);
     EXPECT_GE(part * tp, one);
     EXPECT_LT(part, one);
     // Sequence parallelism divides the rows between the products.
-    const Bytes divided = layer_stash_bytes(backbone, {1, false, false, tp, true}, load, storage, false);
+    const Bytes divided = layer_stash_bytes(backbone, {1, false, false, tp, true}, load, storage, RecomputeKind::none);
     EXPECT_EQ(part - divided, 2 * (512 - 512 / tp) * (2 * backbone.hidden + 2));
   }
 }
@@ -305,15 +302,59 @@ TEST(Memory, RecomputationKeepsEachLayersInputAndNeedsOneLayerAgain) {
   const MicrobatchLoad load = load_of(adapter_on_all(16), {1024});
   for (const DataType type : {DataType::f32, DataType::bf16, DataType::int8}) {
     const Storage keeps = gpu_storage(type);
-    Storage again = keeps;
-    again.recomputes = true;
-    const StageShape stage{8, false, false};
-    EXPECT_EQ(stash_bytes(backbone, stage, load, again), 8 * 1024 * backbone.hidden * bytes_of(keeps.activations));
+    const StageShape stage{8, false, false}, again{8, false, false, 1, false, {RecomputeKind::full, 8}};
+    EXPECT_EQ(stash_bytes(backbone, again, load, keeps), 8 * 1024 * backbone.hidden * bytes_of(keeps.activations));
     for (const Pass pass : {Pass::forward, Pass::backward})
       EXPECT_EQ(
-          workspace_bytes(backbone, stage, load, pass, again) - workspace_bytes(backbone, stage, load, pass, keeps),
-          stash_bytes(backbone, {1, false, false}, load, keeps) - stash_bytes(backbone, {1, false, false}, load, again))
+          workspace_bytes(backbone, again, load, pass, keeps) - workspace_bytes(backbone, stage, load, pass, keeps),
+          (stash_bytes(backbone, stage, load, keeps) - stash_bytes(backbone, again, load, keeps)) / 8)
           << "the layer's input is kept all the same";
+  }
+}
+
+/// Everything that a stage holds of one microbatch at its fullest moment, layer by layer: all layers below the running
+/// one as they are stashed, that one in whole, and what it works with.
+Bytes fullest_moment(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load, Pass pass,
+                     const Storage& storage) {
+  Bytes most = 0, below = 0;
+  const Bytes scratch = workspace_bytes(backbone, {stage.layers, false, false}, load, pass, storage);
+  for (std::int64_t layer = 0; layer < stage.layers; ++layer) {
+    const RecomputeKind kind = layer < stage.recompute.layers ? stage.recompute.kind : RecomputeKind::none;
+    most = std::max(most, below + layer_stash_bytes(backbone, stage, load, storage, RecomputeKind::none) + scratch);
+    below += layer_stash_bytes(backbone, stage, load, storage, kind);
+  }
+  return most;
+}
+
+RC_GTEST_PROP(Memory, OfAPartlyRecomputedStageTheFullestMomentIsHeld, ()) {
+  const BackboneShape backbone = builtin_backbone(*rc::gen::element("llama2-7b", "gpt3-2.7b", "qwen2.5-32b"));
+  const MicrobatchLoad load = load_of(adapter_on_all(*rc::gen::element(8, 64)), {*rc::gen::inRange(64, 3000)});
+  const auto layers = *rc::gen::inRange<std::int64_t>(1, 9);
+  const RecomputeKind kind = *rc::gen::element(RecomputeKind::selective, RecomputeKind::full);
+  const StageShape stage{layers, false, false, 1, false, {kind, *rc::gen::inRange<std::int64_t>(1, layers + 1)}};
+  for (const Pass pass : {Pass::forward, Pass::backward})
+    RC_ASSERT(stash_bytes(backbone, stage, load, autograd()) +
+                  workspace_bytes(backbone, stage, load, pass, autograd()) ==
+              fullest_moment(backbone, stage, load, pass, autograd()));
+}
+
+TEST(Memory, MoreRecomputationKeepsLess) {
+  const BackboneShape backbone = builtin_backbone("llama3.1-8b");
+  for (const AttentionKind attention : {AttentionKind::flash, AttentionKind::eager}) {
+    Storage storage = gpu_storage(DataType::bf16);
+    storage.attention = attention;
+    for (const double dropout : {0.0, 0.1}) {
+      AdapterShape shape = adapter_on_all(16);
+      shape.dropout = dropout;
+      const MicrobatchLoad load = load_of(shape, {2048});
+      const auto stash = [&](RecomputeKind kind, std::int64_t layers) {
+        return stash_bytes(backbone, {8, false, false, 1, false, {kind, layers}}, load, storage);
+      };
+      for (std::int64_t layers = 1; layers <= 8; ++layers) {
+        EXPECT_LT(stash(RecomputeKind::selective, layers), stash(RecomputeKind::selective, layers - 1));
+        EXPECT_LT(stash(RecomputeKind::full, layers), stash(RecomputeKind::selective, layers));
+      }
+    }
   }
 }
 

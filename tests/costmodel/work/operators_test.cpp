@@ -186,19 +186,50 @@ TEST(Operators, WhatIsKeptIsNotComputedAgain) {
 TEST(Operators, RecomputationRunsTheLayersForwardOnceMoreCollectivesAndAll) {
   const BackboneShape backbone = small_backbone();
   const MicrobatchLoad load = together(load_of(adapter_on_all(4), {10, 30}), load_of(adapter(8, {Module::o}), {25}));
-  Storage keeps = gpu_storage(DataType::bf16), recomputes = keeps;
-  recomputes.recomputes = true;
+  const Storage storage = gpu_storage(DataType::bf16);
   for (const bool ends : {false, true}) {
-    const StageShape stage{6, ends, ends, 2}, layers{6, false, false, 2};
-    const auto work = [&](const StageShape& shape, Pass pass, const Storage& storage) {
+    const StageShape stage{6, ends, ends, 2};
+    const auto work = [&](const StageShape& shape, Pass pass) {
       Work all = work_of(stage_operators(backbone, shape, load, pass, storage));
       all = sum(all, work_of(stage_collectives(backbone, shape, load, pass, storage)));
       std::erase_if(all, [](const auto& entry) { return std::get<0>(entry.first) == Operator::dispatch; });
       return all;
     };
-    EXPECT_EQ(work(stage, Pass::forward, recomputes), work(stage, Pass::forward, keeps));
-    EXPECT_EQ(work(stage, Pass::backward, recomputes),
-              sum(work(stage, Pass::backward, keeps), work(layers, Pass::forward, keeps)));
+    for (const std::int64_t count : {1L, 4L, 6L}) {
+      StageShape again = stage;
+      again.recompute = {RecomputeKind::full, count};
+      EXPECT_EQ(work(again, Pass::forward), work(stage, Pass::forward));
+      EXPECT_EQ(work(again, Pass::backward),
+                sum(work(stage, Pass::backward), work({count, false, false, 2}, Pass::forward)));
+    }
+  }
+}
+
+TEST(Operators, SelectiveRecomputationRunsAttentionAndTheActivationForwardOnceMore) {
+  for (const Architecture architecture : {Architecture::llama, Architecture::gpt2}) {
+    BackboneShape backbone = small_backbone();
+    backbone.architecture = architecture;
+    const MicrobatchLoad load = load_of(adapter(8, {Module::o, Module::down}), {10, 30, 30});
+    for (const bool keeps : {true, false}) {
+      Storage storage = gpu_storage(DataType::bf16);
+      storage.keeps_operator_inputs = keeps;
+      const StageShape stage{6, true, true, 2};
+      StageShape again = stage;
+      again.recompute = {RecomputeKind::selective, 4};
+      EXPECT_EQ(stage_operators(backbone, again, load, Pass::forward, storage),
+                stage_operators(backbone, stage, load, Pass::forward, storage));
+      EXPECT_EQ(stage_collectives(backbone, again, load, Pass::backward, storage),
+                stage_collectives(backbone, stage, load, Pass::backward, storage));
+      Work forward = work_of(stage_operators(backbone, {4, false, false, 2}, load, Pass::forward, storage));
+      std::erase_if(forward, [&](const auto& entry) {
+        const Operator op = std::get<0>(entry.first);
+        // What is computed again anyway, as adapters read it, is so once.
+        const bool middle = op == Operator::swiglu || op == Operator::gelu;
+        return op != Operator::attention && !(middle && keeps);
+      });
+      EXPECT_EQ(work_of(stage_operators(backbone, again, load, Pass::backward, storage)),
+                sum(work_of(stage_operators(backbone, stage, load, Pass::backward, storage)), forward));
+    }
   }
 }
 

@@ -32,7 +32,6 @@ costmodel::Profile profile_of(const std::string& gpu, bool slow_links = false) {
 }
 costmodel::Profile profile_of(const RandomPlan& made) {
   costmodel::Profile profile = profile_of(made.gpu, made.slow_links);
-  profile.recomputes = made.recomputes;
   profile.attention = made.attention;
   return profile;
 }
@@ -56,6 +55,7 @@ void hold_below_prediction(const RandomPlan& made, const CostModel& cost, Ratios
   BoundScope wider = made.scope;
   wider.microbatches = wider.most_chunk = 0;
   if (*rc::gen::arbitrary<bool>()) wider.drains = false;
+  if (*rc::gen::arbitrary<bool>()) recompute_all(costmodel::RecomputeKind::none, wider.deployment);
   if (*rc::gen::arbitrary<bool>()) wider.shares_microbatches = true;
   if (*rc::gen::arbitrary<bool>()) wider.joins_htasks = true;
   if (*rc::gen::arbitrary<bool>()) wider.gathers_weights = false;

@@ -14,15 +14,10 @@ namespace {
 using testing::make_study;
 using testing::Study;
 using testing::StudyTask;
+using testing::with_memory;
 
 Bytes peak_of(const Plan& plan) {
   return *std::max_element(plan.predicted.peak_memory_bytes.begin(), plan.predicted.peak_memory_bytes.end());
-}
-
-Study with_memory(const Study& study, Bytes memory) {
-  costmodel::Profile profile = study.cost.profile();
-  profile.memory_bytes = memory;
-  return {study.workload, study.cluster, study.samples, costmodel::CostModel(std::move(profile))};
 }
 
 Plan preferring_memory(const Study& study, const PolicyChoice& choice, const Overrides& overrides = {}) {
@@ -138,7 +133,7 @@ TEST(Preference, ATenthOfTheMachineIsLeftFreeOnce) {
 
 TEST(Preference, WhereOnlyTheFreeShareIsMissingTheRemedyIsToUseIt) {
   const Study study = make_study({{512, 4}}, 1, 1);
-  const PolicyChoice choice = parse_policy("hf-peft");
+  const PolicyChoice choice = parse_policy("hf-peft:recompute=full");
   const Overrides overrides{.tp = 1, .pp = 1, .microbatches = 4};
   const Study tight = with_memory(study, peak_of(make_plan(study.input(overrides), choice)));
   EXPECT_NO_THROW(make_plan(tight.input(overrides), choice));

@@ -33,7 +33,6 @@ struct Run {
     for (workload::Task& task : drawn.workload.tasks) task.steps = *rc::gen::inRange(1, 13);
     drawn.fixed.storage =
         *rc::gen::arbitrary<bool>() ? costmodel::Storage{} : costmodel::gpu_storage(costmodel::DataType::bf16);
-    drawn.fixed.storage.recomputes = drawn.recomputes;
     drawn.fixed.storage.attention = drawn.attention;
     workload::SampleIndex samples(drawn.workload.tasks, drawn.sizes);
     return {std::move(drawn), std::move(samples)};

@@ -21,13 +21,16 @@ AdapterShape mlora_adapter() {
 }
 
 Profile mlora_profile() {
-  Profile profile = analytic_profile("a6000", DataType::int8);
-  profile.recomputes = true;
-  return profile;
+  return analytic_profile("a6000", DataType::int8);
+}
+
+/// With 8-bit weights mLoRA recomputes every layer.
+StageShape whole_backbone(const BackboneShape& backbone) {
+  return {backbone.layers, true, true, 1, false, {RecomputeKind::full, backbone.layers}};
 }
 
 PassWork step_work(const CostModel& cost, const BackboneShape& backbone, const MicrobatchLoad& load) {
-  const StageShape whole{backbone.layers, true, true};
+  const StageShape whole = whole_backbone(backbone);
   PassWork work;
   for (const Pass pass : {Pass::forward, Pass::backward})
     work += cost.work(stage_operators(backbone, whole, load, pass, cost.storage()));
@@ -63,7 +66,7 @@ LaunchFact launch_fact(const CostModel& cost, const std::string& name, std::int6
 /// The most that one GPU holds of so many tasks in one batch.
 Bytes peak_bytes(const BackboneShape& backbone, std::int64_t tasks, std::int64_t batch, std::int64_t length) {
   const Storage storage = mlora_profile().storage();
-  const StageShape whole{backbone.layers, true, true};
+  const StageShape whole = whole_backbone(backbone);
   const MicrobatchLoad load = paper_load(mlora_adapter(), tasks, batch, length);
   return storage.context + backbone_bytes(backbone, whole, storage) +
          tasks * adapter_bytes(backbone, mlora_adapter(), backbone.layers) +

@@ -1,0 +1,266 @@
+#include "planner/search/bench.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/plan/stash_budget.h"
+#include "planner/search/through_hosts.h"
+#include "planner/window/run_memory.h"
+
+namespace braid::planner {
+namespace {
+
+using costmodel::RecomputeKind;
+
+/// One of so many parts of the memory is left free where an arrangement missed by little.
+constexpr Bytes kSmallShare = 32;
+
+WindowInput window_of(const PolicyInput& asked) {
+  return {asked.workload, asked.samples};
+}
+
+bool alike(const FixedPlan& a, const FixedPlan& b) {
+  return a.order == b.order && a.htasks == b.htasks && a.turns == b.turns && a.admissions == b.admissions;
+}
+
+/// The number of layers that each stage recomputes, by stages that have to be alike: those of like replicas.
+class StageLayers {
+ public:
+  explicit StageLayers(const std::vector<ReplicaShape>& deployment) : deployment_(deployment) {
+    const bool like = std::all_of(deployment.begin(), deployment.end(),
+                                  [&](const ReplicaShape& replica) { return replica == deployment.front(); });
+    std::size_t first = 0;
+    for (const ReplicaShape& replica : deployment) {
+      for (std::int32_t s = 0; s < replica.stages(); ++s) {
+        const std::size_t place = (like ? 0 : first) + static_cast<std::size_t>(s);
+        if (place == fewest_.size()) {
+          fewest_.push_back(0);
+          most_.push_back(replica.layers_of(s));
+        }
+        places_.push_back(place);
+        for (std::int32_t t = 0; t < replica.tp; ++t) place_of_rank_.push_back(place);
+      }
+      first += static_cast<std::size_t>(replica.stages());
+    }
+  }
+
+  /// Halves what is left between what does not fit and what does, given what each rank holds with the middle.
+  void halve(std::span<const Bytes> peaks, Bytes capacity) {
+    std::vector<bool> fits(fewest_.size(), true);
+    for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+      if (capacity > 0 && peaks[rank] > capacity) fits[place_of_rank_[rank]] = false;
+    }
+    for (std::size_t place = 0; place < fewest_.size(); ++place) {
+      if (fewest_[place] == most_[place]) continue;
+      (fits[place] ? most_[place] : fewest_[place]) = middle(place) + (fits[place] ? 0 : 1);
+    }
+  }
+  bool found() const { return fewest_ == most_; }
+
+  /// The deployment with the middle of what is left.
+  std::vector<ReplicaShape> in_the_middle(RecomputeKind kind) const {
+    std::vector<ReplicaShape> deployment = deployment_;
+    std::size_t stage = 0;
+    for (ReplicaShape& replica : deployment) {
+      replica.recompute.clear();
+      for (std::int32_t s = 0; s < replica.stages(); ++s) {
+        const std::int64_t layers = middle(places_[stage++]);
+        replica.recompute.push_back(layers > 0 ? costmodel::Recompute{kind, layers} : costmodel::Recompute{});
+      }
+    }
+    return deployment;
+  }
+
+ private:
+  std::int64_t middle(std::size_t place) const { return (fewest_[place] + most_[place]) / 2; }
+
+  const std::vector<ReplicaShape>& deployment_;
+  std::vector<std::int64_t> fewest_, most_;  // per place: of these numbers the least that fits is one
+  std::vector<std::size_t> places_;          // per stage of all replicas
+  std::vector<std::size_t> place_of_rank_;
+};
+
+}  // namespace
+
+Bench::Bench(const PlanningInput& input, const PolicyChoice& choice)
+    : input_(input),
+      choice_(choice),
+      recompute_(recompute_choice(choice, input.cost.profile())),
+      staged_(staged_cost(input.cost, choice)),
+      latency_(cost(), input.workload.backbone),
+      rates_(cost()),
+      capacity_(usable_memory(cost().profile(), input.preference).usable) {}
+
+std::vector<ReplicaShape> Bench::plain(std::vector<ReplicaShape> deployment) const {
+  recompute_all(recompute_.first(), deployment);
+  return deployment;
+}
+
+PolicyInput Bench::ask(const std::vector<ReplicaShape>& deployment, std::int64_t microbatches) {
+  return {input_.workload, input_.samples, latency_, capacity_, deployment, microbatches, choice_.options};
+}
+
+std::optional<Candidate> Bench::arrange(const PolicyInput& asked) const {
+  std::optional<Arrangement> arrangement = choice_.policy->arrange(asked);
+  if (!arrangement) return std::nullopt;
+  FixedPlan& fixed = arrangement->fixed;
+  fixed.storage = cost().storage();
+  fixed.deployment = asked.deployment;
+  fixed.microbatches = asked.microbatches;
+  return Candidate{std::move(*arrangement), {}};
+}
+
+std::optional<Candidate> Bench::arrange_any(const PolicyInput& asked) const {
+  std::optional<Candidate> candidate = arrange(asked);
+  for (std::size_t k = 1; k < recompute_.kinds.size() && !candidate; ++k) {
+    std::vector<ReplicaShape> deployment = asked.deployment;
+    recompute_all(recompute_.kinds[k], deployment);
+    candidate = arrange(asked.on(deployment));
+  }
+  return candidate;
+}
+
+std::optional<double> Bench::sketch(const PolicyInput& asked) const {
+  std::optional<double> sketched = choice_.policy->sketch(asked);
+  for (std::size_t k = 1; k < recompute_.kinds.size() && sketched && std::isinf(*sketched); ++k) {
+    std::vector<ReplicaShape> deployment = asked.deployment;
+    recompute_all(recompute_.kinds[k], deployment);
+    sketched = choice_.policy->sketch(asked.on(deployment));
+  }
+  return sketched;
+}
+
+std::optional<Candidate> Bench::glance(const PolicyInput& asked, Asked what, Bytes most, int attempts) {
+  if (what == Asked::memory && recompute_.searches()) {
+    std::vector<ReplicaShape> deployment = asked.deployment;
+    recompute_all(recompute_.kinds.back(), deployment);
+    return glance_as_is(asked.on(deployment), what, most, attempts);
+  }
+  std::optional<Candidate> found = glance_as_is(asked, what, most, attempts);
+  for (std::size_t k = 1; k < recompute_.kinds.size() && !found; ++k) {
+    std::vector<ReplicaShape> deployment = asked.deployment;
+    recompute_all(recompute_.kinds[k], deployment);
+    found = glance_as_is(asked.on(deployment), what, most, attempts);
+    if (found && recompute_.of_layers)
+      found = with_least_recomputation(*found, asked, recompute_.kinds[k], Outlook::glance);
+  }
+  return found;
+}
+
+std::optional<Candidate> Bench::glance_as_is(PolicyInput asked, Asked what, Bytes most, int attempts) {
+  FixedPlan before;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    std::optional<Candidate> candidate = arrange(asked);
+    if (!candidate) return std::nullopt;
+    if (attempt > 0 && alike(candidate->arrangement.fixed, before)) {
+      asked.capacity -= asked.capacity / kSmallShare;
+      continue;
+    }
+    before = candidate->arrangement.fixed;
+    if (is_hopeless(before, asked.workload)) return std::nullopt;
+    Predictor predictor(candidate->arrangement.fixed, window_of(asked), Outlook::glance);
+    if (fits(*candidate, predictor)) {
+      if (what == Asked::rates && candidate->fullest() <= most)
+        predictor.rates(latency_, input_.judge, candidate->prediction);
+      return candidate;
+    }
+    asked.capacity -= candidate->fullest() - capacity_;
+    if (asked.capacity <= 0) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<Candidate> Bench::with_fewest_layers(const Candidate& candidate, const PolicyInput& asked,
+                                                   RecomputeKind kind, Outlook outlook) {
+  Candidate tried = candidate;
+  std::vector<ReplicaShape>& deployment = tried.arrangement.fixed.deployment;
+  recompute_all(kind, deployment);
+  if (!fits(tried, asked, outlook)) return std::nullopt;
+  const std::vector<ReplicaShape> all = deployment;
+  for (StageLayers layers(all);;) {
+    deployment = layers.in_the_middle(kind);
+    const bool fit = fits(tried, asked, outlook);
+    if (layers.found()) return fit ? std::optional(std::move(tried)) : std::nullopt;
+    layers.halve(tried.prediction.peak_memory_bytes, capacity_);
+  }
+}
+
+std::optional<Candidate> Bench::with_least_recomputation(const Candidate& candidate, const PolicyInput& asked,
+                                                         RecomputeKind least, Outlook outlook) {
+  std::optional<Candidate> best;
+  for (const RecomputeKind kind : recompute_.kinds) {
+    if (kind == RecomputeKind::none || kind < least) continue;
+    std::optional<Candidate> other = with_fewest_layers(candidate, asked, kind, outlook);
+    if (!other) continue;
+    Predictor(other->arrangement.fixed, window_of(asked), Outlook::glance)
+        .rates(latency_, input_.judge, other->prediction);
+    if (!best || faster(*other, *best)) best = std::move(other);
+  }
+  return best;
+}
+
+bool Bench::fits_in_full(Candidate& candidate, const PolicyInput& asked) {
+  if (fits(candidate, asked, Outlook::full) || fits_arranged_anew(candidate, asked)) return true;
+  if (!recompute_.searches()) return false;
+  recompute_all(recompute_.kinds.back(), candidate.arrangement.fixed.deployment);
+  if (!fits(candidate, asked, Outlook::full)) return false;
+  recompute_less(candidate, asked);
+  return true;
+}
+
+void Bench::recompute_less(Candidate& candidate, const PolicyInput& asked) {
+  if (!recompute_.searches()) return;
+  for (const RecomputeKind kind : recompute_.kinds) {
+    Candidate lighter = candidate;
+    recompute_all(kind, lighter.arrangement.fixed.deployment);
+    if (!fits(lighter, asked, Outlook::full)) continue;
+    const bool some = recompute_.of_layers && kind != RecomputeKind::none;
+    candidate = some ? *with_least_recomputation(lighter, asked, kind, Outlook::full) : std::move(lighter);
+    return;
+  }
+}
+
+bool Bench::fits_arranged_anew(Candidate& candidate, PolicyInput asked) {
+  asked.capacity -= candidate.fullest() - capacity_ + capacity_ / kSmallShare;
+  if (asked.capacity <= 0) return false;
+  const std::vector<ReplicaShape> deployment = candidate.arrangement.fixed.deployment;
+  std::optional<Candidate> smaller = arrange(asked.on(deployment));
+  if (!smaller || alike(smaller->arrangement.fixed, candidate.arrangement.fixed)) return false;
+  candidate = std::move(*smaller);
+  return fits(candidate, asked, Outlook::full);
+}
+
+/// Whether what it always holds alone takes too much, and more than is missing of another plan.
+bool Bench::is_hopeless(const FixedPlan& fixed, const workload::Workload& workload) const {
+  if (misfit_.missing == 0) return false;
+  const MemoryContext memory = memory_context(fixed, workload);
+  Bytes held = 0;
+  for (const costmodel::StageShape& stage : stage_shapes(fixed.deployment.front()))
+    held = std::max(held, held_throughout(stage, memory, fixed.deployment.size() > 1).fixed());
+  return held - capacity_ >= misfit_.missing;
+}
+
+bool Bench::fits(Candidate& candidate, const PolicyInput& asked, Outlook outlook) {
+  Predictor predictor(candidate.arrangement.fixed, window_of(asked), outlook);
+  return fits(candidate, predictor);
+}
+
+bool Bench::fits(Candidate& candidate, Predictor& predictor) {
+  ++laid_out_;
+  candidate.prediction = {};
+  predictor.memory(candidate.prediction);
+  const std::vector<Bytes>& peaks = candidate.prediction.peak_memory_bytes;
+  const auto most = std::max_element(peaks.begin(), peaks.end());
+  if (capacity_ <= 0 || *most <= capacity_) return true;
+  const Bytes missing = *most - capacity_;
+  if (misfit_.missing == 0 || missing < misfit_.missing)
+    misfit_ = {static_cast<std::int32_t>(most - peaks.begin()), missing, candidate.arrangement.fixed};
+  return false;
+}
+
+void Bench::predict_rates(Candidate& candidate) {
+  Predictor(candidate.arrangement.fixed, {input_.workload, input_.samples}, Outlook::full)
+      .rates(latency_, input_.judge, candidate.prediction);
+}
+
+}  // namespace braid::planner
