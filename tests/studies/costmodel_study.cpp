@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "studies/costmodel/crossvalidate.h"
+#include "studies/costmodel/measured_steps.h"
 #include "studies/costmodel/papers.h"
 
 namespace {
@@ -17,7 +18,8 @@ namespace {
 constexpr const char* kUsage =
     "usage: costmodel_study papers [--json]      what papers report of operators and memory, and what the model says\n"
     "       costmodel_study crossvalidate TABLE  fits part of a table measured elsewhere (Vidur's operators or\n"
-    "                                            collectives, LobRA's layers or capacities), predicts the rest\n";
+    "                                            collectives, LobRA's layers or capacities), predicts the rest\n"
+    "       costmodel_study steps TABLE GPU|PROFILE  steps measured by scripts/gpu/measure_layers.py, predicted\n";
 
 /// False for words that are none of the usage's.
 bool run(std::span<const std::string_view> words) {
@@ -28,6 +30,8 @@ bool run(std::span<const std::string_view> words) {
     print_papers(json);
   } else if (what == "crossvalidate" && words.size() == 2) {
     crossvalidate(words[1]);
+  } else if (what == "steps" && words.size() == 3) {
+    print_measured_steps(words[1], std::string(words[2]));
   } else {
     return false;
   }
