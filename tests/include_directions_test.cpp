@@ -37,13 +37,15 @@ const std::string kGpuProbe = "kernels/gpu_probe/";
 /// The rooms of planner/, likewise. What a file of one includes of planner/ is of a room.
 const Folders kPlannerMayInclude = {
     {"program", {}},
+    {"dispatch", {}},
     {"verify", {"program"}},
     {"latency", {"program"}},
-    {"plan", {"program", "latency"}},
-    {"window", {"program", "verify", "latency", "plan"}},
+    {"plan", {"program", "dispatch", "latency"}},
+    {"window", {"program", "dispatch", "verify", "latency", "plan"}},
     {"bound", {"latency", "plan", "window"}},
     {"muxtune", {"program", "latency", "plan", "window"}},
-    {"policies", {"program", "plan", "window", "muxtune"}},
+    {"lobra", {"program", "dispatch", "latency", "plan", "window"}},
+    {"policies", {"program", "plan", "window", "muxtune", "lobra"}},
     {"search", {"program", "plan", "window", "bound", "muxtune", "policies"}},
 };
 

@@ -95,9 +95,9 @@ void print_plan(const planner::Plan& plan) {
       names.push_back(plan.workload.tasks[static_cast<std::size_t>(task)].name);
     htasks.push_back(fmt::format("{}", fmt::join(names, "+")));
   }
-  fmt::print("  hTasks {}; {} microbatch{} a global batch, {}, padded to {}, tasks {}\n", fmt::join(htasks, " | "),
-             plan.fixed.microbatches, plan.fixed.microbatches == 1 ? "" : "es", name(plan.fixed.pipeline),
-             name(plan.fixed.padding), describe_turns(plan.fixed));
+  fmt::print("  hTasks {}; {}, {}, padded to {}, tasks {}\n", fmt::join(htasks, " | "),
+             describe_microbatches(plan.fixed), name(plan.fixed.pipeline),
+             plan.fixed.dispatch ? "their length range" : name(plan.fixed.padding), describe_turns(plan.fixed));
   fmt::print("predicted\n");
   print_prediction(plan.predicted, plan.ranks(), streams(plan.fixed));
   if (plan.preferred) print_preferred(*plan.preferred, plan);

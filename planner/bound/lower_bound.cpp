@@ -124,6 +124,16 @@ class DeploymentBound {
     return least;
   }
 
+  /// With rows in any microbatches, as with packs.
+  double work() {
+    if (demands_.tasks().empty()) return 0;
+    BRAID_CHECK(scope_.packs && stages_.size() == 1, "work of rows that may come together on one stage");
+    std::vector<StepDemand> demands;
+    for (std::size_t place = 0; place < demands_.tasks().size(); ++place) demands.push_back(demands_.of(place, 1));
+    const PassSeconds whole = scope_.shares_microbatches ? together(demands) : add_up(bound_tasks(demands)).whole;
+    return (1 - kRounding) * (whole.forward.front() + whole.backward.front());
+  }
+
  private:
   /// Whether a microbatch's calls may be shared by several tasks, and how large they may then be.
   struct Company {
@@ -475,6 +485,11 @@ LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const 
                        BestRates& rates) {
   BRAID_CHECK(!scope.deployment.empty(), "a deployment of no replicas");
   return DeploymentBound(scope, input, cost, rates).run();
+}
+
+double work_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost,
+                  BestRates& rates) {
+  return DeploymentBound(scope, input, cost, rates).work();
 }
 
 }  // namespace braid::planner

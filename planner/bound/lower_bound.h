@@ -36,6 +36,11 @@ struct BoundScope {
 /// (bounded_together).
 LowerBound lower_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost);
 
+/// No less than what the passes of such a step take on one replica, of one stage, that does all of it, as far as they
+/// are the shards' compute, or keep it waiting. Split over stages and replicas it is no less work.
+double work_bound(const BoundScope& scope, const WindowInput& input, const costmodel::CostModel& cost,
+                  BestRates& rates);
+
 /// Numbers of microbatches from 1 to `most` in runs [first, last] that have a bound in common: small ones each its own,
 /// of larger ones those within a 32nd, so that there are few.
 std::vector<std::pair<std::int64_t, std::int64_t>> bounded_together(std::int64_t most);

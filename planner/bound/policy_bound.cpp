@@ -1,6 +1,7 @@
 #include "planner/bound/policy_bound.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "planner/plan/stash_budget.h"
@@ -39,7 +40,8 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
     scope.least_chunk = std::min(scope.least_chunk, size);
     scope.most_chunk = std::max(scope.most_chunk, size);
   }
-  scope.packs = fixed.pack_length > 0 && fixed.chunk_size == 0;
+  // Rows of any lengths may come together where they are dispatched.
+  scope.packs = (fixed.pack_length > 0 && fixed.chunk_size == 0) || fixed.dispatch;
   scope.skips_padding = fixed.skips_padding;
   scope.kernels = fixed.adapter_kernels;
   scope.one_by_one = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();
@@ -53,9 +55,56 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
   return scope;
 }
 
+namespace {
+
+/// Where replicas might have been unlike: all work at the fewest GPU-seconds that replicas of some shard count do it
+/// in.
+LowerBound bound_of_mixes(const Arrangement& arrangement, std::span<const std::vector<ReplicaShape>> grid,
+                          const Overrides& overrides, const WindowInput& window, const costmodel::CostModel& cost,
+                          BestRates& rates) {
+  const FixedPlan& fixed = arrangement.fixed;
+  BoundScope scope = bound_scope(arrangement, overrides);
+  const costmodel::BackboneShape& backbone = window.workload.backbone;
+  std::int64_t most_ranks = fixed.ranks();
+  std::set<std::int32_t> deployed, all;
+  for (const ReplicaShape& replica : fixed.deployment) deployed.insert(replica.tp);
+  all = deployed;
+  // What recomputes as much as it has to may be one of plans that recompute less.
+  costmodel::RecomputeKind recompute = costmodel::RecomputeKind::none;
+  for (const std::vector<ReplicaShape>& deployment : grid) {
+    const ReplicaShape& replica = deployment.front();
+    recompute = replica.recompute_of(0).kind;
+    all.insert(replica.tp);
+    const std::int64_t ranks = std::int64_t{replica.tp} * replica.stages();
+    most_ranks = std::max(most_ranks, static_cast<std::int64_t>(deployment.size()) * ranks);
+  }
+  for (std::int32_t tp = 1; !overrides.tp && tp <= most_ranks; tp *= 2) {
+    if (splits_heads(backbone, tp)) all.insert(tp);
+  }
+  const auto least_of = [&](const std::set<std::int32_t>& degrees, std::int64_t ranks) {
+    LowerBound least;
+    for (const std::int32_t tp : degrees) {
+      scope.deployment = deploy(backbone.layers, tp, 1, 1);
+      recompute_all(recompute, scope.deployment);
+      const double seconds =
+          work_bound(scope, window, cost, rates) * static_cast<double>(tp) / static_cast<double>(ranks);
+      if (!least.binds.empty() && seconds >= least.step_seconds) continue;
+      least.step_seconds = seconds;
+      least.binds = fmt::format("compute of {} GPUs at tp {}", ranks, tp);
+    }
+    return least;
+  };
+  LowerBound least = least_of(all, most_ranks);
+  least.deployment_step_seconds = least_of(deployed, fixed.ranks()).step_seconds;
+  return least;
+}
+
+}  // namespace
+
 LowerBound policy_bound(const Arrangement& arrangement, std::span<const std::vector<ReplicaShape>> grid,
                         const Overrides& overrides, const WindowInput& window, const costmodel::CostModel& cost,
                         BestRates& rates, Bytes capacity) {
+  if (arrangement.may_differ) return bound_of_mixes(arrangement, grid, overrides, window, cost, rates);
   const FixedPlan& fixed = arrangement.fixed;
   BoundScope scope = bound_scope(arrangement, overrides);
   // What recomputes as much as it has to may be one of plans that recompute less.

@@ -128,6 +128,16 @@ std::string recomputation(const ReplicaShape& replica) {
   return text;
 }
 
+/// "2 x tp 4, pp 1 | 8 x tp 1, pp 2": runs of like replicas.
+std::string describe_unlike(std::span<const ReplicaShape> deployment) {
+  std::vector<std::string> runs;
+  for (std::size_t first = 0, last = 0; first < deployment.size(); first = last) {
+    while (last < deployment.size() && deployment[last] == deployment[first]) ++last;
+    runs.push_back(fmt::format("{} x {}", last - first, describe({deployment[first]})));
+  }
+  return fmt::format("{}", fmt::join(runs, " | "));
+}
+
 }  // namespace
 
 bool splits_heads(const costmodel::BackboneShape& backbone, std::int64_t tp) {
@@ -240,6 +250,8 @@ bool same_places(const std::vector<ReplicaShape>& a, const std::vector<ReplicaSh
 
 std::string describe(const std::vector<ReplicaShape>& deployment) {
   const ReplicaShape& first = deployment.front();
+  const auto other = std::find_if(deployment.begin(), deployment.end(), [&](const auto& one) { return one != first; });
+  if (other != deployment.end()) return describe_unlike(deployment);
   std::string chunks;
   if (first.model_chunks > 1) chunks = fmt::format(" of {} model chunks each", first.model_chunks);
   return fmt::format("tp {}, pp {}{}{}{}{}", first.tp, first.stages(), chunks, uneven_split(first.layers),

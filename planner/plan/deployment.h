@@ -78,7 +78,7 @@ bool recomputes(const std::vector<ReplicaShape>& deployment);
 bool same_places(const std::vector<ReplicaShape>& a, const std::vector<ReplicaShape>& b);
 
 /// "tp 2, pp 4, 2 replicas"; of layers that are not split evenly "tp 1, pp 4 of 3 x 9, 5 layers"; of recomputed ones
-/// "tp 1, pp 2, full recomputation of 12 + 5 layers".
+/// "tp 1, pp 2, full recomputation of 12 + 5 layers"; of unlike replicas "1 x tp 8, pp 1 | 4 x tp 1, pp 2".
 std::string describe(const std::vector<ReplicaShape>& deployment);
 
 }  // namespace braid::planner

@@ -26,6 +26,10 @@ std::string_view name(PipelineTemplate pipeline) {
   return "1f1b";
 }
 
+std::string_view name(LengthDispatch::Kind kind) {
+  return kind == LengthDispatch::Kind::balanced ? "balanced" : "by_length";
+}
+
 std::string_view name(Padding padding) {
   switch (padding) {
     case Padding::max_length:
@@ -45,6 +49,11 @@ std::string_view name(LaunchRule rule) {
 void queue_htasks(FixedPlan& fixed) {
   fixed.turns.clear();
   for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.turns.push_back({static_cast<std::int32_t>(h)});
+}
+
+std::string describe_microbatches(const FixedPlan& fixed) {
+  if (fixed.dispatch) return "microbatches of like lengths";
+  return fmt::format("{} microbatch{} a global batch", fixed.microbatches, fixed.microbatches == 1 ? "" : "es");
 }
 
 std::string describe_turns(const FixedPlan& fixed) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "costmodel/profile/profile.h"
+#include "planner/dispatch/dispatch.h"
 #include "planner/latency/launch_rule.h"
 #include "planner/plan/preference.h"
 #include "planner/program/lower.h"
@@ -49,6 +50,25 @@ struct Admission {
   bool operator==(const Admission&) const = default;
 };
 
+/// How the samples of a step come to replicas that may be unlike, and into microbatches of like lengths (LobRA §4.3).
+struct LengthDispatch {
+  enum class Kind {
+    balanced,  ///< so that the slowest replica is as fast as can be (Eq. 3)
+    by_length  ///< each length to the replicas that are the most efficient with it (Figure 4c)
+  };
+  Kind kind = Kind::balanced;
+  std::int64_t interval = 256;  ///< tokens: ranges end at multiples of it
+  std::int64_t ranges = 16;     ///< at most, found for each step (Eq. 4)
+  /// Tokens; not empty: the ranges of every step, of which the last is as long as any sample.
+  std::vector<std::int64_t> fixed_ranges = {};
+  std::vector<ReplicaSpeed> speeds = {};    ///< unlike ones
+  std::vector<std::int32_t> speed_of = {};  ///< of each replica, in `speeds`
+
+  const ReplicaSpeed& speed(std::size_t replica) const { return speeds[static_cast<std::size_t>(speed_of[replica])]; }
+  bool operator==(const LengthDispatch&) const = default;
+};
+std::string_view name(LengthDispatch::Kind kind);
+
 /// The part of a plan that stays while the set of tasks does. With the sample index and a window's number it says all
 /// that the window's Program holds.
 struct FixedPlan {
@@ -66,7 +86,9 @@ struct FixedPlan {
   /// How the run goes where hTasks of later turns begin as soon as there is room; predicted rates are those of turns.
   /// Empty: as the turns have it.
   std::vector<Admission> admissions;
-  std::int64_t microbatches = 1;      ///< that each global batch is split into
+  std::int64_t microbatches = 1;  ///< that each global batch is split into
+  /// Nothing: samples are dealt out evenly. Else microbatches are as many as it takes; of drained 1F1B alone.
+  std::optional<LengthDispatch> dispatch;
   double transfer_share = 0;          ///< of a stream: what a message takes of a mean pass; as many more are under way
   std::int64_t steps_per_window = 1;  ///< consecutive global batches of each task that one Program covers
   std::vector<std::vector<TemplateSlot>> order;  ///< per stage; of the structured template alone
@@ -136,5 +158,7 @@ std::string_view name(LaunchRule rule);
 void queue_htasks(FixedPlan& fixed);
 /// "together", "queued" or "in 3 turns".
 std::string describe_turns(const FixedPlan& fixed);
+/// "8 microbatches a global batch", or where rows are dispatched "microbatches of like lengths".
+std::string describe_microbatches(const FixedPlan& fixed);
 
 }  // namespace braid::planner

@@ -59,11 +59,25 @@ struct Arrangement {
   FixedPlan fixed;  ///< deployment, number of microbatches and storage are filled in by who asked
   std::vector<std::string> reasons;
   std::vector<std::int64_t> chunk_sizes = {};  ///< that the policy chose from; none: the plan's alone
-  bool may_fuse = false;  ///< the policy might have had tasks share microbatches, though here none do
+  bool may_fuse = false;    ///< the policy might have had tasks share microbatches, though here none do
+  bool may_differ = false;  ///< replicas might have been unlike, though here they may be alike
 };
 
-/// The number of microbatches and the place of the layers are searched or fixed outside; a policy says what goes
-/// together, and in which order.
+/// What a policy proposes plans for that finds its deployments itself.
+struct ProposalInput {
+  const workload::Workload& workload;
+  const workload::SampleIndex& samples;
+  const workload::Cluster& cluster;
+  ClockLatency& latency;
+  Bytes capacity = 0;  ///< of one rank; 0: not limited
+  const Overrides& overrides;
+  const OptionValues& options;                           ///< all, resolved
+  std::vector<costmodel::RecomputeKind> recompute = {};  ///< that it may choose from
+  bool silent = false;                                   ///< nobody reads the reasons
+};
+
+/// The number of microbatches and the place of the layers are searched or fixed outside, and a policy says what goes
+/// together, and in which order; or it proposes whole plans.
 class Policy {
  public:
   virtual ~Policy() = default;
@@ -78,6 +92,11 @@ class Policy {
   virtual bool passes_apart() const { return false; }
   /// hTasks, buckets, template, padding, turns and copies; nothing where the policy sees that it cannot fit memory.
   virtual std::optional<Arrangement> arrange(const PolicyInput& input) const = 0;
+  /// Whether it finds deployments itself: then it is asked for nothing but proposals.
+  virtual bool proposes() const { return false; }
+  /// Whole plans, but for their storage, the most promising first. They are judged, and may not fit memory. Throws
+  /// Error for overrides that have no meaning here.
+  virtual std::vector<Arrangement> propose(const ProposalInput& /*input*/) const { return {}; }
   /// About what a step would take, for policies whose arranging takes long: only the best by this are arranged.
   /// Infinity where it cannot fit memory; nothing where all are.
   virtual std::optional<double> sketch(const PolicyInput& /*input*/) const { return std::nullopt; }

@@ -22,6 +22,7 @@ constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_bac
                                            PipelineTemplate::lora_gpipe};
 constexpr costmodel::RecomputeKind kRecomputeKinds[] = {
     costmodel::RecomputeKind::none, costmodel::RecomputeKind::selective, costmodel::RecomputeKind::full};
+constexpr LengthDispatch::Kind kDispatches[] = {LengthDispatch::Kind::balanced, LengthDispatch::Kind::by_length};
 constexpr Padding kPaddings[] = {Padding::none, Padding::max_length, Padding::longest};
 constexpr costmodel::AdapterKernels kAdapterKernels[] = {
     costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split, costmodel::AdapterKernels::side_by_side,
@@ -208,6 +209,38 @@ void read_schedule(const Node& schedule, FixedPlan& fixed) {
   fixed.launch_rule = named(schedule, "launch_rule", kLaunchRules);
 }
 
+ReplicaSpeed speed_from(const Node& node) {
+  ReplicaSpeed speed;
+  speed.stages = node.integer_at("stages", 1);
+  for (const Node& full : node.at("full_microbatches").sequence("full_microbatches")) {
+    if (full.sequence("full_microbatches").size() != 2)
+      throw full.error("a full microbatch is not [rows, seconds]", "make the plan again");
+    speed.full.push_back({full.items[0].as_integer("rows", 1, 1 << 30), full.items[1].as_number("seconds")});
+  }
+  return speed;
+}
+
+/// Of a plan whose deployment and schedule have been read.
+LengthDispatch dispatch_from(const Node& node, const FixedPlan& fixed) {
+  LengthDispatch dispatch;
+  dispatch.kind = named(node, "kind", kDispatches);
+  dispatch.interval = node.integer_at("interval", 1);
+  dispatch.ranges = node.integer_at("ranges", 1);
+  for (const Node& end : node.at("fixed_ranges").sequence("fixed_ranges"))
+    dispatch.fixed_ranges.push_back(end.as_integer("fixed_ranges", 1, std::int64_t{1} << 40));
+  for (const Node& speed : node.at("speeds").sequence("speeds")) dispatch.speeds.push_back(speed_from(speed));
+  dispatch.speed_of = indices_from<std::int32_t>(node.at("speed_of_replica"), "speed_of_replica",
+                                                 static_cast<std::int64_t>(dispatch.speeds.size()));
+  if (dispatch.speed_of.size() != fixed.deployment.size())
+    throw node.at("speed_of_replica")
+        .error(fmt::format("{} entries for {} replicas", dispatch.speed_of.size(), fixed.deployment.size()),
+               "make the plan again");
+  if (fixed.pipeline != PipelineTemplate::one_forward_one_backward)
+    throw node.error(fmt::format("dispatch by lengths does not go with '{}'", name(fixed.pipeline)),
+                     "make the plan again");
+  return dispatch;
+}
+
 /// A plan's parts belong together: one edited by hand would be run with the others' predictions.
 void check_unchanged(const Node& node, std::string_view text, const Plan& plan) {
   const Node& written = node.at("hashes");
@@ -251,6 +284,7 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.pack_length = node.integer_at("pack_length", 0);
   plan.fixed.skips_padding = node.at("skips_padding").as_bool("skips_padding");
   read_schedule(node.at("schedule"), plan.fixed);
+  if (const Node* dispatch = node.find("dispatch")) plan.fixed.dispatch = dispatch_from(*dispatch, plan.fixed);
   plan.predicted = predicted_from(node.at("predicted"));
   const Node& bound = node.at("lower_bound");
   plan.lower_bound = {bound.number_at("step_seconds"), bound.string_at("binds"),

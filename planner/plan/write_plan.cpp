@@ -77,6 +77,21 @@ Json htasks_json(const Plan& plan) {
   return htasks;
 }
 
+Json dispatch_json(const LengthDispatch& dispatch) {
+  Json speeds = Json::array();
+  for (const ReplicaSpeed& speed : dispatch.speeds) {
+    Json full = Json::array();
+    for (const ReplicaSpeed::Full& microbatch : speed.full) full.push_back({microbatch.rows, microbatch.seconds});
+    speeds.push_back({{"stages", speed.stages}, {"full_microbatches", full}});
+  }
+  return {{"kind", name(dispatch.kind)},
+          {"interval", dispatch.interval},
+          {"ranges", dispatch.ranges},
+          {"fixed_ranges", dispatch.fixed_ranges},
+          {"speeds", speeds},
+          {"speed_of_replica", dispatch.speed_of}};
+}
+
 Json schedule_json(const FixedPlan& fixed) {
   return {{"template", name(fixed.pipeline)},
           {"pad_to", name(fixed.padding)},
@@ -119,6 +134,7 @@ std::string to_json(const Plan& plan) {
   json["pack_length"] = plan.fixed.pack_length;
   json["skips_padding"] = plan.fixed.skips_padding;
   json["schedule"] = schedule_json(plan.fixed);
+  if (plan.fixed.dispatch) json["dispatch"] = dispatch_json(*plan.fixed.dispatch);
   json["predicted"] = predicted_json(plan.predicted);
   json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds},
                          {"binds", plan.lower_bound.binds},

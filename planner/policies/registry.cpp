@@ -74,6 +74,10 @@ const std::vector<std::unique_ptr<Policy>>& policies() {
     made.push_back(make_gpipe());
     made.push_back(make_sl_peft());
     made.push_back(make_mlora());
+    made.push_back(make_task_fused());
+    made.push_back(make_task_sequential());
+    made.push_back(make_lobra());
+    made.push_back(make_lobra_sequential());
     made.push_back(make_muxtune());
     return made;
   }();

@@ -15,6 +15,10 @@ std::unique_ptr<Policy> make_megatron_pp();
 std::unique_ptr<Policy> make_gpipe();
 std::unique_ptr<Policy> make_sl_peft();
 std::unique_ptr<Policy> make_mlora();
+std::unique_ptr<Policy> make_task_fused();
+std::unique_ptr<Policy> make_task_sequential();
+std::unique_ptr<Policy> make_lobra();
+std::unique_ptr<Policy> make_lobra_sequential();
 std::unique_ptr<Policy> make_muxtune();
 
 /// All policies of this build, in the order of `braid compare`.

@@ -100,6 +100,17 @@ PolicyInput Bench::ask(const std::vector<ReplicaShape>& deployment, std::int64_t
   return {input_.workload, input_.samples, latency_, capacity_, deployment, microbatches, choice_.options};
 }
 
+std::vector<Candidate> Bench::propose() {
+  const ProposalInput asked{input_.workload, input_.samples,   input_.cluster,  latency_,
+                            capacity_,       input_.overrides, choice_.options, recompute_.kinds};
+  std::vector<Candidate> candidates;
+  for (Arrangement& arrangement : choice_.policy->propose(asked)) {
+    arrangement.fixed.storage = cost().storage();
+    candidates.push_back({std::move(arrangement), {}});
+  }
+  return candidates;
+}
+
 std::optional<Candidate> Bench::arrange(const PolicyInput& asked) const {
   std::optional<Arrangement> arrangement = choice_.policy->arrange(asked);
   if (!arrangement) return std::nullopt;

@@ -38,6 +38,9 @@ class Bench {
   /// The whole workload on such a deployment.
   PolicyInput ask(const std::vector<ReplicaShape>& deployment, std::int64_t microbatches);
 
+  /// The plans of a policy that proposes, not yet judged.
+  std::vector<Candidate> propose();
+
   /// The policy's plan on the deployment as it is, recomputation and all; nothing where the policy has none.
   std::optional<Candidate> arrange(const PolicyInput& asked) const;
   /// As above, of a plain deployment with the least recomputation with which the policy has a plan.

@@ -43,6 +43,7 @@ void forget_rates(Prediction& prediction) {
 }  // namespace
 
 std::optional<Candidate> PlanSearch::leaner(double most_seconds, const Candidate& than) {
+  if (choice_.policy->proposes()) return std::nullopt;
   std::vector<Candidate> candidates = not_far_slower(most_seconds, than);
   const auto order = [](const Candidate& candidate) {
     return std::pair(candidate.fullest(), candidate.prediction.step_seconds);
@@ -190,6 +191,7 @@ const std::optional<Candidate>* PlanSearch::looked_at(const Choice& choice) cons
 }
 
 void PlanSearch::tighten(double most_seconds, Candidate& candidate) {
+  if (choice_.policy->proposes()) return;
   const FixedPlan& fixed = candidate.arrangement.fixed;
   const Choice choice{fixed.deployment, fixed.microbatches, 0};
   const auto of = [](Bytes bytes) { return static_cast<Bytes>(kTighter * static_cast<double>(bytes)); };

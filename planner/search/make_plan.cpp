@@ -55,11 +55,26 @@ PlanSearch* take_least_memory(std::deque<PlanSearch>& searches, PlanSearch* foun
   }
   found->tighten(most, best);
   const FixedPlan& fixed = best.arrangement.fixed;
-  best.arrangement.reasons.insert(
-      best.arrangement.reasons.begin(),
-      fmt::format("{}, {} microbatch{} a global batch: {}", describe(fixed.deployment), fixed.microbatches,
-                  fixed.microbatches == 1 ? "" : "es", describe(fastest, best.prediction)));
+  best.arrangement.reasons.insert(best.arrangement.reasons.begin(),
+                                  fmt::format("{}, {}: {}", describe(fixed.deployment), describe_microbatches(fixed),
+                                              describe(fastest, best.prediction)));
   return found;
+}
+
+/// "task 'a': sample 17 of 9,000 tokens fits no replica": of all tasks the longest.
+std::string longest_sample(const PlanningInput& input) {
+  std::string text;
+  std::int64_t longest = 0;
+  for (std::size_t t = 0; t < input.workload.tasks.size(); ++t) {
+    const std::vector<workload::SampleSize>& sizes = input.samples.sizes(static_cast<int>(t));
+    for (std::size_t sample = 0; sample < sizes.size(); ++sample) {
+      if (sizes[sample].tokens <= longest) continue;
+      longest = sizes[sample].tokens;
+      text = fmt::format("task '{}': sample {} of {} tokens fits no replica", input.workload.tasks[t].name, sample,
+                         longest);
+    }
+  }
+  return text;
 }
 
 }  // namespace
@@ -87,6 +102,9 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
     }
     if (fastest) next = slower(*fastest, *best);
   }
+  if (!best && nearest_misfit(searches).missing == 0)
+    throw error("{}: {} under {} on this cluster; {}", input.workload.file.string(), longest_sample(input),
+                choice.policy->name(), cheapest_remedy(input, choice));
   if (!best)
     throw error("{}: {}", input.workload.file.string(),
                 describe(nearest_misfit(searches), input.workload, choice.policy->name(),

@@ -139,12 +139,31 @@ void PlanSearch::balance_deployments() {
   deployments_ = std::move(grid);
 }
 
+std::optional<Candidate> PlanSearch::best_proposal(Bench::Asked what) {
+  std::vector<Candidate> fitting;
+  for (Candidate& candidate : bench_.propose()) {
+    ++tried_;
+    const FixedPlan& fixed = candidate.arrangement.fixed;
+    if (!bench_.fits(candidate, bench_.ask(fixed.deployment, fixed.microbatches), Outlook::full)) continue;
+    if (what == Bench::Asked::memory) return std::move(candidate);
+    bench_.predict_rates(candidate);
+    candidate.looks.glanced = candidate.prediction.step_seconds;
+    fitting.push_back(std::move(candidate));
+  }
+  if (fitting.empty()) return std::nullopt;
+  std::stable_sort(fitting.begin(), fitting.end(), faster);
+  explain(fitting, fitting.size());
+  return std::move(fitting.front());
+}
+
 std::optional<Candidate> PlanSearch::fastest_beside(const Looks& other) {
+  if (choice_.policy->proposes()) return std::nullopt;
   most_ = {kFarOff * other.sketched, kFarOff * other.glanced};
   return fastest_of(best_sketches());
 }
 
 std::optional<Candidate> PlanSearch::fastest() {
+  if (choice_.policy->proposes()) return best_proposal(Bench::Asked::rates);
   if (deployments_.empty()) return std::nullopt;
   std::optional<Candidate> best = fastest_of(best_sketches());
   const bool arranged_some = bench_.misfit().missing > 0;
@@ -162,6 +181,7 @@ std::optional<Candidate> PlanSearch::fastest() {
 }
 
 std::optional<Candidate> PlanSearch::any() {
+  if (choice_.policy->proposes()) return best_proposal(Bench::Asked::memory);
   if (deployments_.empty()) return std::nullopt;
   std::optional<Candidate> found = first_that_fits();
   if (found || bench_.laid_out() >= most_laid_out_) return found;
@@ -415,11 +435,11 @@ std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choic
 void PlanSearch::explain(std::vector<Candidate>& examined, std::size_t fitting) const {
   const auto described = [](const Candidate& candidate) {
     const FixedPlan& fixed = candidate.arrangement.fixed;
-    return fmt::format("{}, {} microbatch{} a global batch", describe(fixed.deployment), fixed.microbatches,
-                       fixed.microbatches == 1 ? "" : "es");
+    return fmt::format("{}, {}", describe(fixed.deployment), describe_microbatches(fixed));
   };
-  std::string reason = fmt::format("{}: of {} on the grid, {} {} laid out and fit memory", described(examined.front()),
-                                   tried_, fitting, fitting == 1 ? "was" : "were");
+  std::string reason =
+      fmt::format("{}: of {} {}, {} {} laid out and fit memory", described(examined.front()), tried_,
+                  choice_.policy->proposes() ? "proposed" : "on the grid", fitting, fitting == 1 ? "was" : "were");
   if (examined.size() > 1) {
     const double slower = examined[1].prediction.step_seconds / examined[0].prediction.step_seconds - 1;
     reason += fmt::format("; the next best, {}, takes {:.1f} % longer", described(examined[1]), 100 * slower);

@@ -87,6 +87,8 @@ class PlanSearch {
   bool takes_long(const FixedPlan& fixed) const;
   std::vector<Choice> between(const Choice& best, const std::vector<Candidate>& glanced);
   std::optional<Candidate> fastest_of(const std::vector<Choice>& choices);
+  /// Of a policy's proposals: the fastest, or the first, that fits.
+  std::optional<Candidate> best_proposal(Bench::Asked what);
   std::optional<Candidate> first_that_fits();
   void miss_with_tasks_alone();
   void explain(std::vector<Candidate>& examined, std::size_t fitting) const;

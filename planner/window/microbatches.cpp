@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/window/alignment.h"
+#include "planner/window/dispatched.h"
 
 namespace braid::planner {
 namespace {
@@ -33,7 +34,8 @@ Alignment align(const FixedPlan& fixed, const workload::Workload& workload, cons
                       fixed.skips_padding ? EmptyChunks::skipped : EmptyChunks::computed);
 }
 
-Alignment align_steps(const FixedPlan& fixed, const WindowInput& input, std::span<const WindowStep> steps) {
+std::vector<std::vector<SampleRow>> rows_of_steps(const FixedPlan& fixed, const WindowInput& input,
+                                                  std::span<const WindowStep> steps) {
   const std::vector<TaskIndex>& htask = fixed.htasks[static_cast<std::size_t>(steps.front().htask)];
   std::vector<std::vector<SampleRow>> rows;
   for (const WindowStep& step : steps) {
@@ -41,7 +43,12 @@ Alignment align_steps(const FixedPlan& fixed, const WindowInput& input, std::spa
     rows.push_back(rows_of(step.task, step.global_batch, input.samples.global_batch(step.task, drawn),
                            row_length(fixed, input.workload, htask, step.task)));
   }
-  return align(fixed, input.workload, htask, rows);
+  return rows;
+}
+
+Alignment align_steps(const FixedPlan& fixed, const WindowInput& input, std::span<const WindowStep> steps) {
+  const std::vector<TaskIndex>& htask = fixed.htasks[static_cast<std::size_t>(steps.front().htask)];
+  return align(fixed, input.workload, htask, rows_of_steps(fixed, input, steps));
 }
 
 }  // namespace
@@ -50,6 +57,11 @@ std::vector<std::vector<ChunkGroup>> chunk_groups(const FixedPlan& fixed, const 
                                                   std::span<const WindowStep> steps, MicrobatchId& next_id) {
   const auto replicas = static_cast<std::int64_t>(fixed.deployment.size());
   std::vector<std::vector<ChunkGroup>> groups(fixed.deployment.size());
+  if (fixed.dispatch) {
+    for (DispatchedMicrobatch& one : dispatch_rows(fixed, rows_of_steps(fixed, input, steps), input.workload))
+      groups[static_cast<std::size_t>(one.replica)].push_back({{next_id++, one.replica, std::move(one.segments)}});
+    return groups;
+  }
   for (AlignedGroup& aligned : align_steps(fixed, input, steps).groups) {
     const std::int64_t replica = aligned.part % replicas;
     ChunkGroup& group = groups[static_cast<std::size_t>(replica)].emplace_back();

@@ -119,7 +119,8 @@ class RunWalk {
     const std::vector<StageMemory> stages = walk_memory(program, context_);
     ranks_.raise(program, stages);
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      Fullest& fullest = fullest_[program.stages[s].stage];
+      // Like replicas hold alike.
+      Fullest& fullest = fullest_[fixed_.dispatch ? static_cast<std::int32_t>(s) : program.stages[s].stage];
       if (stages[s].peak() > fullest.peak) fullest = {stages[s].peak(), window};
     }
   }
@@ -128,7 +129,7 @@ class RunWalk {
   const WindowInput& input_;
   MemoryContext context_;
   RankMemory ranks_;
-  std::map<std::int32_t, Fullest> fullest_;  // of the turn, by stage, of all replicas
+  std::map<std::int32_t, Fullest> fullest_;  // of the turn, by stage, of all replicas where they are alike
   std::set<std::int64_t> telling_;
 };
 

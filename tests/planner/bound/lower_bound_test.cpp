@@ -159,11 +159,47 @@ RandomPlan planned_by(const Policy& policy, RandomPlan made, const CostModel& co
 
 TEST(LowerBound, NoPolicysPlanIsPredictedToBeFaster) {
   for (const std::unique_ptr<Policy>& policy : policies()) {
+    if (policy->proposes()) continue;
     Ratios tightness;
     EXPECT_TRUE(rc::check([&] {
       const RandomPlan made = any_plan();
       const CostModel cost(profile_of(made));
       hold_below_prediction(planned_by(*policy, made, cost), cost, tightness);
+    })) << policy->name();
+    record(std::string(policy->name()), tightness);
+  }
+}
+
+/// Of unlike replicas, too, whose work is counted in GPU-seconds.
+TEST(LowerBound, NoProposalIsPredictedToBeFaster) {
+  for (const std::unique_ptr<Policy>& policy : policies()) {
+    if (!policy->proposes()) continue;
+    Ratios tightness;
+    EXPECT_TRUE(rc::check([&] {
+      RandomPlan made = any_plan();
+      const CostModel cost(profile_of(made));
+      const PolicyChoice choice = any_choice(*policy);
+      const workload::SampleIndex samples(made.workload.tasks, made.sizes);
+      ClockLatency latency(cost, made.workload.backbone);
+      workload::Cluster cluster;
+      cluster.gpu = made.gpu;
+      cluster.nodes = *rc::gen::inRange(1, 4);
+      cluster.gpus_per_node = 2;
+      const std::vector<costmodel::RecomputeKind> kinds = {costmodel::RecomputeKind::none};
+      const auto grid = deployments(made.workload, cluster, {}, policy->parallelism(choice.options));
+      const WindowInput window{made.workload, samples};
+      BestRates rates(cost);
+      for (Arrangement& arrangement :
+           policy->propose({made.workload, samples, cluster, latency, 0, {}, choice.options, kinds})) {
+        arrangement.fixed.storage = cost.storage();
+        const LowerBound bound = policy_bound(arrangement, grid, {}, window, cost, rates, 0);
+        made.fixed = arrangement.fixed;
+        const double predicted = predicted_seconds(made, cost, window);
+        RC_ASSERT(bound.step_seconds > 0);
+        RC_ASSERT(bound.step_seconds <= bound.deployment_step_seconds);
+        RC_ASSERT(bound.deployment_step_seconds <= predicted);
+        tightness.add(predicted / bound.deployment_step_seconds);
+      }
     })) << policy->name();
     record(std::string(policy->name()), tightness);
   }

@@ -1,0 +1,226 @@
+#include "planner/lobra/deployment_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace braid::planner {
+namespace {
+
+constexpr double kUndoable = std::numeric_limits<double>::infinity();
+
+/// What a pipeline's ends cost: its longest microbatch of what a step is likely to have, once for each further stage.
+double ends_of(const ReplicaSpeed& speed, const ExpectedLoad& load) {
+  double longest = 0;
+  for (std::size_t interval = 0; interval < std::min(speed.full.size(), load.size()); ++interval) {
+    if (load[interval] < 1) continue;
+    const double rows = std::min(load[interval], static_cast<double>(speed.full[interval].rows));
+    longest = std::max(longest, rows * speed.seconds_a_row(interval));
+  }
+  return static_cast<double>(speed.stages - 1) * longest;
+}
+
+/// Fills replicas with the longest sequences first.
+class Filling {
+ public:
+  Filling(std::span<const Configuration> configurations, const ExpectedLoad& load)
+      : configurations_(configurations), load_(load), order_(configurations.size()), left_(configurations.size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+      const Configuration &one = configurations[a], &other = configurations[b];
+      if (one.speed.full.size() != other.speed.full.size()) return one.speed.full.size() > other.speed.full.size();
+      return one.gpus > other.gpus;
+    });
+  }
+
+  /// Whether all is done within so many seconds.
+  bool fits(std::span<const std::int64_t> replicas, double seconds) {
+    for (std::size_t c = 0; c < left_.size(); ++c) {
+      left_[c] = static_cast<double>(replicas[c]) * std::max(0.0, seconds - ends_of(configurations_[c].speed, load_));
+    }
+    for (std::size_t interval = load_.size(); interval-- > 0;) {
+      double sequences = load_[interval];
+      for (const std::size_t c : order_) {
+        if (sequences <= 0) break;
+        const ReplicaSpeed& speed = configurations_[c].speed;
+        if (interval >= speed.full.size() || left_[c] <= 0) continue;
+        const double each = speed.seconds_a_row(interval), taken = std::min(sequences, left_[c] / each);
+        sequences -= taken;
+        left_[c] -= taken * each;
+      }
+      if (sequences > kNothing) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr double kNothing = 1e-9;
+
+  std::span<const Configuration> configurations_;
+  const ExpectedLoad& load_;
+  std::vector<std::size_t> order_;
+  std::vector<double> left_;
+};
+
+double seconds_of(Filling& filling, std::span<const std::int64_t> replicas, double most);
+
+/// Of all loads together; infinity where it is more than `most`.
+double seconds_of(std::vector<Filling>& fillings, std::span<const std::int64_t> replicas, double most) {
+  double sum = 0;
+  for (Filling& filling : fillings) sum += seconds_of(filling, replicas, most - sum);
+  return sum;
+}
+
+double seconds_of(Filling& filling, std::span<const std::int64_t> replicas, double most) {
+  if (most <= 0) return kUndoable;
+  if (!filling.fits(replicas, most)) return kUndoable;
+  constexpr int kHalvings = 40;
+  double least = 0;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (least + most) / 2;
+    (filling.fits(replicas, middle) ? most : least) = middle;
+  }
+  return most;
+}
+
+/// More than any deployment that holds everything takes.
+double most_seconds(std::span<const Configuration> configurations, const ExpectedLoads& loads) {
+  double most = 0;
+  for (const ExpectedLoad& load : loads)
+    for (const Configuration& one : configurations) {
+      for (std::size_t interval = 0; interval < std::min(load.size(), one.speed.full.size()); ++interval)
+        most += load[interval] * one.speed.seconds_a_row(interval) +
+                static_cast<double>(one.speed.stages) * one.speed.full[interval].seconds;
+    }
+  return most;
+}
+
+/// Every sequence where its GPU-seconds are least, all GPUs busy throughout.
+double bound_of(std::span<const Configuration> configurations, std::int64_t gpus, const ExpectedLoads& loads) {
+  double gpu_seconds = 0;
+  for (const ExpectedLoad& load : loads)
+    for (std::size_t interval = 0; interval < load.size(); ++interval) {
+      if (load[interval] <= 0) continue;
+      double least = kUndoable;
+      for (const Configuration& one : configurations) {
+        if (interval < one.speed.full.size())
+          least = std::min(least, static_cast<double>(one.gpus) * one.speed.seconds_a_row(interval));
+      }
+      gpu_seconds += load[interval] * least;
+    }
+  return gpu_seconds / static_cast<double>(gpus);
+}
+
+class Enumeration {
+ public:
+  Enumeration(std::span<const Configuration> configurations, const ExpectedLoads& loads, std::size_t keep,
+              std::int64_t most_looked_at)
+      : configurations_(configurations),
+        most_seconds_(most_seconds(configurations, loads)),
+        keep_(keep),
+        most_looked_at_(most_looked_at),
+        replicas_(configurations.size(), 0) {
+    for (const ExpectedLoad& load : loads) fillings_.emplace_back(configurations, load);
+    for (const Configuration& one : configurations) least_gpus_ = std::min(least_gpus_, one.gpus);
+  }
+
+  void run(std::size_t next, std::int64_t gpus) {
+    if (next == configurations_.size()) {
+      if (gpus < least_gpus_) look();
+      return;
+    }
+    for (std::int64_t count = 0; count * configurations_[next].gpus <= gpus; ++count) {
+      replicas_[next] = count;
+      run(next + 1, gpus - count * configurations_[next].gpus);
+    }
+    replicas_[next] = 0;
+  }
+
+  FoundDeployments take() { return std::move(found_); }
+
+ private:
+  void look() {
+    if (found_.looked_at == most_looked_at_) {
+      found_.truncated = true;
+      return;
+    }
+    ++found_.looked_at;
+    const bool full = found_.best.size() == keep_;
+    const double most = full ? found_.best.back().seconds : most_seconds_;
+    const double seconds = seconds_of(fillings_, replicas_, most);
+    if (seconds == kUndoable || (full && seconds >= most)) return;
+    const auto place = std::upper_bound(found_.best.begin(), found_.best.end(), seconds,
+                                        [](double value, const DeploymentChoice& one) { return value < one.seconds; });
+    found_.best.insert(place, {replicas_, seconds});
+    if (found_.best.size() > keep_) found_.best.pop_back();
+  }
+
+  std::span<const Configuration> configurations_;
+  std::vector<Filling> fillings_;
+  double most_seconds_;
+  std::size_t keep_;
+  std::int64_t most_looked_at_;
+  std::int64_t least_gpus_ = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> replicas_;
+  FoundDeployments found_;
+};
+
+/// Seconds of all GPUs, with such replicas alone, for the expected load that they hold.
+double seconds_alone(const Configuration& one, std::int64_t gpus, const ExpectedLoads& loads) {
+  const auto replicas = static_cast<double>(gpus / one.gpus);
+  double seconds = 0;
+  for (const ExpectedLoad& load : loads) {
+    for (std::size_t interval = 0; interval < std::min(load.size(), one.speed.full.size()); ++interval)
+      seconds += load[interval] * one.speed.seconds_a_row(interval) / replicas;
+    seconds += ends_of(one.speed, load);
+  }
+  return seconds;
+}
+
+bool dominates(const Configuration& a, const Configuration& b) {
+  if (a.gpus != b.gpus || a.speed.full.size() < b.speed.full.size() || a.speed.stages > b.speed.stages) return false;
+  for (std::size_t interval = 0; interval < b.speed.full.size(); ++interval) {
+    if (a.speed.seconds_a_row(interval) > b.speed.seconds_a_row(interval)) return false;
+    if (a.speed.stages > 1 && a.speed.full[interval].seconds > b.speed.full[interval].seconds) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+double expected_seconds(std::span<const Configuration> configurations, std::span<const std::int64_t> replicas,
+                        const ExpectedLoads& loads) {
+  std::vector<Filling> fillings;
+  for (const ExpectedLoad& load : loads) fillings.emplace_back(configurations, load);
+  return seconds_of(fillings, replicas, most_seconds(configurations, loads));
+}
+
+FoundDeployments find_deployments(std::span<const Configuration> configurations, std::int64_t gpus,
+                                  const ExpectedLoads& loads, std::size_t keep, std::int64_t most_looked_at) {
+  Enumeration enumeration(configurations, loads, keep, most_looked_at);
+  enumeration.run(0, gpus);
+  FoundDeployments found = enumeration.take();
+  found.bound = bound_of(configurations, gpus, loads);
+  return found;
+}
+
+std::vector<std::size_t> worth_deploying(std::span<const Configuration> configurations, std::int64_t gpus,
+                                         const ExpectedLoads& loads) {
+  std::vector<std::size_t> worth;
+  for (std::size_t c = 0; c < configurations.size(); ++c) {
+    bool best = !configurations[c].speed.full.empty();
+    for (std::size_t other = 0; other < configurations.size() && best; ++other) {
+      if (other == c) continue;
+      const Configuration &mine = configurations[c], &its = configurations[other];
+      const bool earlier = other < c;
+      if (dominates(its, mine) && (earlier || !dominates(mine, its))) best = false;
+      if (its.gpus != mine.gpus || its.speed.full.size() != mine.speed.full.size()) continue;
+      const double seconds = seconds_alone(mine, gpus, loads), others = seconds_alone(its, gpus, loads);
+      if (others < seconds || (others == seconds && earlier)) best = false;
+    }
+    if (best) worth.push_back(c);
+  }
+  return worth;
+}
+
+}  // namespace braid::planner

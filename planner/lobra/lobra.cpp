@@ -1,0 +1,258 @@
+#include "planner/lobra/lobra.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "planner/dispatch/length_ranges.h"
+#include "planner/lobra/configurations.h"
+
+namespace braid::planner {
+namespace {
+
+/// Deployments that are dispatched to with real steps, those of them that are proposed, and all that are looked at.
+constexpr std::size_t kDispatched = 12, kProposed = 4;
+constexpr std::int64_t kMostLookedAt = 400'000;
+/// Global batches of each task that the expected lengths are told from (LobRA appendix: a hundred), and with which
+/// deployments are tried.
+constexpr std::int64_t kSampledBatches = 100, kTriedSteps = 8;
+
+using Lengths = std::vector<std::int64_t>;
+
+class Proposing {
+ public:
+  Proposing(const ProposalInput& input, const LobraRules& rules) : input_(input), rules_(rules) {
+    if (input.overrides.microbatches)
+      throw error(
+          "--microbatches does not go with this policy, whose microbatches hold as many rows as fit; leave it out");
+    if (input.overrides.split.kind != LayerSplit::Kind::even)
+      throw error("--layers does not go with this policy, whose replicas split layers evenly; leave it out");
+    collect_lengths();
+  }
+
+  std::vector<Arrangement> run() {
+    const std::vector<ReplicaKind> kinds = replica_kinds(
+        input_, {interval_, longest_, most_step_tokens(), !rules_.one_by_one, rules_.kernels}, rules_.recompute);
+    std::vector<Configuration> configurations;
+    for (const ReplicaKind& kind : kinds) configurations.push_back(kind.configuration);
+    const ExpectedLoads loads = expected_loads();
+    const std::vector<std::size_t> worth = worth_deploying(configurations, gpus(), loads);
+    std::vector<Configuration> candidates;
+    for (const std::size_t place : worth) candidates.push_back(configurations[place]);
+    const FoundDeployments found = rules_.unlike_replicas
+                                       ? find_deployments(candidates, gpus(), loads, kDispatched, kMostLookedAt)
+                                       : like_deployments(candidates, loads);
+    std::vector<std::pair<double, Arrangement>> proposals;
+    for (const DeploymentChoice& choice : found.best) {
+      Arrangement arrangement = arrangement_of(choice, worth, kinds);
+      const double seconds = dispatched_seconds(*arrangement.fixed.dispatch);
+      if (!input_.silent) explain(found, choice, seconds, worth.size(), kinds.size(), arrangement);
+      proposals.emplace_back(seconds, std::move(arrangement));
+    }
+    std::stable_sort(proposals.begin(), proposals.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Arrangement> arrangements;
+    for (std::size_t i = 0; i < std::min(kProposed, proposals.size()); ++i)
+      arrangements.push_back(std::move(proposals[i].second));
+    return arrangements;
+  }
+
+ private:
+  std::int64_t gpus() const { return input_.cluster.gpus(); }
+
+  /// Of the samples of each task's first global batches, step by step.
+  void collect_lengths() {
+    for (std::size_t t = 0; t < input_.workload.tasks.size(); ++t) {
+      const auto task = static_cast<TaskIndex>(t);
+      std::vector<Lengths>& steps = lengths_.emplace_back();
+      const std::int64_t batches = std::min(kSampledBatches, input_.samples.batches_per_epoch(task));
+      for (std::int64_t batch = 0; batch < batches; ++batch) {
+        Lengths& lengths = steps.emplace_back();
+        for (const workload::SampleRef& sample : input_.samples.global_batch(task, batch))
+          lengths.push_back(sample.tokens);
+      }
+      for (const workload::SampleSize& size : input_.samples.sizes(task)) longest_ = std::max(longest_, size.tokens);
+    }
+    constexpr std::int64_t kUsual = 256, kUnit = 16;
+    interval_ = rules_.interval;
+    if (interval_ == 0) interval_ = std::min(kUsual, (longest_ + kUnit * kUnit - 1) / (kUnit * kUnit) * kUnit);
+  }
+
+  /// Of the tasks that take their steps together: all, or one at a time.
+  std::vector<std::vector<std::size_t>> together() const {
+    std::vector<std::vector<std::size_t>> groups;
+    for (std::size_t t = 0; t < lengths_.size(); ++t) {
+      if (groups.empty() || rules_.one_by_one) groups.emplace_back();
+      groups.back().push_back(t);
+    }
+    return groups;
+  }
+
+  /// Padded to the ends of the ranges that all sampled steps together have.
+  ExpectedLoads expected_loads() const {
+    ExpectedLoads loads;
+    for (const std::vector<std::size_t>& tasks : together()) {
+      const LengthRanges ranges = ranges_of(tasks);
+      ExpectedLoad& load = loads.emplace_back(interval_of(ranges.ends.back(), interval_) + 1, 0.0);
+      for (const std::size_t task : tasks) {
+        const double each = 1 / static_cast<double>(lengths_[task].size());
+        for (const Lengths& step : lengths_[task]) {
+          for (const std::int64_t length : step) load[interval_of(ranges.ends[ranges.of(length)], interval_)] += each;
+        }
+      }
+      // Something must hold the longest sample, though it may be none of the sampled.
+      const std::size_t last = interval_of(longest_, interval_);
+      if (load.size() <= last) load.resize(last + 1, 0.0);
+      load[last] = std::max(load[last], kRare);
+    }
+    return loads;
+  }
+  static constexpr double kRare = 1e-3;  // sequences a step
+
+  /// Of tasks that take their steps together, in whole intervals.
+  std::int64_t most_step_tokens() const {
+    std::int64_t most = 0;
+    for (const std::vector<std::size_t>& tasks : together()) {
+      std::int64_t sum = 0;
+      for (const std::size_t task : tasks) {
+        std::int64_t largest = 0;
+        for (const Lengths& step : lengths_[task]) {
+          std::int64_t tokens = 0;
+          for (const std::int64_t length : step)
+            tokens += static_cast<std::int64_t>(interval_of(length, interval_) + 1) * interval_;
+          largest = std::max(largest, tokens);
+        }
+        sum += largest;
+      }
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+
+  LengthRanges ranges_of(const std::vector<std::size_t>& tasks) const {
+    Lengths all;
+    for (const std::size_t task : tasks) {
+      for (const Lengths& step : lengths_[task]) all.insert(all.end(), step.begin(), step.end());
+    }
+    return best_ranges(all, interval_, rules_.ranges);
+  }
+
+  /// As many replicas of one kind as there are GPUs for.
+  FoundDeployments like_deployments(std::span<const Configuration> candidates, const ExpectedLoads& loads) const {
+    FoundDeployments found;
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      DeploymentChoice choice{std::vector<std::int64_t>(candidates.size(), 0)};
+      choice.replicas[c] = gpus() / candidates[c].gpus;
+      choice.seconds = expected_seconds(candidates, choice.replicas, loads);
+      ++found.looked_at;
+      if (choice.replicas[c] > 0 && !std::isinf(choice.seconds)) found.best.push_back(std::move(choice));
+    }
+    std::stable_sort(found.best.begin(), found.best.end(),
+                     [](const DeploymentChoice& a, const DeploymentChoice& b) { return a.seconds < b.seconds; });
+    if (found.best.size() > kDispatched) found.best.resize(kDispatched);
+    return found;
+  }
+
+  Arrangement arrangement_of(const DeploymentChoice& choice, std::span<const std::size_t> worth,
+                             std::span<const ReplicaKind> kinds) const {
+    Arrangement arrangement;
+    FixedPlan& fixed = arrangement.fixed;
+    LengthDispatch dispatch;
+    dispatch.kind = rules_.dispatch;
+    dispatch.interval = interval_;
+    dispatch.ranges = rules_.ranges;
+    if (rules_.fixed_ranges) {
+      std::vector<std::size_t> all(lengths_.size());
+      std::iota(all.begin(), all.end(), std::size_t{0});
+      dispatch.fixed_ranges = ranges_of(all).ends;
+      const auto last = static_cast<std::int64_t>(interval_of(longest_, interval_) + 1) * interval_;
+      if (dispatch.fixed_ranges.back() < last) dispatch.fixed_ranges.push_back(last);
+    }
+    // The largest first, so that ranks of a replica lie on as few nodes as can be.
+    std::vector<std::size_t> order(choice.replicas.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return kinds[worth[a]].configuration.gpus > kinds[worth[b]].configuration.gpus;
+    });
+    for (const std::size_t c : order) {
+      const ReplicaKind& kind = kinds[worth[c]];
+      if (choice.replicas[c] == 0) continue;
+      dispatch.speeds.push_back(kind.configuration.speed);
+      for (std::int64_t count = 0; count < choice.replicas[c]; ++count) {
+        fixed.deployment.push_back(kind.shape);
+        dispatch.speed_of.push_back(static_cast<std::int32_t>(dispatch.speeds.size()) - 1);
+      }
+    }
+    fixed.dispatch = std::move(dispatch);
+    for (const std::vector<std::size_t>& tasks : together()) {
+      std::vector<TaskIndex>& htask = fixed.htasks.emplace_back();
+      for (const std::size_t task : tasks) htask.push_back(static_cast<TaskIndex>(task));
+    }
+    std::vector<std::int32_t> bucket(fixed.htasks.size());
+    std::iota(bucket.begin(), bucket.end(), 0);
+    fixed.buckets = {bucket};
+    if (rules_.one_by_one) queue_htasks(fixed);
+    fixed.pipeline = PipelineTemplate::one_forward_one_backward;
+    fixed.padding = Padding::none;
+    fixed.adapter_kernels = rules_.kernels;
+    fixed.microbatches = 1;
+    arrangement.may_fuse = !rules_.one_by_one;
+    const bool one_place = input_.overrides.tp && input_.overrides.pp;
+    arrangement.may_differ = rules_.unlike_replicas && !one_place && input_.cluster.gpu != "cpu";
+    return arrangement;
+  }
+
+  /// Of the slowest replica, in the mean over the first steps.
+  double dispatched_seconds(const LengthDispatch& dispatch) const {
+    std::vector<ReplicaSpeed> speeds;
+    for (std::size_t replica = 0; replica < dispatch.speed_of.size(); ++replica)
+      speeds.push_back(dispatch.speed(replica));
+    double sum = 0;
+    for (std::int64_t step = 0; step < kTriedSteps; ++step) {
+      for (const std::vector<std::size_t>& tasks : together()) {
+        Lengths lengths;
+        for (const std::size_t task : tasks) {
+          const std::vector<Lengths>& steps = lengths_[task];
+          const Lengths& drawn = steps[static_cast<std::size_t>(step) % steps.size()];
+          lengths.insert(lengths.end(), drawn.begin(), drawn.end());
+        }
+        const LengthRanges ranges = best_ranges(lengths, interval_, rules_.ranges);
+        std::vector<RangeLoad> loads;
+        for (const std::int64_t end : ranges.ends) loads.push_back({interval_of(end, interval_), 0});
+        for (const std::int64_t length : lengths) ++loads[ranges.of(length)].sequences;
+        sum += dispatch_balanced(speeds, loads).seconds;
+      }
+    }
+    return sum / kTriedSteps;
+  }
+
+  void explain(const FoundDeployments& found, const DeploymentChoice& choice, double seconds, std::size_t worth,
+               std::size_t kinds, Arrangement& arrangement) const {
+    arrangement.reasons.push_back(
+        fmt::format("of {} kinds of replicas {} are worth deploying; {} deployments of them were looked at{}", kinds,
+                    worth, found.looked_at, found.truncated ? ", and others not" : ""));
+    if (found.bound > 0)
+      arrangement.reasons.push_back(
+          fmt::format("a step is expected to take {:.3g} s, {:.1f} % over the bound of fractional replicas; dispatched "
+                      "over whole microbatches {:.3g} s",
+                      choice.seconds, 100 * (choice.seconds / found.bound - 1), seconds));
+    arrangement.reasons.push_back(
+        fmt::format("rows are padded to the ends of up to {} length ranges, multiples of {} tokens, {}", rules_.ranges,
+                    interval_, rules_.fixed_ranges ? "the same in every step" : "found for each step"));
+  }
+
+  const ProposalInput& input_;
+  const LobraRules& rules_;
+  std::vector<std::vector<Lengths>> lengths_;  // per task, per sampled step
+  std::int64_t longest_ = 1;
+  std::int64_t interval_ = 256;
+};
+
+}  // namespace
+
+std::vector<Arrangement> propose_lobra(const ProposalInput& input, const LobraRules& rules) {
+  return Proposing(input, rules).run();
+}
+
+}  // namespace braid::planner
