@@ -38,14 +38,16 @@ const std::string kGpuProbe = "kernels/gpu_probe/";
 const Folders kPlannerMayInclude = {
     {"program", {}},
     {"dispatch", {}},
+    {"bins", {}},
     {"verify", {"program"}},
     {"latency", {"program"}},
-    {"plan", {"program", "dispatch", "latency"}},
-    {"window", {"program", "dispatch", "verify", "latency", "plan"}},
+    {"plan", {"program", "bins", "dispatch", "latency"}},
+    {"window", {"program", "bins", "dispatch", "verify", "latency", "plan"}},
     {"bound", {"latency", "plan", "window"}},
     {"muxtune", {"program", "latency", "plan", "window"}},
     {"lobra", {"program", "dispatch", "latency", "plan", "window"}},
-    {"policies", {"program", "plan", "window", "muxtune", "lobra"}},
+    {"lorafusion", {"program", "bins", "latency", "plan", "window"}},
+    {"policies", {"program", "plan", "window", "muxtune", "lobra", "lorafusion"}},
     {"search", {"program", "plan", "window", "bound", "muxtune", "policies"}},
 };
 

@@ -37,7 +37,7 @@ std::string to_json(const std::vector<PlanOrError>& plans) {
     } else {
       const planner::Plan& plan = *made.plan;
       row["deployment"] = describe(plan.fixed.deployment);
-      if (!plan.fixed.dispatch) row["microbatches"] = plan.fixed.microbatches;
+      if (!plan.fixed.dispatch && !plan.fixed.bins) row["microbatches"] = plan.fixed.microbatches;
       row["htasks"] = plan.fixed.htasks.size();
       row["buckets"] = plan.fixed.buckets.size();
       row["predicted"] = nlohmann::ordered_json::parse(prediction_json(plan));
@@ -87,7 +87,7 @@ void print(const std::vector<PlanOrError>& plans) {
     const planner::Plan& plan = *made.plan;
     fmt::print("{:{}} {:{}} {:>4} {:>11}{} {:>13} {:>13} {:>6.1f}% {:>10}{} {:>10} {:>5.1f}%\n", spelled(made.choice),
                width, describe(plan.fixed.deployment), deployed,
-               plan.fixed.dispatch ? "-" : fmt::format("{}", plan.fixed.microbatches),
+               plan.fixed.dispatch || plan.fixed.bins ? "-" : fmt::format("{}", plan.fixed.microbatches),
                duration(plan.predicted.step_seconds), is_marked(made) ? '~' : ' ',
                grouped(plan.predicted.effective_tokens_per_second), grouped(plan.predicted.data_tokens_per_second),
                100 * plan.predicted.bubble_ratio, describe_bytes(peak_of(plan)), preferred_columns(plan),

@@ -96,8 +96,8 @@ void print_plan(const planner::Plan& plan) {
     htasks.push_back(fmt::format("{}", fmt::join(names, "+")));
   }
   fmt::print("  hTasks {}; {}, {}, padded to {}, tasks {}\n", fmt::join(htasks, " | "),
-             describe_microbatches(plan.fixed), name(plan.fixed.pipeline),
-             plan.fixed.dispatch ? "their length range" : name(plan.fixed.padding), describe_turns(plan.fixed));
+             describe_microbatches(plan.fixed), name(plan.fixed.pipeline), describe_padding(plan.fixed),
+             describe_turns(plan.fixed));
   fmt::print("predicted\n");
   print_prediction(plan.predicted, plan.ranks(), streams(plan.fixed));
   if (plan.preferred) print_preferred(*plan.preferred, plan);

@@ -40,8 +40,8 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
     scope.least_chunk = std::min(scope.least_chunk, size);
     scope.most_chunk = std::max(scope.most_chunk, size);
   }
-  // Rows of any lengths may come together where they are dispatched.
-  scope.packs = (fixed.pack_length > 0 && fixed.chunk_size == 0) || fixed.dispatch;
+  // Rows of any lengths may come together where they are dispatched, or fill bins.
+  scope.packs = (fixed.pack_length > 0 && fixed.chunk_size == 0) || fixed.dispatch || fixed.bins;
   scope.skips_padding = fixed.skips_padding;
   scope.kernels = fixed.adapter_kernels;
   scope.one_by_one = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();

@@ -53,7 +53,14 @@ void queue_htasks(FixedPlan& fixed) {
 
 std::string describe_microbatches(const FixedPlan& fixed) {
   if (fixed.dispatch) return "microbatches of like lengths";
+  if (fixed.bins) return fmt::format("microbatches of up to {} tokens", fixed.bins->capacity);
   return fmt::format("{} microbatch{} a global batch", fixed.microbatches, fixed.microbatches == 1 ? "" : "es");
+}
+
+std::string describe_padding(const FixedPlan& fixed) {
+  if (fixed.dispatch) return "their length range";
+  if (fixed.bins) return fmt::format("{} tokens a task", fixed.bins->multiple);
+  return std::string(name(fixed.padding));
 }
 
 std::string describe_turns(const FixedPlan& fixed) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "costmodel/profile/profile.h"
+#include "planner/bins/bin_packing.h"
 #include "planner/dispatch/dispatch.h"
 #include "planner/latency/launch_rule.h"
 #include "planner/plan/preference.h"
@@ -69,6 +70,15 @@ struct LengthDispatch {
 };
 std::string_view name(LengthDispatch::Kind kind);
 
+/// How the samples of a step are packed into microbatches of one capacity (LoRAFusion §5.2).
+struct TokenBins {
+  std::int64_t capacity = 0;  ///< tokens of a microbatch at the most, padding included
+  std::int64_t multiple = 1;  ///< tokens of a task in a microbatch are padded to a multiple of it
+  BinSearch search = BinSearch::searched;
+  bool merges = true;  ///< what enters next fills up the emptiest microbatch of a step
+  bool operator==(const TokenBins&) const = default;
+};
+
 /// The part of a plan that stays while the set of tasks does. With the sample index and a window's number it says all
 /// that the window's Program holds.
 struct FixedPlan {
@@ -89,6 +99,8 @@ struct FixedPlan {
   std::int64_t microbatches = 1;  ///< that each global batch is split into
   /// Nothing: samples are dealt out evenly. Else microbatches are as many as it takes; of drained 1F1B alone.
   std::optional<LengthDispatch> dispatch;
+  /// Nothing: as above. Else microbatches are as many as it takes, of pipelines without a flush alone.
+  std::optional<TokenBins> bins;
   double transfer_share = 0;          ///< of a stream: what a message takes of a mean pass; as many more are under way
   std::int64_t steps_per_window = 1;  ///< consecutive global batches of each task that one Program covers
   std::vector<std::vector<TemplateSlot>> order;  ///< per stage; of the structured template alone
@@ -158,7 +170,9 @@ std::string_view name(LaunchRule rule);
 void queue_htasks(FixedPlan& fixed);
 /// "together", "queued" or "in 3 turns".
 std::string describe_turns(const FixedPlan& fixed);
-/// "8 microbatches a global batch", or where rows are dispatched "microbatches of like lengths".
+/// What rows are padded to: "max_length", or what takes its place.
+std::string describe_padding(const FixedPlan& fixed);
+/// "8 microbatches a global batch", or where as many are made as it takes what they are.
 std::string describe_microbatches(const FixedPlan& fixed);
 
 }  // namespace braid::planner

@@ -221,6 +221,22 @@ ReplicaSpeed speed_from(const Node& node) {
 }
 
 /// Of a plan whose deployment and schedule have been read.
+TokenBins bins_from(const Node& node, const FixedPlan& fixed) {
+  constexpr BinSearch kSearches[] = {BinSearch::greedy, BinSearch::searched};
+  TokenBins bins;
+  bins.multiple = node.integer_at("multiple", 1, std::int64_t{1} << 30);
+  bins.capacity = node.integer_at("capacity", bins.multiple, std::int64_t{1} << 30);
+  bins.search = named(node, "search", kSearches);
+  bins.merges = node.at("merges").as_bool("merges");
+  const bool follows = fixed.pipeline == PipelineTemplate::lora_1f1b || fixed.pipeline == PipelineTemplate::lora_gpipe;
+  if (!follows || fixed.dispatch || fixed.chunk_size > 0 || fixed.pack_length > 0)
+    throw node.error(
+        fmt::format("bins go with no chunks, packs or dispatch, in pipelines of {} and {}, not of {}",
+                    name(PipelineTemplate::lora_1f1b), name(PipelineTemplate::lora_gpipe), name(fixed.pipeline)),
+        "make the plan again");
+  return bins;
+}
+
 LengthDispatch dispatch_from(const Node& node, const FixedPlan& fixed) {
   LengthDispatch dispatch;
   dispatch.kind = named(node, "kind", kDispatches);
@@ -285,6 +301,7 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.skips_padding = node.at("skips_padding").as_bool("skips_padding");
   read_schedule(node.at("schedule"), plan.fixed);
   if (const Node* dispatch = node.find("dispatch")) plan.fixed.dispatch = dispatch_from(*dispatch, plan.fixed);
+  if (const Node* bins = node.find("bins")) plan.fixed.bins = bins_from(*bins, plan.fixed);
   plan.predicted = predicted_from(node.at("predicted"));
   const Node& bound = node.at("lower_bound");
   plan.lower_bound = {bound.number_at("step_seconds"), bound.string_at("binds"),

@@ -92,6 +92,11 @@ Json dispatch_json(const LengthDispatch& dispatch) {
           {"speed_of_replica", dispatch.speed_of}};
 }
 
+Json bins_json(const TokenBins& bins) {
+  return {
+      {"capacity", bins.capacity}, {"multiple", bins.multiple}, {"search", name(bins.search)}, {"merges", bins.merges}};
+}
+
 Json schedule_json(const FixedPlan& fixed) {
   return {{"template", name(fixed.pipeline)},
           {"pad_to", name(fixed.padding)},
@@ -135,6 +140,7 @@ std::string to_json(const Plan& plan) {
   json["skips_padding"] = plan.fixed.skips_padding;
   json["schedule"] = schedule_json(plan.fixed);
   if (plan.fixed.dispatch) json["dispatch"] = dispatch_json(*plan.fixed.dispatch);
+  if (plan.fixed.bins) json["bins"] = bins_json(*plan.fixed.bins);
   json["predicted"] = predicted_json(plan.predicted);
   json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds},
                          {"binds", plan.lower_bound.binds},

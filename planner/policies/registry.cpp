@@ -78,6 +78,7 @@ const std::vector<std::unique_ptr<Policy>>& policies() {
     made.push_back(make_task_sequential());
     made.push_back(make_lobra());
     made.push_back(make_lobra_sequential());
+    made.push_back(make_lorafusion());
     made.push_back(make_muxtune());
     return made;
   }();

@@ -19,6 +19,7 @@ std::unique_ptr<Policy> make_task_fused();
 std::unique_ptr<Policy> make_task_sequential();
 std::unique_ptr<Policy> make_lobra();
 std::unique_ptr<Policy> make_lobra_sequential();
+std::unique_ptr<Policy> make_lorafusion();
 std::unique_ptr<Policy> make_muxtune();
 
 /// All policies of this build, in the order of `braid compare`.

@@ -36,6 +36,7 @@ void Lowering::push(std::span<const Microbatch> microbatches, std::span<const Ba
       }
     }
   }
+  for (const BatchKey& key : syncs) pushed_ = std::max(pushed_, round_of(key));
   program_.microbatches.insert(program_.microbatches.end(), microbatches.begin(), microbatches.end());
   sync_order_.insert(sync_order_.end(), syncs.begin(), syncs.end());
 }
@@ -43,6 +44,7 @@ void Lowering::push(std::span<const Microbatch> microbatches, std::span<const Ba
 void Lowering::feed(std::size_t replica, std::size_t stage, const StageOrder& order) {
   const StageIndex index = layout_.first_stage[replica] + static_cast<StageIndex>(stage);
   sync_what_is_complete(index);
+  step_what_has_ended(index);
   for (auto slot = order.begin(); slot != order.end();) {
     const auto end = std::find_if(slot + 1, order.end(), [](const ComputeSlot& other) { return !other.joins; });
     const Together microbatches = together({slot, end});
@@ -149,18 +151,22 @@ void Lowering::open_gates(StageIndex index, const Together& microbatches) {
   });
 }
 
-/// When all of a round has gone forward, tasks whose Step of an earlier one is pending have no further.
 void Lowering::count_forwards(StageIndex index, const Together& microbatches) {
-  StageState& state = state_at(index);
   for (const UnderWay* passing : microbatches) {
-    for (const BatchKey& key : passing->batches) {
-      const auto left = state.forwards_left.find(round_of(key));
-      if (--left->second > 0) continue;
-      state.forwards_left.erase(left);
-      state.forwarded = std::max(state.forwarded, round_of(key));
-      append_pending(index, [&](const PendingStep& step) { return round_of(step.key) < state.forwarded; });
-    }
+    for (const BatchKey& key : passing->batches) --state_at(index).forwards_left.at(round_of(key));
   }
+  step_what_has_ended(index);
+}
+
+/// When all of a round has gone forward, tasks whose Step of an earlier one is pending have no further.
+void Lowering::step_what_has_ended(StageIndex index) {
+  StageState& state = state_at(index);
+  std::map<std::int64_t, int>& left = state.forwards_left;
+  while (!left.empty() && left.begin()->second == 0 && left.begin()->first <= pushed_) left.erase(left.begin());
+  const std::int64_t forwarded = std::min(pushed_, left.empty() ? pushed_ : left.begin()->first - 1);
+  if (forwarded <= state.forwarded) return;
+  state.forwarded = forwarded;
+  append_pending(index, [&](const PendingStep& step) { return round_of(step.key) < state.forwarded; });
 }
 
 void Lowering::count_backwards(StageIndex index, const Together& microbatches) {

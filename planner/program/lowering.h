@@ -16,8 +16,9 @@ class Lowering {
   /// `rules` must outlive it. `next_batch`: per task, its global batch that comes first; rounds are counted from there.
   Lowering(const LoweringRules& rules, std::vector<std::int64_t> next_batch, InstructionId first_id);
 
-  /// Microbatches that passes will name. All of a round, the n-th global batches of all tasks, come in one call, and
-  /// are synced in the order of `syncs`, after those of earlier calls.
+  /// Microbatches that passes will name. All that are left of a round, the n-th global batches of all tasks, come in
+  /// one call, and are synced in the order of `syncs`, after those of earlier calls. They may have samples of the round
+  /// that follows.
   void push(std::span<const Microbatch> microbatches, std::span<const BatchKey> syncs);
   /// The passes of a stage that follow those fed before.
   void feed(std::size_t replica, std::size_t stage, const StageOrder& order);
@@ -41,7 +42,7 @@ class Lowering {
   struct StageState {
     std::map<BatchKey, int> backwards_left;
     std::map<std::int64_t, int> forwards_left;  // by round, over all tasks
-    std::int64_t forwarded = -1;                // the last round without forwards left
+    std::int64_t forwarded = -1;                // the last round up to which none are left
     std::size_t synced = 0;                     // of sync_order_
     std::vector<PendingStep> pending;           // in the order of their syncs
     InstructionId last_backward = kNone;
@@ -63,6 +64,7 @@ class Lowering {
   void compute(StageIndex index, Kind kind, const Together& microbatches, std::int32_t subgraph);
   void open_gates(StageIndex index, const Together& microbatches);
   void count_forwards(StageIndex index, const Together& microbatches);
+  void step_what_has_ended(StageIndex index);
   void count_backwards(StageIndex index, const Together& microbatches);
   void sync_what_is_complete(StageIndex index);
   void sync(StageIndex index, const BatchKey& key);
@@ -79,6 +81,7 @@ class Lowering {
   ProgramLayout layout_;
   std::unordered_map<MicrobatchId, UnderWay> under_way_;
   std::vector<BatchKey> sync_order_;
+  std::int64_t pushed_ = -1;  // the last round
   std::vector<StageState> states_;
   Program program_;  // what has not been taken
 };

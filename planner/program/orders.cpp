@@ -76,9 +76,10 @@ void LoraPipelineStream::push(const StreamedMicrobatch& microbatch) {
 std::vector<StageOrder> LoraPipelineStream::advance() {
   // Passes end in the order of the queue; what starts at one time sees all that has ended by then.
   while (!waits_for_more()) {
-    now_ = begun_ ? next_moment() : 0;
-    if (now_ == kNever) break;
-    begun_ = true;
+    const std::int64_t moment = begun_ ? next_moment() : now_;
+    begun_ = moment != kNever;
+    if (!begun_) break;
+    now_ = moment;
     while (!arrivals_.empty() && arrivals_.top() == now_) arrivals_.pop();
     for (; !ends_.empty() && ends_.top().time == now_; ends_.pop()) stages_[ends_.top().stage].busy = false;
     for (std::size_t s = 0; s < stages_.size(); ++s) start(s);
@@ -99,6 +100,7 @@ bool LoraPipelineStream::may_go_forward(std::size_t s) const {
   if (stage.forwarded == pushed() || at(stage.forwarded).forward_ready[s] > now_) return false;
   const std::int32_t gate = at(stage.forwarded).microbatch.gate;
   if (gate != kNone && stage.returned <= static_cast<std::size_t>(gate)) return false;
+  if (stage.forwarded >= paused_ && stage.returned < paused_) return false;
   return mode_ == LoraPipeline::gpipe || stage.forwarded - stage.returned < stage.most;
 }
 

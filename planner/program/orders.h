@@ -68,6 +68,8 @@ class LoraPipelineStream {
   LoraPipelineStream(int stages, LoraPipeline mode, double transfer, double mean_work);
 
   void push(const StreamedMicrobatch& microbatch);
+  /// What is pushed from here on enters when all before has left: what was pushed is decided.
+  void pause() { paused_ = pushed(); }
   /// Nothing more will be pushed.
   void end() { ended_ = true; }
   /// Per stage the passes that follow those of earlier calls, as far as what is pushed decides them: up to the moment
@@ -99,7 +101,7 @@ class LoraPipelineStream {
   UnderWay& at(std::size_t place) { return under_way_[place - left_]; }
   const UnderWay& at(std::size_t place) const { return under_way_[place - left_]; }
   std::size_t pushed() const { return left_ + under_way_.size(); }
-  bool waits_for_more() const { return !ended_ && stages_.front().forwarded == pushed(); }
+  bool waits_for_more() const { return !ended_ && paused_ != pushed() && stages_.front().forwarded == pushed(); }
   std::int64_t next_moment() const;
   bool may_go_forward(std::size_t s) const;
   bool may_go_backward(std::size_t s) const;
@@ -112,7 +114,8 @@ class LoraPipelineStream {
   std::int64_t transfer_ = 0;
   std::vector<Stage> stages_;
   std::deque<UnderWay> under_way_;
-  std::size_t left_ = 0;  // how many have left the pipeline
+  std::size_t left_ = 0;    // how many have left the pipeline
+  std::size_t paused_ = 0;  // how many had been pushed at the last pause
   bool ended_ = false;
   bool begun_ = false;
   std::int64_t now_ = 0;

@@ -109,7 +109,7 @@ class StepRules {
     const bool first_of_all = kind == Kind::sync_adapter || batch.syncs.empty();
     if (backwards_left_[own] != 0)
       bad(Rule::step_gate, fmt::format("{} of {} comes before its last Backward", name(kind), describe(own)));
-    if (first_of_all && !batch.any_backward && has_gradients_before(own) && !waits_for_earlier_compute(i))
+    if (first_of_all && !batch.any_backward && has_gradients_before(own) && !waits_for_earlier_compute(i, own))
       bad(Rule::step_gate,
           fmt::format("{} of {} does not wait for its last Backward, of an earlier slice", name(kind), describe(own)));
     if (const auto stepped = last_step_.find(own.task);
@@ -147,12 +147,14 @@ class StepRules {
     });
   }
 
-  /// Compute of earlier slices has ended when any of this slice has.
-  bool waits_for_earlier_compute(std::size_t i) const {
+  /// Compute of earlier slices has ended when any of this slice has, or when the batch's SyncAdapter has, which waited
+  /// for it.
+  bool waits_for_earlier_compute(std::size_t i, const BatchKey& own) const {
     if (known_.any(Stream::compute, i)) return true;
     const auto waits = stage_.waits_of(stage_.instructions[i]);
     return std::any_of(waits.begin(), waits.end(), [&](InstructionId id) {
       const Awaited* awaited = id < stage_.first_id ? find_awaited(before_, id) : nullptr;
+      if (awaited && awaited->kind == Kind::sync_adapter) return BatchKey{awaited->task, awaited->global_batch} == own;
       return awaited && (awaited->kind == Kind::backward || awaited->kind == Kind::step);
     });
   }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "planner/program/lower.h"
-#include "planner/window/window_rounds.h"
+#include "planner/window/batcher.h"
 
 namespace braid::planner {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "planner/program/orders.h"
-#include "planner/window/window_rounds.h"
+#include "planner/window/batcher.h"
 
 namespace braid::planner {
 

@@ -198,9 +198,13 @@ void Predictor::rates(ClockLatency& latency, const Judge& judge, Prediction& pre
   for (const std::int64_t window : slices_.windows()) {
     const Slice& slice = slices_.of(window);
     std::vector<Microbatch> measured = slice.microbatches;
-    if (streams(fixed))
-      std::erase_if(measured,
-                    [&](const Microbatch& one) { return !slices_.stretch().holds(one.segments.front().global_batch); });
+    if (streams(fixed)) {
+      // A microbatch may have samples of two steps.
+      for (Microbatch& one : measured)
+        std::erase_if(one.segments,
+                      [&](const Segment& segment) { return !slices_.stretch().holds(segment.global_batch); });
+      std::erase_if(measured, [](const Microbatch& one) { return one.segments.empty(); });
+    }
     const WindowOutlook& seen = outlooks.of(slice.program, measured);
     // Each turn by itself, and where the pipeline drains each step: these simply add up.
     totals.add(seen, count_tokens(measured, endless.workload));

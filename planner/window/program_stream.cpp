@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "planner/program/sync_order.h"
+#include "planner/window/bin_batcher.h"
 #include "planner/window/compute_orders.h"
 
 namespace braid::planner {
@@ -38,12 +38,21 @@ ProgramStream::ProgramStream(const FixedPlan& fixed, const WindowInput& input, s
 
 void ProgramStream::stop(TaskIndex task) {
   input_.stopped.insert(task);
-  if (rounds_) rounds_->stop(task);
+  if (!turn_) return;
+  turn_->batcher->stop(task);
+  for (std::vector<WindowStep>& round : turn_->upcoming)
+    std::erase_if(round, [&](const WindowStep& step) { return step.task == task; });
+  const std::size_t gone =
+      std::erase_if(turn_->upcoming, [](const std::vector<WindowStep>& round) { return round.empty(); });
+  if (gone > 0) turn_->windows.back().rounds_left -= gone;
 }
 
 void ProgramStream::end() {
   last_ = window_;
-  rounds_.reset();
+  if (turn_ && !turn_->upcoming.empty()) {
+    turn_->windows.back().rounds_left -= turn_->upcoming.size();
+    turn_->upcoming.clear();
+  }
 }
 
 std::optional<Slice> ProgramStream::next() {
@@ -68,6 +77,8 @@ std::optional<Slice> ProgramStream::next() {
 /// The first window's slice, when it is whole and more is laid out than it waits for.
 std::optional<Slice> ProgramStream::take() {
   std::deque<LaidOut>& windows = turn_->windows;
+  // All of its tasks may have been stopped.
+  std::erase_if(windows, [](const LaidOut& window) { return window.rounds_left == 0 && window.steps.empty(); });
   if (windows.empty() || !is_complete(windows.front())) return std::nullopt;
   const bool last = turn_->ended && windows.size() == 1;
   std::optional<Program> program =
@@ -85,15 +96,15 @@ Slice ProgramStream::drained(std::int64_t window) const {
   static_cast<LoweringRules&>(schedule) = rules_;
   schedule.next_batch = steps_before(fixed_, input_, window);
   schedule.first_id = window << kInstructionIdBits;
-  WindowRounds left(fixed_, input_, window);
   Slice slice;
   slice.window = window;
+  slice.steps = window_steps(fixed_, input_, window);
+  const std::unique_ptr<Batcher> batcher = make_batcher(fixed_, input_);
+  for (std::vector<WindowStep>& round : rounds_of(slice.steps)) batcher->push(window, std::move(round));
+  batcher->end();
   std::vector<HTaskRound> htasks;
-  while (!left.done()) {
-    WindowRounds::Round round = left.next();
-    slice.steps.insert(slice.steps.end(), round.steps.begin(), round.steps.end());
-    std::move(round.htasks.begin(), round.htasks.end(), std::back_inserter(htasks));
-  }
+  while (std::optional<Round> round = batcher->pull())
+    std::move(round->htasks.begin(), round->htasks.end(), std::back_inserter(htasks));
   for (std::size_t replica = 0; replica < fixed_.deployment.size(); ++replica)
     schedule.orders.push_back(compute_orders(fixed_, htasks, replica));
   slice.microbatches = schedule.microbatches = microbatches_of(htasks);
@@ -102,45 +113,63 @@ Slice ProgramStream::drained(std::int64_t window) const {
 }
 
 void ProgramStream::begin_turn() {
-  turn_.emplace(fixed_, rules_, steps_before(fixed_, input_, window_), window_ << kInstructionIdBits);
+  turn_.emplace(fixed_, input_, rules_, steps_before(fixed_, input_, window_), window_ << kInstructionIdBits);
   turn_->end = end_of_turn(fixed_, input_, window_);
 }
 
 /// Whether every stage has been fed all of the window's Steps.
 bool ProgramStream::is_complete(const LaidOut& window) const {
-  const bool comes_on = rounds_ && !rounds_->done() && turn_->windows.back().window == window.window;
-  return !comes_on && turn_->lowering.fewest_steps() >= window.steps_so_far;
+  return window.rounds_left == 0 && turn_->lowering.fewest_steps() >= window.steps_so_far;
 }
 
 /// Another round, or the end of the turn.
 void ProgramStream::lay_out_more() {
-  if (const WindowRounds::Round round = next_round(); !round.steps.empty()) {
-    LaidOut& window = turn_->windows.back();
-    window.steps.insert(window.steps.end(), round.steps.begin(), round.steps.end());
-    window.steps_so_far = turn_->steps += static_cast<std::int64_t>(round.steps.size());
+  if (const std::optional<Round> round = next_round()) {
+    LaidOut& window = *std::find_if(turn_->windows.begin(), turn_->windows.end(),
+                                    [&](const LaidOut& one) { return one.window == round->window; });
+    --window.rounds_left;
+    window.steps.insert(window.steps.end(), round->steps.begin(), round->steps.end());
+    window.steps_so_far = turn_->steps += static_cast<std::int64_t>(round->steps.size());
     window.rounds_so_far = ++turn_->rounds;
-    const std::vector<Microbatch> microbatches = microbatches_of(round.htasks);
+    const std::vector<Microbatch> microbatches = microbatches_of(round->htasks);
     window.microbatches.insert(window.microbatches.end(), microbatches.begin(), microbatches.end());
-    turn_->lowering.push(microbatches, plain_sync_order(microbatches));
-    turn_->units.push(round.htasks);
+    turn_->lowering.push(microbatches, turn_->units.push(*round, microbatches));
   } else {
     turn_->units.end();
     turn_->ended = true;
   }
-  const std::vector<StageOrder> orders = turn_->units.advance();
-  for (std::size_t stage = 0; stage < orders.size(); ++stage) turn_->lowering.feed(0, stage, orders[stage]);
+  for (std::size_t replica = 0; replica < fixed_.deployment.size(); ++replica) {
+    const std::vector<StageOrder> orders = turn_->units.advance(replica);
+    for (std::size_t stage = 0; stage < orders.size(); ++stage) turn_->lowering.feed(replica, stage, orders[stage]);
+  }
   if (turn_->ended) turn_->lowering.finish();
 }
 
-/// Of this window or the next that has any; empty where the turn ends.
-WindowRounds::Round ProgramStream::next_round() {
-  while (!rounds_ || rounds_->done()) {
-    rounds_.reset();
-    if (window_ >= std::min(last_, turn_->end)) return {};
-    rounds_.emplace(fixed_, input_, window_++);
-    if (!rounds_->done()) turn_->windows.push_back({window_ - 1, {}, {}, 0, 0});
+/// The next one whose microbatches are decided; nothing where the turn ends.
+std::optional<Round> ProgramStream::next_round() {
+  std::optional<Round> round = turn_->batcher->pull();
+  while (!round && !turn_->pushed_all) {
+    push_round();
+    round = turn_->batcher->pull();
   }
-  return rounds_->next();
+  return round;
+}
+
+/// Of this window or the next that has any, or the end.
+void ProgramStream::push_round() {
+  while (turn_->upcoming.empty() && window_ < std::min(last_, turn_->end)) {
+    for (std::vector<WindowStep>& round : rounds_of(window_steps(fixed_, input_, window_)))
+      turn_->upcoming.push_back(std::move(round));
+    if (!turn_->upcoming.empty()) turn_->windows.push_back({window_, {}, {}, 0, 0, turn_->upcoming.size()});
+    ++window_;
+  }
+  if (turn_->upcoming.empty()) {
+    turn_->batcher->end();
+    turn_->pushed_all = true;
+    return;
+  }
+  turn_->batcher->push(turn_->windows.back().window, std::move(turn_->upcoming.front()));
+  turn_->upcoming.pop_front();
 }
 
 Program window_program(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
@@ -150,11 +179,12 @@ Program window_program(const FixedPlan& fixed, const WindowInput& input, std::in
 }
 
 std::vector<Program> programs_around(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
-  ProgramStream stream(fixed, input, streams(fixed) ? std::max<std::int64_t>(0, window - 2) : window, window + 2);
+  const std::int64_t filled = streams(fixed) ? std::max<std::int64_t>(0, window - 2) : window;
+  ProgramStream stream(fixed, input, fixed.bins ? first_laid_out_for(fixed, filled) : filled, window + 2);
   std::vector<Program> programs;
   while (std::optional<Slice> slice = stream.next()) {
     if (slice->window > window) break;
-    programs.push_back(std::move(slice->program));
+    if (slice->window >= filled) programs.push_back(std::move(slice->program));
   }
   return programs;
 }

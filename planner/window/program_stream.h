@@ -48,15 +48,19 @@ class ProgramStream {
     std::vector<Microbatch> microbatches;
     std::int64_t steps_so_far = 0;   // in the turn
     std::int64_t rounds_so_far = 0;  // likewise
+    std::size_t rounds_left = 0;     // that are not laid out
   };
   /// What runs without a drain.
   struct Turn {
-    Turn(const FixedPlan& fixed, const LoweringRules& rules, std::vector<std::int64_t> next_batch,
-         InstructionId first_id)
-        : units(fixed), lowering(rules, std::move(next_batch), first_id) {}
+    Turn(const FixedPlan& fixed, const WindowInput& input, const LoweringRules& rules,
+         std::vector<std::int64_t> next_batch, InstructionId first_id)
+        : batcher(make_batcher(fixed, input)), units(fixed), lowering(rules, std::move(next_batch), first_id) {}
 
+    std::unique_ptr<Batcher> batcher;
     UnitStream units;
     Lowering lowering;
+    std::deque<std::vector<WindowStep>> upcoming;  // rounds of the last window that the batcher does not have yet
+    bool pushed_all = false;
     std::int64_t end = 0;  // the window after its last
     std::deque<LaidOut> windows;
     std::int64_t steps = 0;   // of all windows so far
@@ -69,7 +73,8 @@ class ProgramStream {
   std::optional<Slice> take();
   void begin_turn();
   void lay_out_more();
-  WindowRounds::Round next_round();
+  std::optional<Round> next_round();
+  void push_round();
   bool is_complete(const LaidOut& window) const;
 
   const FixedPlan& fixed_;
@@ -77,7 +82,6 @@ class ProgramStream {
   LoweringRules rules_;
   std::int64_t window_ = 0;  // the next one that is laid out
   std::int64_t last_ = 0;
-  std::optional<WindowRounds> rounds_;  // of the window that is being laid out
   std::optional<Turn> turn_;
 };
 

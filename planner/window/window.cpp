@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/window/window_rounds.h"
+#include "planner/window/batcher.h"
 
 namespace braid::planner {
 
@@ -24,9 +24,20 @@ MemoryContext memory_context(const FixedPlan& fixed, const workload::Workload& w
 
 std::int64_t largest_microbatch(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
   std::int64_t largest = 0;
-  WindowRounds rounds(fixed, input, window);
-  while (!rounds.done()) {
-    for (const Microbatch& microbatch : microbatches_of(rounds.next().htasks))
+  const std::vector<WindowStep> steps = window_steps(fixed, input, window);
+  // As full as bins can be, or with all that there is.
+  if (fixed.bins) {
+    for (const WindowStep& step : steps) {
+      for (const workload::SampleRef& sample : input.samples.global_batch(step.task, step.global_batch))
+        largest += sample.tokens;
+    }
+    return std::min(largest, fixed.bins->capacity);
+  }
+  const std::unique_ptr<Batcher> batcher = make_batcher(fixed, input);
+  for (std::vector<WindowStep>& round : rounds_of(steps)) batcher->push(window, std::move(round));
+  batcher->end();
+  while (const std::optional<Round> round = batcher->pull()) {
+    for (const Microbatch& microbatch : microbatches_of(round->htasks))
       largest = std::max(largest, microbatch.computed_tokens());
   }
   return largest;

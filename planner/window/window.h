@@ -6,7 +6,7 @@
 
 namespace braid::planner {
 
-/// Computed tokens of the window's largest microbatch.
+/// Computed tokens of the window's largest microbatch; of bins about.
 std::int64_t largest_microbatch(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 
 /// What `verify` holds a window's Program against.

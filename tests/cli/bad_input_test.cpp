@@ -22,7 +22,7 @@ TEST_F(BadInput, UnknownWordsAreRefusedWithTheList) {
   expect_bad_input(
       "plan " + planning() + " --policy fastest",
       "unknown policy 'fastest'; known: hf-peft, nemo, megatron-fsdp, megatron-pp, gpipe, sl-peft, mlora, task-fused, "
-      "task-sequential, lobra, lobra-sequential, muxtune");
+      "task-sequential, lobra, lobra-sequential, lorafusion, muxtune");
   expect_bad_input("plan " + planning() + " --policy gpipe:speed=high",
                    "policy gpipe has no option 'speed=high'; its options: pad_to=");
   expect_bad_input("plan " + planning() + " --policy gpipe:pad_to=moon", "'moon' is not a value of pad_to");

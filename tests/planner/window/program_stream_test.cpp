@@ -13,6 +13,7 @@
 #include "planner/policies/common_options.h"
 #include "planner/program/memory_walk.h"
 #include "planner/studies.h"
+#include "planner/window/bin_batcher.h"
 #include "planner/window/window.h"
 
 namespace braid::planner {
@@ -82,6 +83,17 @@ Drawn drawn(std::uint64_t seed, Together together = Together::all) {
   if (below(3) == 0) fixed.chunk_size = kChunkUnit * (1 + below(2));
   fixed.microbatches = 1 + below(4);
   fixed.transfer_share = std::array{0.0, 0.3, 0.9}[static_cast<std::size_t>(below(3))];
+  if (fixed.pipeline != PipelineTemplate::stream) {
+    for (std::int64_t more = below(3); more > 0; --more)
+      fixed.deployment.push_back(
+          deploy(stages, 1 + below(2), 1 + below(static_cast<std::uint64_t>(stages)), 1).front());
+    std::int64_t longest = 0;
+    for (const StudyTask& task : tasks) longest = std::max(longest, task.max_length);
+    const std::int64_t multiple = std::array{1, 16, 64}[static_cast<std::size_t>(below(3))];
+    if (fixed.chunk_size == 0 && below(2) == 0)
+      fixed.bins = {longest + multiple + below(400), multiple,
+                    std::array{BinSearch::greedy, BinSearch::searched}[below(2)], below(3) > 0};
+  }
   fixed.steps_per_window = std::array{1, 2, 3, 8}[static_cast<std::size_t>(below(4))];
   workload::Workload workload = study_workload(tasks, stages);
   workload::SampleIndex samples = study_samples(workload);
@@ -219,12 +231,13 @@ std::set<StepKey> steps_of(const std::vector<WindowStep>& steps) {
   return keys;
 }
 
-/// Where the group of a later norm cannot be split, a slice has some Steps of the next window on early stages.
+/// Where the group of a later norm cannot be split, a slice has some Steps of the next window on early stages; where
+/// that of a later sync cannot be, on any of several replicas; and where all of a batch was merged into the window.
 TEST(ProgramStream, ASliceHoldsItsWindowsStepsThatNoSliceBeforeHeld) {
   int early = 0, all = 0;
   for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
     const Drawn plan = drawn(seed, static_cast<Together>(seed % 3));
-    std::vector<std::set<StepKey>> taken(static_cast<std::size_t>(plan.fixed.deployment[0].stages()));
+    std::vector<std::set<StepKey>> taken(slices_of(plan).front().program.stages.size());
     std::int64_t window = 0;
     for (const Slice& slice : slices_of(plan)) {
       EXPECT_EQ(slice.window, window++);
@@ -234,8 +247,9 @@ TEST(ProgramStream, ASliceHoldsItsWindowsStepsThatNoSliceBeforeHeld) {
           if (instruction.kind != Kind::step) continue;
           EXPECT_TRUE(taken[s].emplace(instruction.task, instruction.global_batch).second);
           const bool own = steps_of(slice.steps).contains({instruction.task, instruction.global_batch});
-          EXPECT_TRUE(own || s + 1 < taken.size()) << seed << " window " << slice.window << " stage " << s;
-          early += own ? 0 : 1, ++all;
+          const bool plain = plan.fixed.deployment.size() == 1 && !plan.fixed.bins;
+          EXPECT_TRUE(own || !plain || s + 1 < taken.size()) << seed << " window " << slice.window << " stage " << s;
+          if (plain) early += own ? 0 : 1, ++all;
         }
         for (const StepKey& step : steps_of(slice.steps))
           EXPECT_TRUE(taken[s].contains(step)) << seed << " window " << slice.window << " stage " << s;
@@ -270,10 +284,38 @@ TEST(ProgramStream, EndsWithWhatIsLaidOut) {
     stream.end();
     Program last = first->program;
     while (std::optional<Slice> slice = stream.next()) {
-      EXPECT_LE(slice->steps.back().global_batch, first->steps.back().global_batch + 3);
+      EXPECT_LE(slice->steps.back().global_batch, first->steps.back().global_batch + 4);
       last = std::move(slice->program);
     }
     for (const StageBoundary& stage : last.after.stages) EXPECT_TRUE(stage.live.empty() && stage.gradients.empty());
+  }
+}
+
+/// What it is by itself is what it is in the run, though bins are filled with rows of the windows around.
+TEST(ProgramStream, AWindowOfBinsIsLaidOutFromAFewBefore) {
+  for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
+    const Drawn plan = drawn(seed);
+    if (!plan.fixed.bins) continue;
+    const std::vector<Slice> slices = slices_of(plan);
+    for (std::size_t window = 2; window < slices.size(); ++window) {
+      const std::int64_t place = slices[window].window;
+      ProgramStream stream(plan.fixed, plan.input(), first_laid_out_for(plan.fixed, place), place + 1);
+      std::optional<Slice> found = stream.next();
+      while (found && found->window < place) found = stream.next();
+      ASSERT_TRUE(found);
+      // The last one knows of none that follow.
+      const auto without_last = [](std::vector<Microbatch> microbatches) {
+        microbatches.resize(microbatches.size() - std::min<std::size_t>(microbatches.size(), 8));
+        return microbatches;
+      };
+      const std::vector<Microbatch> here = without_last(found->microbatches),
+                                    there = without_last(slices[window].microbatches);
+      ASSERT_EQ(here.size(), there.size()) << seed;
+      for (std::size_t i = 0; i < here.size(); ++i) {
+        EXPECT_EQ(here[i].id, there[i].id);
+        EXPECT_EQ(here[i].segments.size(), there[i].segments.size()) << seed << " window " << place;
+      }
+    }
   }
 }
 
