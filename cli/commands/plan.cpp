@@ -12,7 +12,7 @@ namespace braid::cli {
 int run_plan(const std::vector<std::string>& words) {
   CommonFlags flags;
   CommandLine line("braid plan --workload FILE [options]", flags);
-  line.add_planning("megatron-pp");
+  line.add_planning("braid");
   line.add_threads();
   line.add_out("plan.json");
   bool explain = false;

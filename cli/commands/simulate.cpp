@@ -60,7 +60,7 @@ int run_simulate(const std::vector<std::string>& words) {
   std::int64_t window = 0;
   CommandLine line("braid simulate --plan FILE [options]", flags);
   line.add_plan();
-  line.add_planning("megatron-pp");
+  line.add_planning("braid");
   line.add_threads();
   line.add_timeline();
   line.add().add_options()("window", boost::program_options::value(&window)->default_value(0),

@@ -93,7 +93,7 @@ int run_train(const std::vector<std::string>& words) {
   CommonFlags flags;
   CommandLine line("braid train (--plan FILE | --workload FILE) --out DIR [options]", flags);
   line.add_plan();
-  line.add_planning("megatron-pp");
+  line.add_planning("braid");
   line.add_out("folder for adapters/, metrics.jsonl, timeline.json and plan.json");
   line.add_threads();
   line.add_timeline();

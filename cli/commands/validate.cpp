@@ -234,7 +234,7 @@ int run_validate(const std::vector<std::string>& words) {
   ValidateFlags own;
   CommandLine line("braid validate (--plan FILE | --workload FILE) [options]", flags);
   line.add_plan();
-  line.add_planning("megatron-pp");
+  line.add_planning("braid");
   line.add_out("file for the comparison, as JSON");
   line.add_threads();
   line.add().add_options()("budget", boost::program_options::value(&own.budget)->default_value(120),

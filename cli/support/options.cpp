@@ -48,6 +48,8 @@ void CommandLine::add_planning(const std::string& default_policy) {
   add_profile_budget();
   described_.add_options()("policy", po::value(&flags_.policy)->default_value(default_policy),
                            ("NAME[:option=value]...; first value is the default" + policies).c_str());
+  described_.add_options()("plan-budget", po::value(&flags_.plan_budget_seconds),
+                           "seconds after which policy braid searches no further, once it has a plan");
   described_.add_options()("tp", po::value(&flags_.tp), "tensor-parallel degree");
   described_.add_options()("pp", po::value(&flags_.pp), "pipeline stages");
   described_.add_options()(
@@ -126,6 +128,8 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
   flags_.preference();
   if (!(flags_.profile_budget > 0 && flags_.profile_budget <= 86400))
     throw error("--profile-budget {} is not usable; give seconds, more than 0", flags_.profile_budget);
+  if (given("plan-budget") && !(flags_.plan_budget_seconds > 0))
+    throw error("--plan-budget {} is not usable; give seconds, more than 0", flags_.plan_budget_seconds);
   constexpr std::int64_t kMostRanks = std::int64_t{1} << 30;
   if (flags_.ranks > kMostRanks) throw error("--ranks {} is not usable; give 1..{}", flags_.ranks, kMostRanks);
   if (flags_.seed < 0) throw error("--seed {} is not usable; give a number >= 0", flags_.seed);
@@ -135,8 +139,8 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
     if (given(name) && text->empty()) throw error("--{} is empty; give a path", name);
   }
   if (given("plan")) {
-    for (const char* name :
-         {"workload", "cluster", "profile", "policy", "tp", "pp", "layers", "microbatches", "ranks", "prefer"}) {
+    for (const char* name : {"workload", "cluster", "profile", "policy", "tp", "pp", "layers", "microbatches", "ranks",
+                             "prefer", "plan-budget"}) {
       if (given(name))
         throw error("--plan and --{} are both given; a plan has fixed that, plan anew to change it", name);
     }

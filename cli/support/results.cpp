@@ -101,6 +101,8 @@ void print_plan(const planner::Plan& plan) {
   fmt::print("predicted\n");
   print_prediction(plan.predicted, plan.ranks(), streams(plan.fixed));
   if (plan.preferred) print_preferred(*plan.preferred, plan);
+  if (plan.truncated)
+    fmt::print("  truncated           --plan-budget ended the search before all policies had been asked\n");
   fmt::print("  lower bound         {} ({}), {} on this deployment; gap {:.1f} %\n",
              duration(plan.lower_bound.step_seconds), plan.lower_bound.binds,
              duration(plan.lower_bound.deployment_step_seconds),

@@ -33,9 +33,9 @@ std::unique_ptr<exec::Communicator> communicator_for(const planner::Plan& plan) 
 }
 
 bool must_launch(const planner::Plan& plan) {
-  exec::check_executable(plan.fixed);
   if (plan.cluster.gpu != "cpu" && plan.cluster.profile.empty())
     throw error("the plan is for gpu '{}', which this build cannot execute; plan for gpu: cpu", plan.cluster.gpu);
+  exec::check_executable(plan.fixed);
   if (!plan.profile.device.empty())
     throw error(
         "the plan's profile is that of {}, which this build cannot execute; plan with a profile of this machine",

@@ -105,9 +105,10 @@ SessionInput read_input(const CommonFlags& flags) {
 planner::Plan plan(const SessionInput& input, const CommonFlags& flags, const costmodel::CostModel& cost,
                    const planner::PolicyChoice& choice) {
   Progress progress(fmt::format("planning {}", choice.policy->name()), flags.quiet || exec::launched_ranks() > 0);
-  return planner::make_plan({input.workload, input.cluster, input.data.samples, cost, judge_by_replay(),
-                             flags.overrides(), flags.preference(), [&](double share) { progress.update(share); }},
-                            choice);
+  return planner::make_plan(
+      {input.workload, input.cluster, input.data.samples, cost, judge_by_replay(), flags.overrides(),
+       flags.preference(), [&](double share) { progress.update(share); }, flags.plan_budget_seconds},
+      choice);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "planner/bound/policy_bound.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "base/error.h"
@@ -57,8 +58,24 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
 
 namespace {
 
-/// Where replicas might have been unlike: all work at the fewest GPU-seconds that replicas of some shard count do it
-/// in.
+/// Rows in any microbatches, of all tasks.
+BoundScope of_any_policy(Padding padding) {
+  BoundScope scope;
+  scope.padding = padding;
+  scope.packs = true;
+  scope.drains = false;
+  return scope;
+}
+
+/// Of a replica of one stage, were its work spread over so many ranks.
+double seconds_of_work(const BoundScope& scope, std::int64_t ranks, const WindowInput& window,
+                       const costmodel::CostModel& cost, BestRates& rates) {
+  const auto tp = static_cast<double>(scope.deployment.front().tp);
+  return work_bound(scope, window, cost, rates) * tp / static_cast<double>(ranks);
+}
+
+/// Where replicas might have been unlike, or plans any policy's: all work at the fewest GPU-seconds that replicas of
+/// some shard count do it in.
 LowerBound bound_of_mixes(const Arrangement& arrangement, std::span<const std::vector<ReplicaShape>> grid,
                           const Overrides& overrides, const WindowInput& window, const costmodel::CostModel& cost,
                           BestRates& rates) {
@@ -78,19 +95,29 @@ LowerBound bound_of_mixes(const Arrangement& arrangement, std::span<const std::v
     const std::int64_t ranks = std::int64_t{replica.tp} * replica.stages();
     most_ranks = std::max(most_ranks, static_cast<std::int64_t>(deployment.size()) * ranks);
   }
-  for (std::int32_t tp = 1; !overrides.tp && tp <= most_ranks; tp *= 2) {
+  const bool shards = !overrides.tp && !cost.profile().device.empty();
+  for (std::int32_t tp = 1; shards && tp <= most_ranks; tp *= 2) {
     if (splits_heads(backbone, tp)) all.insert(tp);
+  }
+  std::vector<costmodel::AdapterKernels> kernels = {scope.kernels};
+  if (arrangement.united) {
+    scope = of_any_policy(Padding::none);
+    recompute = costmodel::RecomputeKind::none;
+    kernels = {costmodel::AdapterKernels::separate, costmodel::AdapterKernels::fused};
+    if (cost.profile().device.empty()) kernels.pop_back();
   }
   const auto least_of = [&](const std::set<std::int32_t>& degrees, std::int64_t ranks) {
     LowerBound least;
     for (const std::int32_t tp : degrees) {
       scope.deployment = deploy(backbone.layers, tp, 1, 1);
       recompute_all(recompute, scope.deployment);
-      const double seconds =
-          work_bound(scope, window, cost, rates) * static_cast<double>(tp) / static_cast<double>(ranks);
-      if (!least.binds.empty() && seconds >= least.step_seconds) continue;
-      least.step_seconds = seconds;
-      least.binds = fmt::format("compute of {} GPUs at tp {}", ranks, tp);
+      for (const costmodel::AdapterKernels used : kernels) {
+        scope.kernels = used;
+        const double seconds = seconds_of_work(scope, ranks, window, cost, rates);
+        if (!least.binds.empty() && seconds >= least.step_seconds) continue;
+        least.step_seconds = seconds;
+        least.binds = fmt::format("compute of {} ranks at tp {}", ranks, tp);
+      }
     }
     return least;
   };
@@ -101,10 +128,27 @@ LowerBound bound_of_mixes(const Arrangement& arrangement, std::span<const std::v
 
 }  // namespace
 
+double work_of_any_policy(Padding padding, std::span<const costmodel::AdapterKernels> kernels, std::int64_t ranks,
+                          const WindowInput& window, const costmodel::CostModel& cost, BestRates& rates) {
+  BoundScope scope = of_any_policy(padding);
+  double least = std::numeric_limits<double>::infinity();
+  const bool shards = !cost.profile().device.empty();
+  for (std::int32_t tp = 1; tp == 1 || (shards && tp <= ranks); tp *= 2) {
+    if (!splits_heads(window.workload.backbone, tp)) continue;
+    scope.deployment = deploy(window.workload.backbone.layers, tp, 1, 1);
+    for (const costmodel::AdapterKernels used : kernels) {
+      scope.kernels = used;
+      least = std::min(least, seconds_of_work(scope, ranks, window, cost, rates));
+    }
+  }
+  return least;
+}
+
 LowerBound policy_bound(const Arrangement& arrangement, std::span<const std::vector<ReplicaShape>> grid,
                         const Overrides& overrides, const WindowInput& window, const costmodel::CostModel& cost,
                         BestRates& rates, Bytes capacity) {
-  if (arrangement.may_differ) return bound_of_mixes(arrangement, grid, overrides, window, cost, rates);
+  if (arrangement.may_differ || arrangement.united)
+    return bound_of_mixes(arrangement, grid, overrides, window, cost, rates);
   const FixedPlan& fixed = arrangement.fixed;
   BoundScope scope = bound_scope(arrangement, overrides);
   // What recomputes as much as it has to may be one of plans that recompute less.

@@ -17,4 +17,9 @@ LowerBound policy_bound(const Arrangement& arrangement, std::span<const std::vec
                         const Overrides& overrides, const WindowInput& window, const costmodel::CostModel& cost,
                         BestRates& rates, Bytes capacity);
 
+/// What no plan of any policy is faster than whose rows have at least this padding and whose adapters run in one of
+/// these ways, on up to so many ranks.
+double work_of_any_policy(Padding padding, std::span<const costmodel::AdapterKernels> kernels, std::int64_t ranks,
+                          const WindowInput& window, const costmodel::CostModel& cost, BestRates& rates);
+
 }  // namespace braid::planner

@@ -24,7 +24,8 @@ double ends_of(const ReplicaSpeed& speed, const ExpectedLoad& load) {
 class Filling {
  public:
   Filling(std::span<const Configuration> configurations, const ExpectedLoad& load)
-      : configurations_(configurations), load_(load), order_(configurations.size()), left_(configurations.size()) {
+      : configurations_(configurations), load_(load), order_(configurations.size()) {
+    for (const Configuration& one : configurations) ends_.push_back(ends_of(one.speed, load));
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
       const Configuration &one = configurations[a], &other = configurations[b];
@@ -33,20 +34,26 @@ class Filling {
     });
   }
 
-  /// Whether all is done within so many seconds.
-  bool fits(std::span<const std::int64_t> replicas, double seconds) {
-    for (std::size_t c = 0; c < left_.size(); ++c) {
-      left_[c] = static_cast<double>(replicas[c]) * std::max(0.0, seconds - ends_of(configurations_[c].speed, load_));
+  /// Of so many replicas of each configuration.
+  void deploy(std::span<const std::int64_t> replicas) {
+    deployed_.clear();
+    for (const std::size_t c : order_) {
+      if (replicas[c] > 0) deployed_.push_back({c, static_cast<double>(replicas[c]), 0});
     }
+  }
+
+  /// Whether all is done within so many seconds.
+  bool fits(double seconds) {
+    for (Deployed& one : deployed_) one.left = one.replicas * std::max(0.0, seconds - ends_[one.configuration]);
     for (std::size_t interval = load_.size(); interval-- > 0;) {
       double sequences = load_[interval];
-      for (const std::size_t c : order_) {
+      for (Deployed& one : deployed_) {
         if (sequences <= 0) break;
-        const ReplicaSpeed& speed = configurations_[c].speed;
-        if (interval >= speed.full.size() || left_[c] <= 0) continue;
-        const double each = speed.seconds_a_row(interval), taken = std::min(sequences, left_[c] / each);
+        const ReplicaSpeed& speed = configurations_[one.configuration].speed;
+        if (interval >= speed.full.size() || one.left <= 0) continue;
+        const double each = speed.seconds_a_row(interval), taken = std::min(sequences, one.left / each);
         sequences -= taken;
-        left_[c] -= taken * each;
+        one.left -= taken * each;
       }
       if (sequences > kNothing) return false;
     }
@@ -54,33 +61,42 @@ class Filling {
   }
 
  private:
-  static constexpr double kNothing = 1e-9;
+  static constexpr double kNothing = 1e-12;
+
+  struct Deployed {
+    std::size_t configuration = 0;
+    double replicas = 0, left = 0;
+  };
 
   std::span<const Configuration> configurations_;
   const ExpectedLoad& load_;
   std::vector<std::size_t> order_;
-  std::vector<double> left_;
+  std::vector<double> ends_;  // per configuration
+  std::vector<Deployed> deployed_;
 };
 
-double seconds_of(Filling& filling, std::span<const std::int64_t> replicas, double most);
-
-/// Of all loads together; infinity where it is more than `most`.
-double seconds_of(std::vector<Filling>& fillings, std::span<const std::int64_t> replicas, double most) {
-  double sum = 0;
-  for (Filling& filling : fillings) sum += seconds_of(filling, replicas, most - sum);
-  return sum;
-}
-
-double seconds_of(Filling& filling, std::span<const std::int64_t> replicas, double most) {
+/// Infinity where it is more than `most`; no less than `least`.
+double seconds_of(Filling& filling, std::span<const std::int64_t> replicas, double least, double most) {
   if (most <= 0) return kUndoable;
-  if (!filling.fits(replicas, most)) return kUndoable;
-  constexpr int kHalvings = 40;
-  double least = 0;
-  for (int i = 0; i < kHalvings; ++i) {
+  filling.deploy(replicas);
+  if (!filling.fits(most)) return kUndoable;
+  constexpr double kAlike = 1e-12;
+  while (most - least > kAlike * (1 + most)) {
     const double middle = (least + most) / 2;
-    (filling.fits(replicas, middle) ? most : least) = middle;
+    (filling.fits(middle) ? most : least) = middle;
   }
   return most;
+}
+
+/// Of all loads together; infinity where it is more than `most`. `at_least`: seconds that each load takes on any.
+double seconds_of(std::vector<Filling>& fillings, std::span<const double> at_least,
+                  std::span<const std::int64_t> replicas, double most) {
+  double sum = 0, to_come = std::accumulate(at_least.begin(), at_least.end(), 0.0);
+  for (std::size_t load = 0; load < fillings.size() && sum < kUndoable; ++load) {
+    to_come -= at_least[load];
+    sum += seconds_of(fillings[load], replicas, at_least[load], most - sum - to_come);
+  }
+  return sum;
 }
 
 /// More than any deployment that holds everything takes.
@@ -111,6 +127,41 @@ double bound_of(std::span<const Configuration> configurations, std::int64_t gpus
   return gpu_seconds / static_cast<double>(gpus);
 }
 
+/// What a load takes at the least on given replicas, soon told: a sequence of each length is worth the GPU-seconds that
+/// it takes where it takes the fewest, and no replica earns more of that a second than with the length that it is best
+/// at. These prices are a solution of the dual of the fractional dispatch.
+class PricedLoad {
+ public:
+  PricedLoad(std::span<const Configuration> configurations, const ExpectedLoad& load) {
+    std::vector<double> price(load.size(), kUndoable);
+    for (std::size_t interval = 0; interval < load.size(); ++interval) {
+      for (const Configuration& one : configurations) {
+        if (interval < one.speed.full.size())
+          price[interval] =
+              std::min(price[interval], static_cast<double>(one.gpus) * one.speed.seconds_a_row(interval));
+      }
+      if (load[interval] > 0) worth_ += load[interval] * price[interval];
+    }
+    for (const Configuration& one : configurations) {
+      double most = 0;
+      for (std::size_t interval = 0; interval < std::min(load.size(), one.speed.full.size()); ++interval) {
+        if (load[interval] > 0) most = std::max(most, price[interval] / one.speed.seconds_a_row(interval));
+      }
+      earns_.push_back(most);
+    }
+  }
+
+  double seconds_at_least(std::span<const std::int64_t> replicas) const {
+    double earned = 0;
+    for (std::size_t c = 0; c < replicas.size(); ++c) earned += static_cast<double>(replicas[c]) * earns_[c];
+    return earned > 0 ? worth_ / earned : 0;
+  }
+
+ private:
+  double worth_ = 0;
+  std::vector<double> earns_;  // a second, per configuration
+};
+
 class Enumeration {
  public:
   Enumeration(std::span<const Configuration> configurations, const ExpectedLoads& loads, std::size_t keep,
@@ -120,7 +171,10 @@ class Enumeration {
         keep_(keep),
         most_looked_at_(most_looked_at),
         replicas_(configurations.size(), 0) {
-    for (const ExpectedLoad& load : loads) fillings_.emplace_back(configurations, load);
+    for (const ExpectedLoad& load : loads) {
+      fillings_.emplace_back(configurations, load);
+      priced_.emplace_back(configurations, load);
+    }
     for (const Configuration& one : configurations) least_gpus_ = std::min(least_gpus_, one.gpus);
   }
 
@@ -147,7 +201,10 @@ class Enumeration {
     ++found_.looked_at;
     const bool full = found_.best.size() == keep_;
     const double most = full ? found_.best.back().seconds : most_seconds_;
-    const double seconds = seconds_of(fillings_, replicas_, most);
+    at_least_.clear();
+    for (const PricedLoad& load : priced_) at_least_.push_back(load.seconds_at_least(replicas_));
+    if (std::accumulate(at_least_.begin(), at_least_.end(), 0.0) >= most) return;
+    const double seconds = seconds_of(fillings_, at_least_, replicas_, most);
     if (seconds == kUndoable || (full && seconds >= most)) return;
     const auto place = std::upper_bound(found_.best.begin(), found_.best.end(), seconds,
                                         [](double value, const DeploymentChoice& one) { return value < one.seconds; });
@@ -157,6 +214,8 @@ class Enumeration {
 
   std::span<const Configuration> configurations_;
   std::vector<Filling> fillings_;
+  std::vector<PricedLoad> priced_;
+  std::vector<double> at_least_;  // seconds of each load on the replicas that are looked at
   double most_seconds_;
   std::size_t keep_;
   std::int64_t most_looked_at_;
@@ -192,7 +251,8 @@ double expected_seconds(std::span<const Configuration> configurations, std::span
                         const ExpectedLoads& loads) {
   std::vector<Filling> fillings;
   for (const ExpectedLoad& load : loads) fillings.emplace_back(configurations, load);
-  return seconds_of(fillings, replicas, most_seconds(configurations, loads));
+  const std::vector<double> at_least(loads.size(), 0.0);
+  return seconds_of(fillings, at_least, replicas, most_seconds(configurations, loads));
 }
 
 FoundDeployments find_deployments(std::span<const Configuration> configurations, std::int64_t gpus,

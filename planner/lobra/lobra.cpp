@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "planner/dispatch/length_ranges.h"
 #include "planner/lobra/configurations.h"
+#include "planner/plan/head_tail_groups.h"
 
 namespace braid::planner {
 namespace {
@@ -53,8 +55,13 @@ class Proposing {
     std::stable_sort(proposals.begin(), proposals.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Arrangement> arrangements;
-    for (std::size_t i = 0; i < std::min(kProposed, proposals.size()); ++i)
-      arrangements.push_back(std::move(proposals[i].second));
+    for (std::size_t i = 0; i < std::min(kProposed, proposals.size()); ++i) {
+      if (rules_.bins) {
+        add_in_bins(std::move(proposals[i].second), arrangements);
+      } else {
+        arrangements.push_back(std::move(proposals[i].second));
+      }
+    }
     return arrangements;
   }
 
@@ -202,6 +209,45 @@ class Proposing {
     arrangement.may_differ = rules_.unlike_replicas && !one_place && input_.cluster.gpu != "cpu";
     return arrangement;
   }
+
+  /// The same replicas with bins in the place of ranges.
+  void add_in_bins(Arrangement ranges, std::vector<Arrangement>& arrangements) const {
+    const LengthDispatch dispatch = *std::exchange(ranges.fixed.dispatch, std::nullopt);
+    TokenBins::Unlike unlike{dispatch.interval, {}, dispatch.speeds, dispatch.speed_of};
+    std::int64_t most = 0;
+    for (std::size_t replica = 0; replica < dispatch.speed_of.size(); ++replica) {
+      const std::vector<ReplicaSpeed::Full>& full = dispatch.speed(replica).full;
+      const auto held = static_cast<std::int64_t>(full.size()) * dispatch.interval;
+      unlike.capacities.push_back(std::max(full.front().rows * dispatch.interval, held));
+      most = std::max(most, unlike.capacities.back());
+    }
+    std::vector<double> means;
+    for (const std::vector<Lengths>& steps : lengths_) {
+      double tokens = 0, samples = 0;
+      for (const Lengths& step : steps) {
+        for (const std::int64_t length : step) tokens += static_cast<double>(length), ++samples;
+      }
+      means.push_back(tokens / samples);
+    }
+    for (const std::int64_t groups : group_counts_of(static_cast<std::int64_t>(means.size()))) {
+      for (const bool merges : {true, false}) {
+        Arrangement arrangement = ranges;
+        FixedPlan& fixed = arrangement.fixed;
+        fixed.pipeline = PipelineTemplate::lora_1f1b;
+        fixed.htasks = head_tail_groups(means, groups);
+        fixed.buckets.assign(1, std::vector<std::int32_t>(fixed.htasks.size()));
+        std::iota(fixed.buckets[0].begin(), fixed.buckets[0].end(), 0);
+        fixed.bins = {most, std::gcd(kTile, dispatch.interval), BinSearch::searched, merges, unlike};
+        if (!input_.silent)
+          arrangement.reasons.back() = fmt::format(
+              "rows lie end to end in microbatches as large as each replica holds, those of {} groups of tasks without "
+              "a flush between them",
+              fixed.htasks.size());
+        arrangements.push_back(std::move(arrangement));
+      }
+    }
+  }
+  static constexpr std::int64_t kTile = 64;  // tokens, of the kernels
 
   /// Of the slowest replica, in the mean over the first steps.
   double dispatched_seconds(const LengthDispatch& dispatch) const {

@@ -11,6 +11,9 @@ struct LobraRules {
   LengthDispatch::Kind dispatch = LengthDispatch::Kind::balanced;
   bool fixed_ranges = false;  ///< the same for every step (without dynamic bucketing)
   std::int64_t ranges = 16;
+  /// Not LobRA's: rows lie end to end in microbatches of one capacity a replica, of a pipeline without a flush
+  /// (TokenBins), with the tasks in several groups.
+  bool bins = false;
   std::int64_t interval = 0;  ///< tokens; 0: 256, or of short samples a sixteenth of the longest
   costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate;
   std::vector<costmodel::RecomputeKind> recompute = {costmodel::RecomputeKind::none};

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "planner/plan/head_tail_groups.h"
 #include "planner/plan/replica_costs.h"
 
 namespace braid::planner {
@@ -31,8 +32,6 @@ class FusionProposing {
     if (input.overrides.microbatches)
       throw error(
           "--microbatches does not go with this policy, whose microbatches hold as many samples as fit; leave it out");
-    if (input.overrides.split.kind == LayerSplit::Kind::balanced)
-      throw error("--layers balanced does not go with this policy; leave it out, or give the layers of each stage");
     collect_lengths();
     if (rules.capacity > 0 && rules.capacity < whole(longest_))
       throw error("capacity={} does not hold the longest sample, of {} tokens; give {} at least", rules.capacity,
@@ -43,9 +42,7 @@ class FusionProposing {
 
   std::vector<Arrangement> run() {
     std::vector<Place> places;
-    const bool gpus = input_.cluster.gpu != "cpu";
-    const Parallelism all{.tensor = gpus, .pipeline = true, .data = gpus};
-    for (std::vector<ReplicaShape>& deployment : deployments(input_.workload, input_.cluster, input_.overrides, all)) {
+    for (std::vector<ReplicaShape> deployment : input_.deployments) {
       for (const costmodel::RecomputeKind kind : rules_.recompute) {
         recompute_all(kind, deployment);
         add_places(deployment, places);
@@ -119,15 +116,9 @@ class FusionProposing {
         {deployment, capacity, pass * std::max(microbatches, share * static_cast<double>(replica.stages()))});
   }
 
-  /// All together, in pairs, and every one by itself.
   std::vector<std::int64_t> group_counts() const {
     if (rules_.groups > 0) return {rules_.groups};
-    const auto tasks = static_cast<std::int64_t>(lengths_.size());
-    std::vector<std::int64_t> counts = {1};
-    for (const std::int64_t count : {std::int64_t{2}, (tasks + 1) / 2, tasks}) {
-      if (count > counts.back() && count <= tasks) counts.push_back(count);
-    }
-    return counts;
+    return group_counts_of(static_cast<std::int64_t>(lengths_.size()));
   }
 
   Arrangement arrangement_of(const Place& place, std::int64_t groups, bool merges, std::size_t looked_at) const {
@@ -171,24 +162,6 @@ class FusionProposing {
 };
 
 }  // namespace
-
-std::vector<std::vector<TaskIndex>> head_tail_groups(std::span<const double> lengths, std::int64_t groups) {
-  std::vector<TaskIndex> order(lengths.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](TaskIndex a, TaskIndex b) {
-    return lengths[static_cast<std::size_t>(a)] < lengths[static_cast<std::size_t>(b)];
-  });
-  const auto count = static_cast<std::size_t>(groups);
-  std::vector<std::vector<TaskIndex>> dealt(count);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const std::size_t place = i % count;
-    dealt[i / count % 2 == 0 ? place : count - 1 - place].push_back(order[i]);
-  }
-  for (std::vector<TaskIndex>& group : dealt) std::sort(group.begin(), group.end());
-  std::erase_if(dealt, [](const std::vector<TaskIndex>& group) { return group.empty(); });
-  std::sort(dealt.begin(), dealt.end());
-  return dealt;
-}
 
 std::vector<Arrangement> propose_lorafusion(const ProposalInput& input, const LoraFusionRules& rules) {
   return FusionProposing(input, rules).run();

@@ -15,11 +15,6 @@ struct LoraFusionRules {
   std::vector<costmodel::RecomputeKind> recompute = {costmodel::RecomputeKind::none};
 };
 
-/// Adapters in so many groups of like work: sorted by `lengths`, the mean tokens of their samples, and dealt there and
-/// back, so that those with the shortest samples come together with those with the longest (LoRAFusion §5.2, head-tail
-/// pairing). Groups by their first adapter.
-std::vector<std::vector<TaskIndex>> head_tail_groups(std::span<const double> lengths, std::int64_t groups);
-
 /// Plans with the parallelism, capacity and grouping that look the fastest, the most promising first: microbatches of
 /// fixed length as large as memory holds them and a half, a quarter, ... of those, on every deployment of like replicas
 /// (LoRAFusion §5.2, parallelism profiler). Empty where no deployment holds the longest sample.

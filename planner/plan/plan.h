@@ -76,6 +76,26 @@ struct TokenBins {
   std::int64_t multiple = 1;  ///< tokens of a task in a microbatch are padded to a multiple of it
   BinSearch search = BinSearch::searched;
   bool merges = true;  ///< what enters next fills up the emptiest microbatch of a step
+  /// Where replicas are unlike: how many tokens the microbatches of each hold, `capacity` at the most, and how fast
+  /// each is with rows of every length. A row goes to none that does not hold it.
+  struct Unlike {
+    std::int64_t interval = 256;  ///< tokens
+    std::vector<std::int64_t> capacities;
+    std::vector<ReplicaSpeed> speeds;
+    std::vector<std::int32_t> speed_of;  ///< of each replica, in `speeds`
+    bool operator==(const Unlike&) const = default;
+  };
+  std::optional<Unlike> unlike = {};
+
+  std::int64_t capacity_of(std::size_t replica) const { return unlike ? unlike->capacities[replica] : capacity; }
+  /// Seconds of a row on a replica; where they are alike its tokens.
+  double cost_of(std::size_t replica, std::int64_t tokens) const {
+    if (!unlike) return static_cast<double>(tokens);
+    const ReplicaSpeed& speed = unlike->speeds[static_cast<std::size_t>(unlike->speed_of[replica])];
+    const std::int64_t intervals = (tokens + unlike->interval - 1) / unlike->interval;
+    const double share = static_cast<double>(tokens) / static_cast<double>(intervals * unlike->interval);
+    return share * speed.seconds_a_row(static_cast<std::size_t>(intervals - 1));
+  }
   bool operator==(const TokenBins&) const = default;
 };
 
@@ -152,6 +172,7 @@ struct Plan {
   std::optional<Preferred> preferred;                            ///< nothing: the fastest was wanted
   std::vector<std::string> reasons;                              ///< why the plan is what it is; `braid plan --explain`
   std::vector<std::pair<std::string, std::string>> data_hashes;  ///< file, hash: datasets and weights
+  bool truncated = false;                                        ///< a limit of time cut the search short
   double planning_seconds = 0;
 
   std::int32_t ranks() const { return fixed.ranks(); }

@@ -19,7 +19,9 @@ PlanHashes hash_plan(std::string_view plan_text) {
                           "schedule", "predicted", "lower_bound"})
     decisions += json.at(key).dump() + "\n";
   // What is not in every plan is hashed where it is.
-  if (json.contains("preferred")) decisions += json.at("preferred").dump() + "\n";
+  for (const char* key : {"dispatch", "bins", "preferred"}) {
+    if (json.contains(key)) decisions += json.at(key).dump() + "\n";
+  }
   return {embedded("workload"), embedded("cluster"), embedded("profile"), hash_bytes(decisions)};
 }
 

@@ -60,6 +60,7 @@ struct Arrangement {
   std::vector<std::string> reasons;
   std::vector<std::int64_t> chunk_sizes = {};  ///< that the policy chose from; none: the plan's alone
   bool may_fuse = false;    ///< the policy might have had tasks share microbatches, though here none do
+  bool united = false;      ///< it might have been any policy's
   bool may_differ = false;  ///< replicas might have been unlike, though here they may be alike
 };
 
@@ -71,6 +72,8 @@ struct ProposalInput {
   ClockLatency& latency;
   Bytes capacity = 0;  ///< of one rank; 0: not limited
   const Overrides& overrides;
+  /// Of like replicas, where the policy has no use for unlike ones: the grid.
+  std::span<const std::vector<ReplicaShape>> deployments;
   const OptionValues& options;                           ///< all, resolved
   std::vector<costmodel::RecomputeKind> recompute = {};  ///< that it may choose from
   bool silent = false;                                   ///< nobody reads the reasons
@@ -94,6 +97,10 @@ class Policy {
   virtual std::optional<Arrangement> arrange(const PolicyInput& input) const = 0;
   /// Whether it finds deployments itself: then it is asked for nothing but proposals.
   virtual bool proposes() const { return false; }
+  /// Of a policy that proposes: whether layers may be split so.
+  virtual bool takes(const LayerSplit& split) const { return split.kind == LayerSplit::Kind::even; }
+  /// Whether it has no plans of its own, and planning takes the fastest of all other policies'.
+  virtual bool unites() const { return false; }
   /// Whole plans, but for their storage, the most promising first. They are judged, and may not fit memory. Throws
   /// Error for overrides that have no meaning here.
   virtual std::vector<Arrangement> propose(const ProposalInput& /*input*/) const { return {}; }

@@ -220,6 +220,31 @@ ReplicaSpeed speed_from(const Node& node) {
   return speed;
 }
 
+/// One entry for each replica.
+std::vector<std::int32_t> speeds_of_replicas(const Node& node, const FixedPlan& fixed, std::size_t speeds) {
+  const Node& list = node.at("speed_of_replica");
+  std::vector<std::int32_t> speed_of =
+      indices_from<std::int32_t>(list, "speed_of_replica", static_cast<std::int64_t>(speeds));
+  if (speed_of.size() != fixed.deployment.size())
+    throw list.error(fmt::format("{} entries for {} replicas", speed_of.size(), fixed.deployment.size()),
+                     "make the plan again");
+  return speed_of;
+}
+
+TokenBins::Unlike unlike_bins_from(const Node& node, const FixedPlan& fixed, std::int64_t most) {
+  TokenBins::Unlike unlike;
+  unlike.interval = node.integer_at("interval", 1);
+  for (const Node& capacity : node.at("capacities").sequence("capacities"))
+    unlike.capacities.push_back(capacity.as_integer("capacities", 1, most));
+  if (unlike.capacities.size() != fixed.deployment.size())
+    throw node.at("capacities")
+        .error(fmt::format("{} entries for {} replicas", unlike.capacities.size(), fixed.deployment.size()),
+               "make the plan again");
+  for (const Node& speed : node.at("speeds").sequence("speeds")) unlike.speeds.push_back(speed_from(speed));
+  unlike.speed_of = speeds_of_replicas(node, fixed, unlike.speeds.size());
+  return unlike;
+}
+
 /// Of a plan whose deployment and schedule have been read.
 TokenBins bins_from(const Node& node, const FixedPlan& fixed) {
   constexpr BinSearch kSearches[] = {BinSearch::greedy, BinSearch::searched};
@@ -228,6 +253,7 @@ TokenBins bins_from(const Node& node, const FixedPlan& fixed) {
   bins.capacity = node.integer_at("capacity", bins.multiple, std::int64_t{1} << 30);
   bins.search = named(node, "search", kSearches);
   bins.merges = node.at("merges").as_bool("merges");
+  if (const Node* unlike = node.find("unlike")) bins.unlike = unlike_bins_from(*unlike, fixed, bins.capacity);
   const bool follows = fixed.pipeline == PipelineTemplate::lora_1f1b || fixed.pipeline == PipelineTemplate::lora_gpipe;
   if (!follows || fixed.dispatch || fixed.chunk_size > 0 || fixed.pack_length > 0)
     throw node.error(
@@ -245,12 +271,7 @@ LengthDispatch dispatch_from(const Node& node, const FixedPlan& fixed) {
   for (const Node& end : node.at("fixed_ranges").sequence("fixed_ranges"))
     dispatch.fixed_ranges.push_back(end.as_integer("fixed_ranges", 1, std::int64_t{1} << 40));
   for (const Node& speed : node.at("speeds").sequence("speeds")) dispatch.speeds.push_back(speed_from(speed));
-  dispatch.speed_of = indices_from<std::int32_t>(node.at("speed_of_replica"), "speed_of_replica",
-                                                 static_cast<std::int64_t>(dispatch.speeds.size()));
-  if (dispatch.speed_of.size() != fixed.deployment.size())
-    throw node.at("speed_of_replica")
-        .error(fmt::format("{} entries for {} replicas", dispatch.speed_of.size(), fixed.deployment.size()),
-               "make the plan again");
+  dispatch.speed_of = speeds_of_replicas(node, fixed, dispatch.speeds.size());
   if (fixed.pipeline != PipelineTemplate::one_forward_one_backward)
     throw node.error(fmt::format("dispatch by lengths does not go with '{}'", name(fixed.pipeline)),
                      "make the plan again");

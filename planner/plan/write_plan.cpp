@@ -77,24 +77,34 @@ Json htasks_json(const Plan& plan) {
   return htasks;
 }
 
-Json dispatch_json(const LengthDispatch& dispatch) {
+Json speeds_json(const std::vector<ReplicaSpeed>& all) {
   Json speeds = Json::array();
-  for (const ReplicaSpeed& speed : dispatch.speeds) {
+  for (const ReplicaSpeed& speed : all) {
     Json full = Json::array();
     for (const ReplicaSpeed::Full& microbatch : speed.full) full.push_back({microbatch.rows, microbatch.seconds});
     speeds.push_back({{"stages", speed.stages}, {"full_microbatches", full}});
   }
+  return speeds;
+}
+
+Json dispatch_json(const LengthDispatch& dispatch) {
   return {{"kind", name(dispatch.kind)},
           {"interval", dispatch.interval},
           {"ranges", dispatch.ranges},
           {"fixed_ranges", dispatch.fixed_ranges},
-          {"speeds", speeds},
+          {"speeds", speeds_json(dispatch.speeds)},
           {"speed_of_replica", dispatch.speed_of}};
 }
 
 Json bins_json(const TokenBins& bins) {
-  return {
+  Json json = {
       {"capacity", bins.capacity}, {"multiple", bins.multiple}, {"search", name(bins.search)}, {"merges", bins.merges}};
+  if (bins.unlike)
+    json["unlike"] = {{"interval", bins.unlike->interval},
+                      {"capacities", bins.unlike->capacities},
+                      {"speeds", speeds_json(bins.unlike->speeds)},
+                      {"speed_of_replica", bins.unlike->speed_of}};
+  return json;
 }
 
 Json schedule_json(const FixedPlan& fixed) {
@@ -158,6 +168,7 @@ std::string to_json(const Plan& plan) {
                     {"decisions", hashes.decisions}};
   json["reasons"] = plan.reasons;
   json["meta"] = {{"planning_seconds", plan.planning_seconds}};
+  if (plan.truncated) json["meta"]["truncated"] = true;
   return json.dump(1) + "\n";
 }
 

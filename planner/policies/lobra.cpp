@@ -16,13 +16,16 @@ class Lobra final : public Policy {
   std::string_view name() const override { return name_; }
   std::string_view summary() const override { return summary_; }
   std::vector<PolicyOption> options() const override {
-    return {{"dispatch", {"balanced", "by_length"}},
-            {"ranges", {"16"}, 1},
-            {"interval", {"auto"}, 16},
-            {"bucketing", {"dynamic", "fixed"}},
-            {"kernels", {"separate", "fused"}},
-            transport_option(),
-            recompute_option(true)};
+    std::vector<PolicyOption> options = {{"dispatch", {"balanced", "by_length"}},
+                                         {"ranges", {"16"}, 1},
+                                         {"interval", {"auto"}, 16},
+                                         {"bucketing", {"dynamic", "fixed"}},
+                                         {"kernels", {"separate", "fused"}},
+                                         transport_option(),
+                                         recompute_option(true)};
+    // Bins hold rows of all tasks.
+    if (!one_by_one_) options.insert(options.begin() + 4, {"rows", {"ranges", "bins"}});
+    return options;
   }
   Parallelism parallelism(const OptionValues& /*options*/) const override {
     return {.tensor = true, .pipeline = true, .data = true};
@@ -39,6 +42,7 @@ class Lobra final : public Policy {
     rules.ranges = std::stoll(value("ranges"));
     if (value("interval") != "auto") rules.interval = std::stoll(value("interval"));
     rules.fixed_ranges = value("bucketing") == "fixed";
+    rules.bins = !one_by_one_ && value("rows") == "bins";
     if (value("kernels") == "fused") rules.kernels = costmodel::AdapterKernels::fused;
     rules.recompute = input.recompute;
     return propose_lobra(input, rules);

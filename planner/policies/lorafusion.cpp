@@ -31,6 +31,7 @@ class LoraFusion final : public Policy {
   std::optional<Arrangement> arrange(const PolicyInput& /*input*/) const override { return std::nullopt; }
 
   bool proposes() const override { return true; }
+  bool takes(const LayerSplit& /*split*/) const override { return true; }
   std::vector<Arrangement> propose(const ProposalInput& input) const override {
     const auto value = [&](std::string_view option) { return value_of(input.options, option); };
     LoraFusionRules rules;

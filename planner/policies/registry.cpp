@@ -80,6 +80,7 @@ const std::vector<std::unique_ptr<Policy>>& policies() {
     made.push_back(make_lobra_sequential());
     made.push_back(make_lorafusion());
     made.push_back(make_muxtune());
+    made.push_back(make_braid());
     return made;
   }();
   return all;

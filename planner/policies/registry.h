@@ -21,6 +21,7 @@ std::unique_ptr<Policy> make_lobra();
 std::unique_ptr<Policy> make_lobra_sequential();
 std::unique_ptr<Policy> make_lorafusion();
 std::unique_ptr<Policy> make_muxtune();
+std::unique_ptr<Policy> make_braid();
 
 /// All policies of this build, in the order of `braid compare`.
 const std::vector<std::unique_ptr<Policy>>& policies();

@@ -100,9 +100,9 @@ PolicyInput Bench::ask(const std::vector<ReplicaShape>& deployment, std::int64_t
   return {input_.workload, input_.samples, latency_, capacity_, deployment, microbatches, choice_.options};
 }
 
-std::vector<Candidate> Bench::propose() {
-  const ProposalInput asked{input_.workload, input_.samples,   input_.cluster,  latency_,
-                            capacity_,       input_.overrides, choice_.options, recompute_.kinds};
+std::vector<Candidate> Bench::propose(std::span<const std::vector<ReplicaShape>> deployments) {
+  const ProposalInput asked{input_.workload,  input_.samples, input_.cluster,  latency_,        capacity_,
+                            input_.overrides, deployments,    choice_.options, recompute_.kinds};
   std::vector<Candidate> candidates;
   for (Arrangement& arrangement : choice_.policy->propose(asked)) {
     arrangement.fixed.storage = cost().storage();
@@ -269,8 +269,8 @@ bool Bench::fits(Candidate& candidate, Predictor& predictor) {
   return false;
 }
 
-void Bench::predict_rates(Candidate& candidate) {
-  Predictor(candidate.arrangement.fixed, {input_.workload, input_.samples}, Outlook::full)
+void Bench::predict_rates(Candidate& candidate, Outlook outlook) {
+  Predictor(candidate.arrangement.fixed, {input_.workload, input_.samples}, outlook)
       .rates(latency_, input_.judge, candidate.prediction);
 }
 

@@ -38,8 +38,8 @@ class Bench {
   /// The whole workload on such a deployment.
   PolicyInput ask(const std::vector<ReplicaShape>& deployment, std::int64_t microbatches);
 
-  /// The plans of a policy that proposes, not yet judged.
-  std::vector<Candidate> propose();
+  /// The plans of a policy that proposes, not yet judged, given the grid of like replicas.
+  std::vector<Candidate> propose(std::span<const std::vector<ReplicaShape>> deployments);
 
   /// The policy's plan on the deployment as it is, recomputation and all; nothing where the policy has none.
   std::optional<Candidate> arrange(const PolicyInput& asked) const;
@@ -61,8 +61,7 @@ class Bench {
   void recompute_less(Candidate& candidate, const PolicyInput& asked);
   /// Predicts its memory; all else is forgotten.
   bool fits(Candidate& candidate, const PolicyInput& asked, Outlook outlook);
-  /// In full.
-  void predict_rates(Candidate& candidate);
+  void predict_rates(Candidate& candidate, Outlook outlook = Outlook::full);
 
  private:
   static constexpr int kAttempts = 6;

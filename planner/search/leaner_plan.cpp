@@ -42,8 +42,17 @@ void forget_rates(Prediction& prediction) {
 
 }  // namespace
 
+std::optional<Candidate> PlanSearch::leanest_proposal(double most_seconds, const Candidate& than) const {
+  const Candidate* leanest = &than;
+  for (const Candidate& proposed : proposed_) {
+    if (proposed.prediction.step_seconds <= most_seconds && proposed.fullest() < leanest->fullest())
+      leanest = &proposed;
+  }
+  return leanest == &than ? std::nullopt : std::optional(*leanest);
+}
+
 std::optional<Candidate> PlanSearch::leaner(double most_seconds, const Candidate& than) {
-  if (choice_.policy->proposes()) return std::nullopt;
+  if (choice_.policy->proposes()) return leanest_proposal(most_seconds, than);
   std::vector<Candidate> candidates = not_far_slower(most_seconds, than);
   const auto order = [](const Candidate& candidate) {
     return std::pair(candidate.fullest(), candidate.prediction.step_seconds);

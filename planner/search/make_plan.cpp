@@ -7,7 +7,9 @@
 #include "planner/bound/policy_bound.h"
 #include "planner/plan/plan_hashes.h"
 #include "planner/search/plan_search.h"
+#include "planner/search/refine_bins.h"
 #include "planner/search/remedy.h"
+#include "planner/search/ways.h"
 #include "planner/window/program_stream.h"
 #include "planner/window/run_memory.h"
 
@@ -77,6 +79,43 @@ std::string longest_sample(const PlanningInput& input) {
   return text;
 }
 
+/// Whether the work alone of rows as they are padded there takes too long.
+bool cannot_be_faster(const Way& way, const PlanningInput& input, PlanSearch& known, double seconds) {
+  using costmodel::AdapterKernels;
+  std::string_view kernels = "auto", padding = "none";
+  bool skips = false;
+  for (const auto& [option, value] : way.choice.options) {
+    if (option == "kernels") kernels = value;
+    if (option == "pad_to") padding = value;
+    if (option == "padding" && value == "skipped") skips = true;
+  }
+  std::vector<AdapterKernels> run;
+  if (kernels != "fused") run.push_back(AdapterKernels::separate);
+  if (kernels != "separate" && !input.cost.profile().device.empty()) run.push_back(AdapterKernels::fused);
+  const Padding least = padding == "none" || skips ? Padding::none : Padding::max_length;
+  return work_of_any_policy(least, run, input.cluster.gpus(), known.window(), known.bench().cost(), known.rates()) >=
+         seconds;
+}
+
+std::string planned_as(const PolicyChoice& choice, std::size_t searches, std::int64_t changes) {
+  std::string text =
+      fmt::format("planned as by {}, the fastest of {} searches of policies, options and splits of layers",
+                  spelled(choice), searches);
+  if (changes > 0) text += fmt::format(", with the best of {} changes", changes);
+  return text;
+}
+
+/// Nothing where a policy of several has not what is asked for.
+PlanSearch* begin_search(const PlanningInput& input, const Way& way, const PolicyChoice& asked,
+                         std::deque<PlanSearch>& searches) {
+  if (!asked.policy->unites()) return &searches.emplace_back(input, way.choice);
+  try {
+    return &searches.emplace_back(input, way.choice);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
@@ -84,24 +123,38 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   if (input.workload.reproducible)
     throw error("{}: 'reproducible: true' is not supported by this build; set it to false",
                 input.workload.file.string());
+  const std::vector<Way> ways = ways_of(choice, input.overrides, !input.cost.profile().device.empty());
   std::deque<PlanningInput> inputs;
   std::deque<PlanSearch> searches;
   std::vector<std::vector<ReplicaShape>> grid;
   std::optional<Candidate> best;
-  std::string next;  // of the other splits
+  std::string next;  // of the other ways
+  bool truncated = false;
   PlanSearch* found = nullptr;
-  for (const Overrides& overrides : splits_to_search(input.overrides)) {
-    inputs.push_back(input.with(overrides));
-    PlanSearch& search = searches.emplace_back(inputs.back(), choice);
-    grid.insert(grid.end(), search.deployments().begin(), search.deployments().end());
-    std::optional<Candidate> fastest = best ? search.fastest_beside(best->looks) : search.fastest();
+  for (std::size_t w = 0; w < ways.size(); ++w) {
+    inputs.push_back(input.with(ways[w].overrides));
+    if (input.on_progress)
+      inputs.back().on_progress = [&, w](double share) {
+        input.on_progress((static_cast<double>(w) + share) / static_cast<double>(ways.size()));
+      };
+    if (best && input.budget_seconds > 0 && seconds_since(began) > input.budget_seconds) {
+      truncated = true;
+      break;
+    }
+    if (best && choice.policy->unites() && cannot_be_faster(ways[w], input, *found, best->prediction.step_seconds))
+      continue;
+    PlanSearch* search = begin_search(inputs.back(), ways[w], choice, searches);
+    if (!search) continue;
+    grid.insert(grid.end(), search->deployments().begin(), search->deployments().end());
+    std::optional<Candidate> fastest = best ? search->fastest_beside(best->looks) : search->fastest();
     if (!fastest) continue;
     if (!best || fastest->prediction.step_seconds < best->prediction.step_seconds) {
       std::swap(best, fastest);
-      found = &search;
+      found = search;
     }
-    if (fastest) next = slower(*fastest, *best);
+    if (fastest && !choice.policy->unites()) next = slower(*fastest, *best);
   }
+  if (!best && searches.empty()) check_placement(input.workload, input.cluster, input.overrides, choice);
   if (!best && nearest_misfit(searches).missing == 0)
     throw error("{}: {} under {} on this cluster; {}", input.workload.file.string(), longest_sample(input),
                 choice.policy->name(), cheapest_remedy(input, choice));
@@ -109,12 +162,20 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
     throw error("{}: {}", input.workload.file.string(),
                 describe(nearest_misfit(searches), input.workload, choice.policy->name(),
                          searches.front().bench().capacity(), cheapest_remedy(input, choice)));
+  std::int64_t changes = 0;
+  if (choice.policy->unites() && !truncated)
+    changes = refine_bins(found->bench(), mean_lengths(input.samples, input.workload.tasks.size()), *best);
   if (!next.empty()) best->arrangement.reasons.insert(best->arrangement.reasons.begin(), next);
   std::optional<Preferred> preferred;
   if (input.preference == Preference::memory) {
     preferred = {usable_memory(found->bench().cost().profile(), input.preference).free, best->prediction.step_seconds,
                  best->fullest()};
     found = take_least_memory(searches, found, *preferred, *best);
+  }
+  if (choice.policy->unites()) {
+    best->arrangement.united = true;
+    best->arrangement.reasons.insert(best->arrangement.reasons.begin(),
+                                     planned_as(found->choice(), searches.size(), changes));
   }
   verify_telling_windows(best->arrangement.fixed, found->window(), found->bench().capacity());
   Plan plan;
@@ -130,6 +191,7 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   plan.predicted = best->prediction;
   plan.preferred = preferred;
   plan.data_hashes = data_hashes(input.workload);
+  plan.truncated = truncated;
   plan.planning_seconds = seconds_since(began);
   return plan;
 }

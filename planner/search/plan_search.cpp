@@ -18,6 +18,9 @@ namespace {
 
 /// The fastest candidates of a glance that are looked at in full, and how many of all.
 constexpr std::size_t kExamined = 3, kMostExamined = 12;
+/// Proposals of a stream look further from what they are, as the few steps of a glance are told by their borders.
+constexpr double kFarOffProposed = 1.25;
+constexpr std::size_t kMostProposed = 20;
 /// One of so many parts of the memory more is what a policy is asked to arrange for that arranges nothing.
 constexpr Bytes kLittleMore = 32;
 /// The best sketches that are arranged: up to so many tasks' worth.
@@ -87,15 +90,6 @@ void check_overrides(const workload::Workload& workload, const workload::Cluster
   check_microbatches(workload, overrides);
 }
 
-std::vector<Overrides> splits_to_search(const Overrides& overrides) {
-  std::vector<Overrides> all = {overrides};
-  if (overrides.split.kind == LayerSplit::Kind::balanced) {
-    all.insert(all.begin(), overrides);
-    all.front().split = {};
-  }
-  return all;
-}
-
 PlanSearch::PlanSearch(const PlanningInput& input, const PolicyChoice& choice, std::int64_t most_laid_out)
     : input_(input),
       choice_(choice),
@@ -139,9 +133,29 @@ void PlanSearch::balance_deployments() {
   deployments_ = std::move(grid);
 }
 
+/// Of many proposals those that are not far slower than the fastest at a glance, and fit at one; the fastest first.
+std::vector<Candidate> PlanSearch::worth_predicting(std::vector<Candidate> proposals) {
+  if (proposals.size() <= kMostProposed) return proposals;
+  double fastest = most_.glanced / kFarOff;
+  std::vector<Candidate> fitting;
+  for (Candidate& candidate : proposals) {
+    const FixedPlan& fixed = candidate.arrangement.fixed;
+    if (!bench_.fits(candidate, bench_.ask(fixed.deployment, fixed.microbatches), Outlook::glance)) continue;
+    bench_.predict_rates(candidate, Outlook::glance);
+    candidate.looks.glanced = candidate.prediction.step_seconds;
+    fastest = std::min(fastest, candidate.looks.glanced);
+    fitting.push_back(std::move(candidate));
+  }
+  std::erase_if(fitting, [&](const Candidate& one) { return one.looks.glanced > kFarOffProposed * fastest; });
+  std::stable_sort(fitting.begin(), fitting.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.looks.glanced < b.looks.glanced; });
+  if (fitting.size() > kMostProposed) fitting.resize(kMostProposed);
+  return fitting;
+}
+
 std::optional<Candidate> PlanSearch::best_proposal(Bench::Asked what) {
   std::vector<Candidate> fitting;
-  for (Candidate& candidate : bench_.propose()) {
+  for (Candidate& candidate : worth_predicting(bench_.propose(deployments_))) {
     ++tried_;
     const FixedPlan& fixed = candidate.arrangement.fixed;
     if (!bench_.fits(candidate, bench_.ask(fixed.deployment, fixed.microbatches), Outlook::full)) continue;
@@ -153,12 +167,13 @@ std::optional<Candidate> PlanSearch::best_proposal(Bench::Asked what) {
   if (fitting.empty()) return std::nullopt;
   std::stable_sort(fitting.begin(), fitting.end(), faster);
   explain(fitting, fitting.size());
-  return std::move(fitting.front());
+  proposed_ = std::move(fitting);
+  return proposed_.front();
 }
 
 std::optional<Candidate> PlanSearch::fastest_beside(const Looks& other) {
-  if (choice_.policy->proposes()) return std::nullopt;
   most_ = {kFarOff * other.sketched, kFarOff * other.glanced};
+  if (choice_.policy->proposes()) return fastest();
   return fastest_of(best_sketches());
 }
 

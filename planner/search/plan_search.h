@@ -11,10 +11,6 @@ namespace braid::planner {
 Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrides& overrides,
                                  const PolicyChoice& choice);
 
-/// What is searched for such overrides: even splits, and where they ask for balanced ones those alone, too. Each by
-/// itself, so that more to choose from never hides what is faster.
-std::vector<Overrides> splits_to_search(const Overrides& overrides);
-
 /// The deployments and microbatches that one policy has for a workload on a cluster, and which of them fit memory. Of
 /// balanced splits only those that are not even: there may be none, and then no plan. Deterministic. What it is made
 /// from must outlive it.
@@ -49,6 +45,8 @@ class PlanSearch {
   std::optional<Candidate> any();
 
   const Bench& bench() const { return bench_; }
+  Bench& bench() { return bench_; }
+  const PolicyChoice& choice() const { return choice_; }
   /// What was asked so far.
   BestRates& rates() { return bench_.rates(); }
   WindowInput window() const { return {input_.workload, input_.samples}; }
@@ -74,6 +72,7 @@ class PlanSearch {
   double least_seconds(const Choice& choice);
   std::vector<std::int64_t> microbatch_counts(const std::vector<ReplicaShape>& deployment) const;
   std::vector<std::int64_t> counts_between(const Choice& choice) const;
+  std::optional<Candidate> leanest_proposal(double most_seconds, const Candidate& than) const;
   std::vector<Candidate> not_far_slower(double most_seconds, const Candidate& than);
   bool fits_at_that_rate(double most_seconds, Candidate& candidate);
   void look_from_near(const std::vector<Choice>& counts, const std::function<bool(const Choice&)>& near,
@@ -88,6 +87,7 @@ class PlanSearch {
   std::vector<Choice> between(const Choice& best, const std::vector<Candidate>& glanced);
   std::optional<Candidate> fastest_of(const std::vector<Choice>& choices);
   /// Of a policy's proposals: the fastest, or the first, that fits.
+  std::vector<Candidate> worth_predicting(std::vector<Candidate> proposals);
   std::optional<Candidate> best_proposal(Bench::Asked what);
   std::optional<Candidate> first_that_fits();
   void miss_with_tasks_alone();
@@ -105,9 +105,10 @@ class PlanSearch {
   Looks most_;  // what looks slower is far off
   /// What a glance saw, nothing where nothing fits; for Preference::memory alone.
   std::vector<std::pair<Choice, std::optional<Candidate>>> looked_at_;
-  bool sketches_ = false;   // the policy does
-  bool left_out_ = false;   // some of the grid, as too slow
-  std::int64_t tried_ = 0;  // of the grid
+  std::vector<Candidate> proposed_;  // that fit, of a policy that proposes
+  bool sketches_ = false;            // the policy does
+  bool left_out_ = false;            // some of the grid, as too slow
+  std::int64_t tried_ = 0;           // of the grid
   std::int64_t glanced_at_ = 0;
 };
 

@@ -18,10 +18,13 @@ struct PlanningInput {
   Preference preference = Preference::speed;
   /// Told during the search about how much of it is done, 0 to 1.
   std::function<void(double share)> on_progress = {};
+  /// Of a policy that unites others: no further search begins so long after the first; 0: all are done. What is not
+  /// done may differ from run to run, so that the plan says it was truncated.
+  double budget_seconds = 0;
 
   /// The same with other overrides.
   PlanningInput with(const Overrides& others) const {
-    return {workload, cluster, samples, cost, judge, others, preference, on_progress};
+    return {workload, cluster, samples, cost, judge, others, preference, on_progress, budget_seconds};
   }
 };
 

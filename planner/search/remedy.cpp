@@ -9,6 +9,7 @@
 #include "planner/search/fewer_tokens.h"
 #include "planner/search/larger_cluster.h"
 #include "planner/search/plan_search.h"
+#include "planner/search/ways.h"
 
 namespace braid::planner {
 namespace {
@@ -111,7 +112,7 @@ std::vector<Terms> other_options(const Terms& asked) {
 std::vector<Terms> other_policies(const Terms& asked) {
   std::vector<Terms> others;
   for (auto policy = policies().rbegin(); policy != policies().rend(); ++policy) {
-    if (policy->get() == asked.choice.policy) continue;
+    if (policy->get() == asked.choice.policy || (*policy)->unites()) continue;
     PolicyChoice other = parse_policy((*policy)->name());
     for (auto& [name, value] : other.options) {
       if (name == resident_option().name) value = "false";
@@ -158,11 +159,11 @@ class RemedySearch {
  private:
   /// What the policy refuses does not fit.
   bool fits(const Terms& terms, const PlanningInput& input) {
-    for (const Overrides& overrides : splits_to_search(terms.overrides)) {
+    for (const auto& [choice, overrides] : ways_of(terms.choice, terms.overrides, !on_cpus())) {
       const PlanningInput changed{input.workload, input.cluster, input.samples,   input.cost,
                                   input.judge,    overrides,     terms.preference};
       try {
-        PlanSearch search(changed, terms.choice, left_);
+        PlanSearch search(changed, choice, left_);
         const bool found = search.any().has_value();
         left_ -= search.bench().laid_out();
         if (found) return true;

@@ -37,7 +37,7 @@ double busy_gpu_seconds(const FixedPlan& fixed, const Prediction& predicted) {
 
 StepEstimator::StepEstimator(const PlanningInput& input, const PolicyChoice& choice, std::int32_t most_tasks)
     : input_(input), choice_(choice), bench_(input_, choice_) {
-  if (choice.policy->proposes())
+  if (choice.policy->proposes() || choice.policy->unites())
     throw error("policy {} plans one set of tasks at a time, which takes too long here; give another",
                 choice.policy->name());
   const std::size_t kinds = input.workload.tasks.size();

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "planner/program/batch_key.h"
 #include "planner/program/orders.h"
 
 namespace braid::planner {
@@ -38,9 +39,8 @@ class BinBatcher final : public Batcher {
   BinBatcher(const FixedPlan& fixed, const WindowInput& input)
       : fixed_(fixed),
         bins_(*fixed.bins),
-        rules_{bins_.capacity, bins_.multiple},
         input_(input),
-        tokens_(fixed.deployment.size(), 0),
+        busy_(fixed.deployment.size(), 0),
         entered_(fixed.deployment.size()) {}
 
   void push(std::int64_t window, std::vector<WindowStep> round) override {
@@ -103,7 +103,8 @@ class BinBatcher final : public Batcher {
 
   HTaskRound lay_out(std::int64_t window, StepOfHTask& step, StepOfHTask* next) {
     std::vector<std::vector<FilledBin>> of_replica;
-    for (const std::vector<SampleRow>& rows : dealt(step.rows)) of_replica.push_back(packed(rows));
+    for (std::size_t replica = 0; const std::vector<SampleRow>& rows : dealt(step.rows))
+      of_replica.push_back(packed(rows, replica++));
     // Ids ascend from place to place in the stream, replica by replica.
     std::size_t most = 0;
     for (const std::vector<FilledBin>& mine : of_replica) most = std::max(most, mine.size());
@@ -128,38 +129,54 @@ class BinBatcher final : public Batcher {
     return laid;
   }
 
-  std::vector<BinItem> items_of(std::span<const SampleRow> rows) const {
+  BinRules rules_of(std::size_t replica) const { return {bins_.capacity_of(replica), bins_.multiple}; }
+
+  bool holds(std::size_t replica, const SampleRow& row) const {
+    const bool fits = row.tokens <= bins_.capacity_of(replica) / bins_.multiple * bins_.multiple;
+    if (!bins_.unlike) return fits;
+    const TokenBins::Unlike& unlike = *bins_.unlike;
+    const auto intervals = static_cast<std::size_t>((row.tokens + unlike.interval - 1) / unlike.interval);
+    return fits && intervals <= unlike.speeds[static_cast<std::size_t>(unlike.speed_of[replica])].full.size();
+  }
+
+  static std::vector<BinItem> items_of(std::span<const SampleRow> rows) {
     std::vector<BinItem> items;
-    for (const SampleRow& row : rows) {
-      if (row.tokens > rules_.capacity / rules_.multiple * rules_.multiple)
-        throw error(
-            "task '{}': sample {} has {} tokens, more than the {} of a microbatch of the plan; plan again, or lower "
-            "its max_length",
-            input_.workload.tasks[static_cast<std::size_t>(row.task)].name, row.sample, row.tokens, rules_.capacity);
-      items.push_back({row.task, row.tokens});
-    }
+    for (const SampleRow& row : rows) items.push_back({row.task, row.tokens});
     return items;
   }
 
-  std::vector<FilledBin> packed(const std::vector<SampleRow>& rows) const {
+  std::vector<FilledBin> packed(const std::vector<SampleRow>& rows, std::size_t replica) const {
     std::vector<FilledBin> filled;
-    for (const Bin& bin : pack_bins(items_of(rows), rules_, bins_.search).bins) {
+    for (const Bin& bin : pack_bins(items_of(rows), rules_of(replica), bins_.search).bins) {
       FilledBin& one = filled.emplace_back();
       for (const std::int32_t place : bin) one.rows.push_back(rows[static_cast<std::size_t>(place)]);
     }
     return filled;
   }
 
-  /// The longest first, each to the replica that had the fewest tokens so far.
+  /// The longest first, each to the replica of those that hold it which is done with it and all that it had so far
+  /// first.
   std::vector<std::vector<SampleRow>> dealt(std::vector<SampleRow> rows) {
     std::vector<std::vector<SampleRow>> of_replica(fixed_.deployment.size());
-    if (of_replica.size() == 1) return {std::move(rows)};
     std::stable_sort(rows.begin(), rows.end(),
                      [](const SampleRow& a, const SampleRow& b) { return a.tokens > b.tokens; });
     for (const SampleRow& row : rows) {
-      const auto least = static_cast<std::size_t>(std::min_element(tokens_.begin(), tokens_.end()) - tokens_.begin());
-      tokens_[least] += row.tokens;
-      of_replica[least].push_back(row);
+      std::size_t first = of_replica.size();
+      double done = 0;
+      for (std::size_t replica = 0; replica < of_replica.size(); ++replica) {
+        if (!holds(replica, row)) continue;
+        const double here = busy_[replica] + bins_.cost_of(replica, row.tokens);
+        if (first < of_replica.size() && here >= done) continue;
+        first = replica;
+        done = here;
+      }
+      if (first == of_replica.size())
+        throw error(
+            "task '{}': sample {} has {} tokens, more than the {} of a microbatch of the plan; plan again, or lower "
+            "its max_length",
+            input_.workload.tasks[static_cast<std::size_t>(row.task)].name, row.sample, row.tokens, bins_.capacity);
+      busy_[first] = done;
+      of_replica[first].push_back(row);
     }
     return of_replica;
   }
@@ -177,14 +194,14 @@ class BinBatcher final : public Batcher {
     for (const SampleRow& row : next.rows) {
       const auto [may, fresh] = known.try_emplace(row.task, false);
       if (fresh) may->second = stalls_nobody({row.task, row.global_batch - 1}, bin.place, replica);
-      may_enter.push_back(may->second);
+      may_enter.push_back(may->second && holds(replica, row));
     }
-    const Bin entering = best_filling(items_of(next.rows), rules_, items_of(bin.rows), may_enter);
+    const Bin entering = best_filling(items_of(next.rows), rules_of(replica), items_of(bin.rows), may_enter);
     std::vector<SampleRow> entered;
     for (auto place = entering.rbegin(); place != entering.rend(); ++place) {
       const auto row = next.rows.begin() + *place;
       entered.insert(entered.begin(), *row);
-      tokens_[replica] += row->tokens;
+      busy_[replica] += bins_.cost_of(replica, row->tokens);
       next.begun.insert(row->task);
       next.rows.erase(row);
     }
@@ -208,7 +225,7 @@ class BinBatcher final : public Batcher {
   void forget() {
     places_ = 0;
     last_.clear();
-    tokens_.assign(tokens_.size(), 0);
+    busy_.assign(busy_.size(), 0);
     for (std::vector<std::int64_t>& entered : entered_) entered.clear();
   }
 
@@ -228,7 +245,7 @@ class BinBatcher final : public Batcher {
       segment.scored = std::min(row.scored, row.tokens - 1);
       of_task += row.tokens;
       if (i + 1 < rows.size() && rows[i + 1].task == row.task) continue;
-      segment.padding = static_cast<std::int32_t>((rules_.multiple - of_task % rules_.multiple) % rules_.multiple);
+      segment.padding = static_cast<std::int32_t>((bins_.multiple - of_task % bins_.multiple) % bins_.multiple);
       of_task = 0;
     }
     return segments;
@@ -236,12 +253,11 @@ class BinBatcher final : public Batcher {
 
   const FixedPlan& fixed_;
   const TokenBins& bins_;
-  BinRules rules_;
   const WindowInput& input_;
   std::deque<WaitingRound> rounds_;
   bool ended_ = false;
   MicrobatchIds ids_;
-  std::vector<std::int64_t> tokens_;                // per replica, of all rows so far
+  std::vector<double> busy_;                        // per replica, with all rows so far
   std::int64_t part_ = 0;                           // that the last round was of
   std::int64_t places_ = 0;                         // of the stream so far
   std::vector<std::vector<std::int64_t>> entered_;  // per replica the places where it has a microbatch

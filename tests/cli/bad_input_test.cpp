@@ -84,7 +84,7 @@ TEST_F(BadInput, TextForABackboneWithoutATokenizerNamesTheRemedy) {
 }
 
 TEST_F(BadInput, ATaskThatDoesNotFitMemoryIsNamedWithTheBytesItMissesAndWhatFits) {
-  const std::string plan = "plan " + planning() + " --ranks 1 --out ";
+  const std::string plan = "plan " + planning() + " --policy megatron-pp --ranks 1 --out ";
   const std::string misses = "task 'task2' does not fit memory under megatron-pp; ";
   set_memory(300000);
   expect_bad_input(
@@ -98,7 +98,10 @@ TEST_F(BadInput, ATaskThatDoesNotFitMemoryIsNamedWithTheBytesItMissesAndWhatFits
   expect_bad_input(plan + path("policy.json"),
                    misses + "plan with --policy megatron-pp:pad_to=none (rank 0 misses 0.1 MB of 1.0 MB)",
                    "policy.json");
-  EXPECT_EQ(testing::run_braid(plan + path("policy.json") + " --policy megatron-pp:pad_to=none").status, 0);
+  EXPECT_EQ(testing::run_braid("plan " + planning() + " --policy megatron-pp:pad_to=none --ranks 1 --out " +
+                               path("policy.json"))
+                .status,
+            0);
 
   set_memory(900000);
   expect_bad_input(
@@ -174,7 +177,8 @@ TEST_F(BadInput, MoreStagesThanRanksAreRefused) {
 }
 
 TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
-  expect_bad_input("plan " + planning() + " --tp 2", "--tp 2: this policy has no tensor parallelism");
+  expect_bad_input("plan " + planning() + " --ranks 2 --tp 2 --policy gpipe",
+                   "--tp 2: this policy has no tensor parallelism");
   expect_bad_input("plan " + planning() + " --ranks 2 --tp 2 --policy nemo",
                    "--tp 2: profiles measured on CPUs have no shards; give --tp 1, or --cluster of GPUs");
   write_text(folder / "workload.yaml", "reproducible: true\n" + workload());
@@ -195,7 +199,7 @@ TEST_F(BadInput, TensorParallelismIsPlannedAndTrainNamesIt) {
   ASSERT_EQ(testing::run_braid(plan).status, 0);
   ASSERT_EQ(testing::run_braid("simulate --plan " + path("plan.json")).status, 0);
   expect_bad_input("train --plan " + path("plan.json") + " --out " + path("out"),
-                   "the plan has tensor parallelism 2, which this build cannot execute; plan with --tp 1");
+                   "the plan is for gpu 'a40', which this build cannot execute; plan for gpu: cpu");
 }
 
 TEST_F(BadInput, ChunkSizesAreMultiplesOfSixteen) {
@@ -238,7 +242,9 @@ TEST_F(BadInput, DataThatChangedSinceThePlanIsNamed) {
 }
 
 TEST_F(BadInput, ABrokenPlanIsNamedWithItsLine) {
-  ASSERT_EQ(testing::run_braid("plan " + planning() + " --ranks 1 --out " + path("plan.json")).status, 0);
+  ASSERT_EQ(
+      testing::run_braid("plan " + planning() + " --policy megatron-pp --ranks 1 --out " + path("plan.json")).status,
+      0);
   std::string text = testing::read_text(folder / "plan.json");
   const std::size_t place = text.find("\"template\": \"1f1b\"");
   ASSERT_NE(place, std::string::npos);
