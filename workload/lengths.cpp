@@ -15,6 +15,22 @@ std::int64_t whole_tokens(const LengthDistribution& lengths, double length) {
 
 }  // namespace
 
+double sigma_of_skewness(double skewness) {
+  // (w + 2) sqrt(w - 1) with w = exp(sigma²) grows with sigma.
+  double least = 0, most = 1;
+  const auto skewed = [](double sigma) {
+    const double more = std::expm1(sigma * sigma);
+    return (more + 3) * std::sqrt(more);
+  };
+  while (skewed(most) < skewness) most *= 2;
+  constexpr int kHalvings = 60;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (least + most) / 2;
+    (skewed(middle) < skewness ? least : most) = middle;
+  }
+  return most;
+}
+
 std::vector<std::int64_t> draw_lengths(const LengthDistribution& lengths, std::uint64_t key) {
   RandomStream random(key);
   std::vector<std::int64_t> drawn(static_cast<std::size_t>(lengths.samples));

@@ -23,6 +23,10 @@ struct LengthDistribution {
   bool operator==(const LengthDistribution&) const = default;
 };
 
+/// The sigma of a lognormal distribution with this skewness, above 0: papers tell the lengths of datasets by their mean
+/// and skewness (LobRA, appendix).
+double sigma_of_skewness(double skewness);
+
 /// `lengths.samples` lengths in tokens; a pure function of both arguments.
 std::vector<std::int64_t> draw_lengths(const LengthDistribution& lengths, std::uint64_t key);
 

@@ -42,7 +42,7 @@ std::string read_name(const Node& node) {
 }
 
 LengthDistribution read_lengths(const Node& node, const Task& task) {
-  node.allow_only({"dist", "mean", "sigma", "min", "max", "samples"});
+  node.allow_only({"dist", "mean", "sigma", "skewness", "min", "max", "samples"});
   LengthDistribution lengths;
   lengths.kind = value_of(node.at("dist"), "dist", kDistributions);
   lengths.samples = node.integer_or("samples", lengths.samples, 1, kMostSamples);
@@ -54,9 +54,18 @@ LengthDistribution read_lengths(const Node& node, const Task& task) {
     throw mean->error("a uniform distribution takes no mean", "give min and max");
   }
   if (lengths.kind == LengthDistribution::Kind::lognormal) {
-    lengths.sigma = node.number_at("sigma", 0.0, 10.0);
-  } else if (const Node* sigma = node.find("sigma")) {
-    throw sigma->error("only a lognormal distribution takes sigma", "remove it, or give dist: lognormal");
+    const Node* skewness = node.find("skewness");
+    if (skewness && node.find("sigma"))
+      throw skewness->error("sigma and skewness are both given, and one tells the other", "remove one of them");
+    constexpr double kLeastSkewed = 1e-3, kMostSkewed = 1000;
+    lengths.sigma = skewness ? sigma_of_skewness(node.number_at("skewness", kLeastSkewed, kMostSkewed))
+                             : node.number_at("sigma", 0.0, 10.0);
+  } else {
+    for (const char* shape : {"sigma", "skewness"}) {
+      if (const Node* given = node.find(shape))
+        throw given->error(fmt::format("only a lognormal distribution takes {}", shape),
+                           "remove it, or give dist: lognormal");
+    }
   }
   if (lengths.max > task.max_length && task.on_too_long == OnTooLong::error) {
     throw(node.find("max") ? node.at("max") : node)

@@ -52,6 +52,22 @@ TEST(Lengths, AreCutToTheirRange) {
   EXPECT_EQ(*std::max_element(lengths.begin(), lengths.end()), 150);
 }
 
+TEST(Lengths, OfASkewnessHaveIt) {
+  for (const double skewness : {0.3, 1.0, 2.5}) {
+    const LengthDistribution wide{Kind::lognormal, 20'000, sigma_of_skewness(skewness), 2, 1 << 30, 400'000};
+    double mean = 0, second = 0, third = 0;
+    const auto lengths = draw_lengths(wide, 6);
+    for (const std::int64_t length : lengths) mean += static_cast<double>(length) / static_cast<double>(wide.samples);
+    for (const std::int64_t length : lengths) {
+      const double off = static_cast<double>(length) - mean;
+      second += off * off / static_cast<double>(wide.samples);
+      third += off * off * off / static_cast<double>(wide.samples);
+    }
+    EXPECT_NEAR(third / std::pow(second, 1.5), skewness, 0.06 * skewness);
+    EXPECT_NEAR(mean, wide.mean, 0.01 * wide.mean);
+  }
+}
+
 TEST(Lengths, DependOnTheKeyAlone) {
   const LengthDistribution lengths{Kind::lognormal, 64, 0.4, 2, 128, 1000};
   EXPECT_EQ(draw_lengths(lengths, 5), draw_lengths(lengths, 5));

@@ -24,7 +24,7 @@ double seconds_of_plan(const PlanningInput& input, const std::string& policy) {
 TEST(BraidPolicy, IsNeverPredictedToBeSlowerThanAnyOther) {
   RandomStream random(11);
   int planned = 0;
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < 8; ++i) {
     const Request request = any_request(random);
     const Study study = request.study();
     const PlanningInput input = study.input(request.overrides);
@@ -45,7 +45,7 @@ TEST(BraidPolicy, IsNeverPredictedToBeSlowerThanAnyOther) {
     EXPECT_LE(plan->lower_bound.step_seconds, mine);
     EXPECT_FALSE(plan->truncated);
   }
-  EXPECT_GE(planned, 6);
+  EXPECT_GE(planned, 4);
 }
 
 /// Lengths of which few fit every replica, so that unlike ones with bins are the fastest.
@@ -59,11 +59,11 @@ Study long_tail() {
     task.name = fmt::format("t{}", t);
     task.adapter.rank = task.adapter.alpha = 16;
     task.adapter.targets = {true, true, true, true};
-    task.global_batch_size = 96;
+    task.global_batch_size = 64;
     task.steps = 12;
     task.seed = static_cast<std::uint64_t>(t);
     std::vector<workload::SampleSize>& mine = request.sizes.emplace_back();
-    for (int i = 0; i < 192; ++i) {
+    for (int i = 0; i < 128; ++i) {
       const bool is_long = i % 64 == 0;
       const auto tokens = static_cast<std::int64_t>(is_long ? 12000 : 100 + random.next_below(300));
       mine.push_back({tokens, tokens / 2});
