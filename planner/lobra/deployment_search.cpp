@@ -157,6 +157,9 @@ class PricedLoad {
     return earned > 0 ? worth_ / earned : 0;
   }
 
+  double earns(std::size_t configuration) const { return earns_[configuration]; }
+  double seconds_of_earning(double earned) const { return earned > 0 ? worth_ / earned : 0; }
+
  private:
   double worth_ = 0;
   std::vector<double> earns_;  // a second, per configuration
@@ -176,29 +179,84 @@ class Enumeration {
       priced_.emplace_back(configurations, load);
     }
     for (const Configuration& one : configurations) least_gpus_ = std::min(least_gpus_, one.gpus);
+    // What a GPU of any configuration from one on earns at the most.
+    for (const PricedLoad& load : priced_) {
+      std::vector<double>& most = most_earned_.emplace_back(configurations.size() + 1, 0.0);
+      for (std::size_t c = configurations.size(); c-- > 0;)
+        most[c] = std::max(most[c + 1], load.earns(c) / static_cast<double>(configurations[c].gpus));
+    }
   }
 
-  void run(std::size_t next, std::int64_t gpus) {
+  /// All, but for those whose GPUs cannot earn what is needed to be among the best.
+  void run(std::int64_t gpus) { run(0, gpus, std::vector<double>(priced_.size(), 0.0)); }
+
+  /// From the best that was found on: a replica gives its GPUs to one of another configuration and more of a third.
+  void climb(std::int64_t gpus) {
+    if (found_.best.empty()) return;
+    for (bool better = true; better;) {
+      better = false;
+      const std::vector<std::int64_t> from = found_.best.front().replicas;
+      const double before = found_.best.front().seconds;
+      std::int64_t used = 0;
+      for (std::size_t c = 0; c < from.size(); ++c) used += from[c] * configurations_[c].gpus;
+      for (std::size_t given = 0; given < from.size(); ++given) {
+        if (from[given] == 0) continue;
+        for (std::size_t first = 0; first < from.size(); ++first) {
+          for (std::size_t second = first; second < from.size(); ++second) {
+            replicas_ = from;
+            --replicas_[given];
+            std::int64_t left = gpus - used + configurations_[given].gpus - configurations_[first].gpus;
+            if (left < 0 || first == given) continue;
+            ++replicas_[first];
+            replicas_[second] += left / configurations_[second].gpus;
+            left %= configurations_[second].gpus;
+            if (left < least_gpus_) look();
+          }
+        }
+      }
+      better = found_.best.front().seconds < before;
+    }
+  }
+
+  bool truncated() const { return found_.truncated; }
+  FoundDeployments take() { return std::move(found_); }
+
+ private:
+  void run(std::size_t next, std::int64_t gpus, const std::vector<double>& earned) {
+    if (found_.truncated) return;
     if (next == configurations_.size()) {
-      if (gpus < least_gpus_) look();
+      if (gpus < least_gpus_) look_if_few();
       return;
     }
+    if (found_.best.size() == keep_) {
+      double seconds = 0;
+      for (std::size_t load = 0; load < priced_.size(); ++load)
+        seconds +=
+            priced_[load].seconds_of_earning(earned[load] + static_cast<double>(gpus) * most_earned_[load][next]);
+      if (seconds >= found_.best.back().seconds) return;
+    }
+    std::vector<double> mine = earned;
     for (std::int64_t count = 0; count * configurations_[next].gpus <= gpus; ++count) {
       replicas_[next] = count;
-      run(next + 1, gpus - count * configurations_[next].gpus);
+      run(next + 1, gpus - count * configurations_[next].gpus, mine);
+      for (std::size_t load = 0; load < priced_.size(); ++load) mine[load] += priced_[load].earns(next);
     }
     replicas_[next] = 0;
   }
 
-  FoundDeployments take() { return std::move(found_); }
-
- private:
-  void look() {
+  void look_if_few() {
     if (found_.looked_at == most_looked_at_) {
       found_.truncated = true;
       return;
     }
+    look();
+  }
+
+  void look() {
     ++found_.looked_at;
+    for (const DeploymentChoice& known : found_.best) {
+      if (known.replicas == replicas_) return;
+    }
     const bool full = found_.best.size() == keep_;
     const double most = full ? found_.best.back().seconds : most_seconds_;
     at_least_.clear();
@@ -215,7 +273,8 @@ class Enumeration {
   std::span<const Configuration> configurations_;
   std::vector<Filling> fillings_;
   std::vector<PricedLoad> priced_;
-  std::vector<double> at_least_;  // seconds of each load on the replicas that are looked at
+  std::vector<std::vector<double>> most_earned_;  // of each load, a second and GPU of configurations from one on
+  std::vector<double> at_least_;                  // seconds of each load on the replicas that are looked at
   double most_seconds_;
   std::size_t keep_;
   std::int64_t most_looked_at_;
@@ -258,7 +317,8 @@ double expected_seconds(std::span<const Configuration> configurations, std::span
 FoundDeployments find_deployments(std::span<const Configuration> configurations, std::int64_t gpus,
                                   const ExpectedLoads& loads, std::size_t keep, std::int64_t most_looked_at) {
   Enumeration enumeration(configurations, loads, keep, most_looked_at);
-  enumeration.run(0, gpus);
+  enumeration.run(gpus);
+  if (enumeration.truncated()) enumeration.climb(gpus);
   FoundDeployments found = enumeration.take();
   found.bound = bound_of(configurations, gpus, loads);
   return found;

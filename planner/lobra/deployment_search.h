@@ -36,8 +36,10 @@ double expected_seconds(std::span<const Configuration> configurations, std::span
                         const ExpectedLoads& loads);
 
 /// The numbers of replicas with the least expected seconds of all steps on so many GPUs (LobRA Eq. 2); each with no GPU
-/// left that another replica could use. All are looked at, or as many as `most_looked_at`, those with more replicas of
-/// earlier configurations last. `keep` of the best are returned.
+/// left that another replica could use. All are looked at that a bound does not leave out: every length has a price, and
+/// no GPU earns more of those a second than of the configuration that is best at one. Where they are more than
+/// `most_looked_at`, those with more replicas of earlier configurations last, the best of them is improved by giving a
+/// replica's GPUs to others. `keep` of the best are returned.
 FoundDeployments find_deployments(std::span<const Configuration> configurations, std::int64_t gpus,
                                   const ExpectedLoads& loads, std::size_t keep, std::int64_t most_looked_at);
 
