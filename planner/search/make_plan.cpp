@@ -101,7 +101,7 @@ std::string planned_as(const PolicyChoice& choice, std::size_t searches, std::in
   std::string text =
       fmt::format("planned as by {}, the fastest of {} searches of policies, options and splits of layers",
                   spelled(choice), searches);
-  if (changes > 0) text += fmt::format(", with the best of {} changes", changes);
+  if (changes > 0) text += fmt::format("; {} changes of it were judged", changes);
   return text;
 }
 
