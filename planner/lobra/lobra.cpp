@@ -24,14 +24,7 @@ using Lengths = std::vector<std::int64_t>;
 
 class Proposing {
  public:
-  Proposing(const ProposalInput& input, const LobraRules& rules) : input_(input), rules_(rules) {
-    if (input.overrides.microbatches)
-      throw error(
-          "--microbatches does not go with this policy, whose microbatches hold as many rows as fit; leave it out");
-    if (input.overrides.split.kind != LayerSplit::Kind::even)
-      throw error("--layers does not go with this policy, whose replicas split layers evenly; leave it out");
-    collect_lengths();
-  }
+  Proposing(const ProposalInput& input, const LobraRules& rules) : input_(input), rules_(rules) { collect_lengths(); }
 
   std::vector<Arrangement> run() {
     const std::vector<ReplicaKind> kinds = replica_kinds(
@@ -221,22 +214,13 @@ class Proposing {
       unlike.capacities.push_back(std::max(full.front().rows * dispatch.interval, held));
       most = std::max(most, unlike.capacities.back());
     }
-    std::vector<double> means;
-    for (const std::vector<Lengths>& steps : lengths_) {
-      double tokens = 0, samples = 0;
-      for (const Lengths& step : steps) {
-        for (const std::int64_t length : step) tokens += static_cast<double>(length), ++samples;
-      }
-      means.push_back(tokens / samples);
-    }
+    const std::vector<double> means = mean_lengths(input_.samples, input_.workload.tasks.size());
     for (const std::int64_t groups : group_counts_of(static_cast<std::int64_t>(means.size()))) {
       for (const bool merges : {true, false}) {
         Arrangement arrangement = ranges;
         FixedPlan& fixed = arrangement.fixed;
         fixed.pipeline = PipelineTemplate::lora_1f1b;
-        fixed.htasks = head_tail_groups(means, groups);
-        fixed.buckets.assign(1, std::vector<std::int32_t>(fixed.htasks.size()));
-        std::iota(fixed.buckets[0].begin(), fixed.buckets[0].end(), 0);
+        group_tasks(means, groups, fixed);
         fixed.bins = {most, std::gcd(kTile, dispatch.interval), BinSearch::searched, merges, unlike};
         if (!input_.silent)
           arrangement.reasons.back() = fmt::format(

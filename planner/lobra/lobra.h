@@ -21,7 +21,6 @@ struct LobraRules {
 
 /// The deployments that LobRA's first stage finds the fastest in expectation (§4.2), the best first, each with its
 /// second stage's rules for every step (§4.3). Empty where no kind of replica holds the longest sample.
-/// Throws Error for overrides that have no meaning here.
 std::vector<Arrangement> propose_lobra(const ProposalInput& input, const LobraRules& rules);
 
 }  // namespace braid::planner

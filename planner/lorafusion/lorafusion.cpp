@@ -15,6 +15,8 @@ constexpr std::int64_t kMostUseful = 65536;
 /// Capacities that are tried: the largest, and so many times smaller ones.
 constexpr std::int64_t kSmaller = 2;
 constexpr std::size_t kPlaces = 8;
+/// Of LoRAFusion's kernels; fits samples of any length.
+constexpr std::int64_t kUsualMultiple = 64;
 /// Global batches of each task that lengths are told from.
 constexpr std::int64_t kBatchesSeen = 16;
 
@@ -29,10 +31,10 @@ class FusionProposing {
  public:
   FusionProposing(const ProposalInput& input, const LoraFusionRules& rules)
       : input_(input), rules_(rules), costs_(input, rules.kernels, true) {
-    if (input.overrides.microbatches)
-      throw error(
-          "--microbatches does not go with this policy, whose microbatches hold as many samples as fit; leave it out");
     collect_lengths();
+    if (rules.multiple > std::max(kUsualMultiple, longest_))
+      throw error("multiple={} is more than the longest sample, of {} tokens; give {} at the most", rules.multiple,
+                  longest_, std::max(kUsualMultiple, longest_));
     if (rules.capacity > 0 && rules.capacity < whole(longest_))
       throw error("capacity={} does not hold the longest sample, of {} tokens; give {} at least", rules.capacity,
                   longest_, whole(longest_));
@@ -125,9 +127,7 @@ class FusionProposing {
     Arrangement arrangement;
     FixedPlan& fixed = arrangement.fixed;
     fixed.deployment = place.deployment;
-    fixed.htasks = head_tail_groups(lengths_, groups);
-    fixed.buckets.emplace_back(fixed.htasks.size());
-    std::iota(fixed.buckets[0].begin(), fixed.buckets[0].end(), 0);
+    group_tasks(lengths_, groups, fixed);
     fixed.pipeline = PipelineTemplate::lora_1f1b;
     fixed.padding = Padding::none;
     fixed.adapter_kernels = rules_.kernels;

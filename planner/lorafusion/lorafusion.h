@@ -18,7 +18,7 @@ struct LoraFusionRules {
 /// Plans with the parallelism, capacity and grouping that look the fastest, the most promising first: microbatches of
 /// fixed length as large as memory holds them and a half, a quarter, ... of those, on every deployment of like replicas
 /// (LoRAFusion §5.2, parallelism profiler). Empty where no deployment holds the longest sample.
-/// Throws Error for overrides that have no meaning here, and where a given capacity does not hold the longest sample.
+/// Throws Error where a given capacity does not hold the longest sample, or a given multiple is more than that.
 std::vector<Arrangement> propose_lorafusion(const ProposalInput& input, const LoraFusionRules& rules);
 
 }  // namespace braid::planner

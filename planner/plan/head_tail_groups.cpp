@@ -23,6 +23,27 @@ std::vector<std::vector<TaskIndex>> head_tail_groups(std::span<const double> len
   return dealt;
 }
 
+void group_tasks(std::span<const double> lengths, std::int64_t groups, FixedPlan& fixed) {
+  fixed.htasks = head_tail_groups(lengths, groups);
+  fixed.buckets.assign(1, std::vector<std::int32_t>(fixed.htasks.size()));
+  std::iota(fixed.buckets[0].begin(), fixed.buckets[0].end(), 0);
+}
+
+std::vector<double> mean_lengths(const workload::SampleIndex& samples, std::size_t tasks) {
+  constexpr std::int64_t kBatches = 16;
+  std::vector<double> means;
+  for (std::size_t t = 0; t < tasks; ++t) {
+    const auto task = static_cast<TaskIndex>(t);
+    double tokens = 0, count = 0;
+    for (std::int64_t batch = 0; batch < std::min(kBatches, samples.batches_per_epoch(task)); ++batch) {
+      for (const workload::SampleRef& sample : samples.global_batch(task, batch))
+        tokens += static_cast<double>(sample.tokens), ++count;
+    }
+    means.push_back(tokens / count);
+  }
+  return means;
+}
+
 std::vector<std::int64_t> group_counts_of(std::int64_t tasks) {
   std::vector<std::int64_t> counts = {1};
   for (const std::int64_t count : {std::int64_t{2}, (tasks + 1) / 2, tasks}) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/steady_clock.h"
 #include "planner/bound/policy_bound.h"
+#include "planner/plan/head_tail_groups.h"
 #include "planner/plan/plan_hashes.h"
 #include "planner/search/plan_search.h"
 #include "planner/search/refine_bins.h"

@@ -59,10 +59,22 @@ void check_on_cpus(const Overrides& overrides, const PolicyChoice& choice) {
   }
 }
 
+/// What has no meaning for a policy that finds deployments and microbatches itself.
+void check_proposer(const Overrides& overrides, const PolicyChoice& choice) {
+  if (!choice.policy->proposes()) return;
+  if (overrides.microbatches)
+    throw error("--microbatches does not go with {}, whose microbatches hold as many samples as fit; leave it out",
+                choice.policy->name());
+  if (!choice.policy->takes(overrides.split))
+    throw error("--layers does not go with {}, whose replicas split layers evenly; leave it out",
+                choice.policy->name());
+}
+
 /// The input, where ranks and workload have what is asked for.
 const PlanningInput& checked(const PlanningInput& input, const PolicyChoice& choice) {
   if (input.cost.profile().device.empty()) check_on_cpus(input.overrides, choice);
   check_microbatches(input.workload, input.overrides);
+  check_proposer(input.overrides, choice);
   return input;
 }
 
@@ -83,6 +95,7 @@ void check_placement(const workload::Workload& workload, const workload::Cluster
   deployments(workload, cluster, overrides, searched_parallelism(cluster, overrides, choice));
   if (cluster.gpu == "cpu") check_on_cpus(overrides, choice);
   check_microbatches(workload, overrides);
+  check_proposer(overrides, choice);
 }
 
 void check_overrides(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 
 #include "base/error.h"
 #include "planner/plan/head_tail_groups.h"
@@ -27,12 +26,6 @@ void scale_capacities(FixedPlan& fixed, double factor) {
   for (std::int64_t& capacity : bins.unlike->capacities) capacity = std::min(bins.capacity, scaled(capacity));
 }
 
-void regroup(FixedPlan& fixed, std::span<const double> means, std::int64_t groups) {
-  fixed.htasks = head_tail_groups(means, groups);
-  fixed.buckets.assign(1, std::vector<std::int32_t>(fixed.htasks.size()));
-  std::iota(fixed.buckets[0].begin(), fixed.buckets[0].end(), 0);
-}
-
 std::vector<Change> changes_of(const FixedPlan& fixed, std::span<const double> means) {
   std::vector<Change> changes;
   for (const double factor : {0.75, 0.875, 1.125, 1.25})
@@ -40,7 +33,7 @@ std::vector<Change> changes_of(const FixedPlan& fixed, std::span<const double> m
   const auto groups = static_cast<std::int64_t>(fixed.htasks.size());
   for (const std::int64_t count : {groups - 1, groups + 1}) {
     if (count >= 1 && count <= static_cast<std::int64_t>(means.size()))
-      changes.emplace_back([count, means](FixedPlan& plan) { regroup(plan, means, count); });
+      changes.emplace_back([count, means](FixedPlan& plan) { group_tasks(means, count, plan); });
   }
   changes.emplace_back([](FixedPlan& plan) { plan.bins->merges = !plan.bins->merges; });
   const bool pipeline = std::any_of(fixed.deployment.begin(), fixed.deployment.end(),
@@ -75,21 +68,6 @@ std::int64_t refine_bins(Bench& bench, std::span<const double> means, Candidate&
     }
   }
   return judged;
-}
-
-std::vector<double> mean_lengths(const workload::SampleIndex& samples, std::size_t tasks) {
-  constexpr std::int64_t kBatches = 16;
-  std::vector<double> means;
-  for (std::size_t t = 0; t < tasks; ++t) {
-    const auto task = static_cast<TaskIndex>(t);
-    double tokens = 0, count = 0;
-    for (std::int64_t batch = 0; batch < std::min(kBatches, samples.batches_per_epoch(task)); ++batch) {
-      for (const workload::SampleRef& sample : samples.global_batch(task, batch))
-        tokens += static_cast<double>(sample.tokens), ++count;
-    }
-    means.push_back(tokens / count);
-  }
-  return means;
 }
 
 }  // namespace braid::planner

@@ -10,7 +10,4 @@ namespace braid::planner {
 /// many plans were judged. `means`: tokens of each task's samples in the mean.
 std::int64_t refine_bins(Bench& bench, std::span<const double> means, Candidate& candidate);
 
-/// Tokens of each task's samples in the mean, of its first global batches.
-std::vector<double> mean_lengths(const workload::SampleIndex& samples, std::size_t tasks);
-
 }  // namespace braid::planner

@@ -181,6 +181,13 @@ TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
                    "--tp 2: this policy has no tensor parallelism");
   expect_bad_input("plan " + planning() + " --ranks 2 --tp 2 --policy nemo",
                    "--tp 2: profiles measured on CPUs have no shards; give --tp 1, or --cluster of GPUs");
+  for (const std::string policy : {"lobra", "lorafusion"})
+    expect_bad_input("plan " + planning() + " --microbatches 2 --policy " + policy,
+                     "--microbatches does not go with " + policy);
+  expect_bad_input("plan " + planning() + " --ranks 2 --layers balanced --policy lobra",
+                   "--layers does not go with lobra");
+  expect_bad_input("plan " + planning() + " --ranks 1 --policy lorafusion:multiple=100000",
+                   "multiple=100000 is more than the longest sample");
   write_text(folder / "workload.yaml", "reproducible: true\n" + workload());
   expect_bad_input("plan " + planning(), "'reproducible: true' is not supported by this build");
 }
