@@ -37,18 +37,19 @@ const std::string kGpuProbe = "kernels/gpu_probe/";
 /// The rooms of planner/, likewise. What a file of one includes of planner/ is of a room.
 const Folders kPlannerMayInclude = {
     {"program", {}},
-    {"dispatch", {}},
-    {"bins", {}},
+    {"milp", {}},
+    {"dispatch", {"milp"}},
+    {"bins", {"milp"}},
     {"verify", {"program"}},
     {"latency", {"program"}},
     {"plan", {"program", "bins", "dispatch", "latency"}},
     {"window", {"program", "bins", "dispatch", "verify", "latency", "plan"}},
     {"bound", {"latency", "plan", "window"}},
     {"muxtune", {"program", "latency", "plan", "window"}},
-    {"lobra", {"program", "dispatch", "latency", "plan", "window"}},
+    {"lobra", {"program", "milp", "dispatch", "latency", "plan", "window"}},
     {"lorafusion", {"program", "bins", "latency", "plan", "window"}},
     {"policies", {"program", "plan", "window", "muxtune", "lobra", "lorafusion"}},
-    {"search", {"program", "plan", "window", "bound", "muxtune", "policies"}},
+    {"search", {"program", "milp", "dispatch", "bins", "plan", "window", "bound", "muxtune", "policies"}},
 };
 
 bool is_source(const std::filesystem::path& path) {

@@ -17,7 +17,20 @@ int run_plan(const std::vector<std::string>& words) {
   line.add_out("plan.json");
   bool explain = false;
   line.add().add_options()("explain", boost::program_options::bool_switch(&explain), "say why each decision was taken");
+  line.add().add_options()(
+      "dump-model", boost::program_options::value(&flags.dump_model),
+      "folder for the policy's mixed-integer programs, as .lp and .mps: LobRA's deployment, and of "
+      "the first window's steps the dispatch or the packing");
+  line.add().add_options()(
+      "solution", boost::program_options::value(&flags.solution),
+      "of policy lobra: a .sol file of Gurobi, HiGHS or CBC for the program 'deployment', which the "
+      "plan then has");
   if (!line.parse(words)) return kSuccess;
+  for (const auto& [name, text] :
+       {std::pair("dump-model", &flags.dump_model), std::pair("solution", &flags.solution)}) {
+    if (line.given(name) && text->empty()) throw error("--{} is empty; give a path", name);
+  }
+  if (!flags.dump_model.empty()) check_output_folder(flags.dump_model, flags.overwrite);
   if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite)
     throw error("{}: exists; give another file or --overwrite", flags.out);
   if (!flags.out.empty()) check_writable(flags.out);

@@ -19,6 +19,7 @@ struct CommonFlags {
   std::int64_t seed = 1;
   std::int64_t threads = 0;                                  ///< 0: cores / ranks
   std::int64_t tp = 0, pp = 0, microbatches = 0, ranks = 0;  ///< 0: not given
+  std::string dump_model, solution;                          ///< a folder for models, a solver's .sol file
   double profile_budget = 60;                                ///< seconds that measuring may take before planning
   double plan_budget_seconds = 0;                            ///< of policy braid; 0: not limited
   bool foreign_profile = false;                              ///< a profile of another machine will do

@@ -102,7 +102,7 @@ void print_plan(const planner::Plan& plan) {
   print_prediction(plan.predicted, plan.ranks(), streams(plan.fixed));
   if (plan.preferred) print_preferred(*plan.preferred, plan);
   if (plan.truncated)
-    fmt::print("  truncated           --plan-budget ended the search before all policies had been asked\n");
+    fmt::print("  truncated           a limit of seconds ended the search early; another run may find another plan\n");
   fmt::print("  lower bound         {} ({}), {} on this deployment; gap {:.1f} %\n",
              duration(plan.lower_bound.step_seconds), plan.lower_bound.binds,
              duration(plan.lower_bound.deployment_step_seconds),

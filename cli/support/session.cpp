@@ -13,6 +13,7 @@
 #include "cli/support/profiles.h"
 #include "cli/support/progress.h"
 #include "exec/ranks/communicator.h"
+#include "planner/milp/exchange.h"
 #include "planner/plan/plan_hashes.h"
 #include "planner/policies/registry.h"
 #include "sim/replay.h"
@@ -102,13 +103,29 @@ SessionInput read_input(const CommonFlags& flags) {
   return {std::move(workload), std::move(cluster), std::move(data)};
 }
 
+void tell_written(const std::string& folder, const std::vector<std::string>& models) {
+  if (models.empty()) {
+    fmt::print(stderr, "{}: the policy has no mixed-integer programs; nothing is written\n", folder);
+    return;
+  }
+  fmt::print(stderr, "{}: {} mixed-integer programs, each as .lp and .mps: {}{}\n", folder, models.size(),
+             fmt::join(models.begin(),
+                       models.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(6, models.size())), ", "),
+             models.size() > 6 ? ", ..." : "");
+}
+
 planner::Plan plan(const SessionInput& input, const CommonFlags& flags, const costmodel::CostModel& cost,
                    const planner::PolicyChoice& choice) {
   Progress progress(fmt::format("planning {}", choice.policy->name()), flags.quiet || exec::launched_ranks() > 0);
-  return planner::make_plan(
-      {input.workload, input.cluster, input.data.samples, cost, judge_by_replay(), flags.overrides(),
-       flags.preference(), [&](double share) { progress.update(share); }, flags.plan_budget_seconds},
-      choice);
+  planner::milp::Exchange models(flags.dump_model, flags.solution);
+  const bool exchanges = !flags.dump_model.empty() || !flags.solution.empty();
+  planner::Plan made =
+      planner::make_plan({input.workload, input.cluster, input.data.samples, cost, judge_by_replay(), flags.overrides(),
+                          flags.preference(), [&](double share) { progress.update(share); }, flags.plan_budget_seconds,
+                          exchanges ? &models : nullptr},
+                         choice);
+  if (!flags.dump_model.empty() && !flags.quiet) tell_written(flags.dump_model, models.written());
+  return made;
 }
 
 }  // namespace
@@ -117,6 +134,9 @@ planner::Plan make_plan_from_flags(const CommonFlags& flags) {
   const std::vector<planner::PolicyChoice> choices = planner::parse_policies(flags.policy);
   if (choices.size() != 1) throw error("--policy names {} policies; give one here", choices.size());
   const planner::Overrides overrides = flags.overrides();
+  if (!flags.solution.empty() && !choices[0].policy->takes_solution())
+    throw error("--solution: policy '{}' has no program of its deployment; give --policy lobra or lobra-sequential",
+                choices[0].policy->name());
   const SessionInput input = read_input(flags);
   planner::check_placement(input.workload, input.cluster, overrides, choices[0]);
   check_ranks(flags, input);

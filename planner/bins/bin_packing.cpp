@@ -4,12 +4,15 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "planner/bins/bin_models.h"
 
 namespace braid::planner {
 namespace {
 
 /// Items that a search for the best filling of one bin looks at, over and over.
 constexpr std::int64_t kMostLooks = 4000;
+/// A net for a solver that overruns; nodes end it long before.
+constexpr double kPackingSeconds = 60;
 
 std::int64_t padded(std::int64_t tokens, std::int64_t multiple) {
   return (tokens + multiple - 1) / multiple * multiple;
@@ -183,7 +186,15 @@ bool better(const BinPacking& a, const BinPacking& b) {
 }  // namespace
 
 std::string_view name(BinSearch search) {
-  return search == BinSearch::greedy ? "greedy" : "searched";
+  switch (search) {
+    case BinSearch::greedy:
+      return "greedy";
+    case BinSearch::searched:
+      return "searched";
+    case BinSearch::solved:
+      return "solved";
+  }
+  return "";
 }
 
 std::int64_t bin_tokens(std::span<const BinItem> items, std::span<const std::int32_t> bin, const BinRules& rules) {
@@ -249,7 +260,22 @@ BinPacking pack_bins(std::span<const BinItem> items, const BinRules& rules, BinS
   if (better(tight, best)) best = tight;
   if (search == BinSearch::greedy || (best.fewest && best.emptiest)) return best;
   BinPacking fullest = described(pack_fullest_first(items, rules), items, rules, BinSearch::searched);
-  return better(fullest, best) ? std::move(fullest) : std::move(best);
+  if (better(fullest, best)) best = std::move(fullest);
+  if (search == BinSearch::searched || (best.fewest && best.emptiest)) return best;
+  const bool few = static_cast<std::int64_t>(items.size()) <= kFewItems;
+  if (best.fewest && !few) return best;
+  const milp::Limits limits{few ? kSmallPackingNodes : kPackingNodes, kPackingSeconds, 0};
+  SolvedBins solved = solve_bins(best.bins, {!best.fewest, few}, items, rules, limits);
+  BinPacking packing = described(std::move(solved.bins), items, rules, BinSearch::solved);
+  packing.fewest = packing.fewest || solved.fewest;
+  packing.emptiest = packing.emptiest || (packing.fewest && solved.emptiest);
+  if (!better(packing, best)) {
+    best.fewest = best.fewest || packing.fewest;
+    best.emptiest = best.emptiest || packing.emptiest;
+    packing = std::move(best);
+  }
+  packing.truncated = solved.truncated;
+  return packing;
 }
 
 Bin best_filling(std::span<const BinItem> items, const BinRules& rules, std::span<const BinItem> held,

@@ -9,23 +9,12 @@ namespace {
 
 constexpr double kUndoable = std::numeric_limits<double>::infinity();
 
-/// What a pipeline's ends cost: its longest microbatch of what a step is likely to have, once for each further stage.
-double ends_of(const ReplicaSpeed& speed, const ExpectedLoad& load) {
-  double longest = 0;
-  for (std::size_t interval = 0; interval < std::min(speed.full.size(), load.size()); ++interval) {
-    if (load[interval] < 1) continue;
-    const double rows = std::min(load[interval], static_cast<double>(speed.full[interval].rows));
-    longest = std::max(longest, rows * speed.seconds_a_row(interval));
-  }
-  return static_cast<double>(speed.stages - 1) * longest;
-}
-
 /// Fills replicas with the longest sequences first.
 class Filling {
  public:
   Filling(std::span<const Configuration> configurations, const ExpectedLoad& load)
       : configurations_(configurations), load_(load), order_(configurations.size()) {
-    for (const Configuration& one : configurations) ends_.push_back(ends_of(one.speed, load));
+    for (const Configuration& one : configurations) ends_.push_back(pipeline_ends(one.speed, load));
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
       const Configuration &one = configurations[a], &other = configurations[b];
@@ -290,7 +279,7 @@ double seconds_alone(const Configuration& one, std::int64_t gpus, const Expected
   for (const ExpectedLoad& load : loads) {
     for (std::size_t interval = 0; interval < std::min(load.size(), one.speed.full.size()); ++interval)
       seconds += load[interval] * one.speed.seconds_a_row(interval) / replicas;
-    seconds += ends_of(one.speed, load);
+    seconds += pipeline_ends(one.speed, load);
   }
   return seconds;
 }
@@ -305,6 +294,16 @@ bool dominates(const Configuration& a, const Configuration& b) {
 }
 
 }  // namespace
+
+double pipeline_ends(const ReplicaSpeed& speed, const ExpectedLoad& load) {
+  double longest = 0;
+  for (std::size_t interval = 0; interval < std::min(speed.full.size(), load.size()); ++interval) {
+    if (load[interval] < 1) continue;
+    const double rows = std::min(load[interval], static_cast<double>(speed.full[interval].rows));
+    longest = std::max(longest, rows * speed.seconds_a_row(interval));
+  }
+  return static_cast<double>(speed.stages - 1) * longest;
+}
 
 double expected_seconds(std::span<const Configuration> configurations, std::span<const std::int64_t> replicas,
                         const ExpectedLoads& loads) {

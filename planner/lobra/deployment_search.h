@@ -29,15 +29,18 @@ struct FoundDeployments {
 /// Of each of several steps that come one after another.
 using ExpectedLoads = std::vector<ExpectedLoad>;
 
-/// What the fastest fractional dispatch takes: replicas that hold longer sequences take those first, as they are the
+/// What a pipeline's ends cost: its longest microbatch of what a step is likely to have, once for each further stage.
+double pipeline_ends(const ReplicaSpeed& speed, const ExpectedLoad& load);
+
+/// What a fast fractional dispatch takes: replicas that hold longer sequences take those first, as they are the
 /// more at a loss with short ones (LobRA appendix A's observation: shorter sequences favour smaller replicas even
 /// more). Infinity where something is held by nobody.
 double expected_seconds(std::span<const Configuration> configurations, std::span<const std::int64_t> replicas,
                         const ExpectedLoads& loads);
 
 /// The numbers of replicas with the least expected seconds of all steps on so many GPUs (LobRA Eq. 2); each with no GPU
-/// left that another replica could use. All are looked at that a bound does not leave out: every length has a price, and
-/// no GPU earns more of those a second than of the configuration that is best at one. Where they are more than
+/// left that another replica could use. All are looked at that a bound does not leave out: every length has a price,
+/// and no GPU earns more of those a second than of the configuration that is best at one. Where they are more than
 /// `most_looked_at`, those with more replicas of earlier configurations last, the best of them is improved by giving a
 /// replica's GPUs to others. `keep` of the best are returned.
 FoundDeployments find_deployments(std::span<const Configuration> configurations, std::int64_t gpus,

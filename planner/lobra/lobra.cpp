@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "planner/dispatch/length_ranges.h"
 #include "planner/lobra/configurations.h"
+#include "planner/lobra/deployment_model.h"
+#include "planner/milp/exchange.h"
 #include "planner/plan/head_tail_groups.h"
 
 namespace braid::planner {
@@ -19,6 +21,9 @@ constexpr std::int64_t kMostLookedAt = 400'000;
 /// Global batches of each task that the expected lengths are told from (LobRA appendix: a hundred), and with which
 /// deployments are tried.
 constexpr std::int64_t kSampledBatches = 100, kTriedSteps = 8;
+
+/// Of the program of a deployment.
+constexpr milp::Limits kDeploymentLimits{.nodes = 200, .seconds = 120, .gap = 1e-3};
 
 using Lengths = std::vector<std::int64_t>;
 
@@ -35,12 +40,14 @@ class Proposing {
     const std::vector<std::size_t> worth = worth_deploying(configurations, gpus(), loads);
     std::vector<Configuration> candidates;
     for (const std::size_t place : worth) candidates.push_back(configurations[place]);
-    const FoundDeployments found = rules_.unlike_replicas
-                                       ? find_deployments(candidates, gpus(), loads, kDispatched, kMostLookedAt)
-                                       : like_deployments(candidates, loads);
+    FoundDeployments found = rules_.unlike_replicas
+                                 ? find_deployments(candidates, gpus(), loads, kDispatched, kMostLookedAt)
+                                 : like_deployments(candidates, loads);
+    if (rules_.unlike_replicas && !found.best.empty()) program(candidates, loads, found);
     std::vector<std::pair<double, Arrangement>> proposals;
     for (const DeploymentChoice& choice : found.best) {
       Arrangement arrangement = arrangement_of(choice, worth, kinds);
+      arrangement.truncated = truncated_;
       const double seconds = dispatched_seconds(*arrangement.fixed.dispatch);
       if (!input_.silent) explain(found, choice, seconds, worth.size(), kinds.size(), arrangement);
       proposals.emplace_back(seconds, std::move(arrangement));
@@ -136,6 +143,56 @@ class Proposing {
       for (const Lengths& step : lengths_[task]) all.insert(all.end(), step.begin(), step.end());
     }
     return best_ranges(all, interval_, rules_.ranges);
+  }
+
+  /// The deployment as a mixed-integer program, where it is to be written or solved, or a solution is given.
+  void program(std::span<const Configuration> candidates, const ExpectedLoads& loads, FoundDeployments& found) {
+    if (!rules_.solved && !input_.models) return;
+    const milp::Model model = deployment_model(candidates, gpus(), loads, found.best.front().seconds);
+    if (input_.models) {
+      input_.models->write(model);
+      if (const auto values = input_.models->values_for(model)) return take(*values, model, candidates, loads, found);
+    }
+    if (!rules_.solved) return;
+    const DeploymentChoice& first = found.best.front();
+    const FractionalDispatch start = fractional_dispatch(candidates, gpus(), first.replicas, loads);
+    const milp::Solution solved = milp::solve(model, kDeploymentLimits, start.values);
+    truncated_ = solved.ended == milp::Ended::seconds;
+    if (!solved.found()) return;
+    const double searched = start.seconds;
+    DeploymentChoice choice = deployment_of(solved.values, candidates, gpus(), model);
+    found.bound = std::max(found.bound, std::min(solved.bound, choice.seconds));
+    solver_ = fmt::format(
+        "as a mixed-integer program the deployment takes {:.4g} s in expectation, {}; the one that the search found "
+        "first takes {:.4g} s",
+        choice.seconds,
+        solved.ended == milp::Ended::proven
+            ? std::string("the least, to a thousandth")
+            : fmt::format("at most {:.1f} % over the least", 100 * (choice.seconds / found.bound - 1)),
+        searched);
+    std::erase_if(found.best, [&](const DeploymentChoice& one) { return one.replicas == choice.replicas; });
+    found.best.insert(found.best.begin(), std::move(choice));
+  }
+
+  /// A given solution says how many replicas there are; how they are dispatched to is found anew.
+  void take(std::span<const double> values, const milp::Model& model, std::span<const Configuration> candidates,
+            const ExpectedLoads& loads, FoundDeployments& found) {
+    const std::string file = input_.models->solution().string();
+    DeploymentChoice choice = deployment_of(values, candidates, gpus(), model);
+    std::int64_t taken = 0;
+    for (std::size_t c = 0; c < candidates.size(); ++c) taken += choice.replicas[c] * candidates[c].gpus;
+    if (taken > gpus())
+      throw error("{}: its replicas have {} GPUs, and the cluster {}; give a solution of this model", file, taken,
+                  gpus());
+    if (taken == 0) throw error("{}: it has no replicas; give a solution of this model", file);
+    choice.seconds = fractional_dispatch(candidates, gpus(), choice.replicas, loads).seconds;
+    if (std::isinf(choice.seconds))
+      throw error("{}: none of its replicas holds the longest samples, of {} tokens; give a solution of this model",
+                  file, longest_);
+    solver_ =
+        fmt::format("the deployment is that of {}: {:.4g} s in expectation, where the search's first takes {:.4g} s",
+                    file, choice.seconds, found.best.front().seconds);
+    found.best = {std::move(choice)};
   }
 
   /// As many replicas of one kind as there are GPUs for.
@@ -267,6 +324,7 @@ class Proposing {
           fmt::format("a step is expected to take {:.3g} s, {:.1f} % over the bound of fractional replicas; dispatched "
                       "over whole microbatches {:.3g} s",
                       choice.seconds, 100 * (choice.seconds / found.bound - 1), seconds));
+    if (!solver_.empty()) arrangement.reasons.push_back(solver_);
     arrangement.reasons.push_back(
         fmt::format("rows are padded to the ends of up to {} length ranges, multiples of {} tokens, {}", rules_.ranges,
                     interval_, rules_.fixed_ranges ? "the same in every step" : "found for each step"));
@@ -277,6 +335,8 @@ class Proposing {
   std::vector<std::vector<Lengths>> lengths_;  // per task, per sampled step
   std::int64_t longest_ = 1;
   std::int64_t interval_ = 256;
+  std::string solver_;  // what the program came to
+  bool truncated_ = false;
 };
 
 }  // namespace

@@ -8,6 +8,8 @@ namespace braid::planner {
 struct LobraRules {
   bool unlike_replicas = true;  ///< else all of one kind (the paper's baselines)
   bool one_by_one = false;      ///< each task's steps by themselves, to its end, before the next task's
+  /// The best deployment that the search finds starts a mixed-integer program (deployment_model.h).
+  bool solved = false;
   LengthDispatch::Kind dispatch = LengthDispatch::Kind::balanced;
   bool fixed_ranges = false;  ///< the same for every step (without dynamic bucketing)
   std::int64_t ranges = 16;
@@ -20,7 +22,9 @@ struct LobraRules {
 };
 
 /// The deployments that LobRA's first stage finds the fastest in expectation (§4.2), the best first, each with its
-/// second stage's rules for every step (§4.3). Empty where no kind of replica holds the longest sample.
+/// second stage's rules for every step (§4.3). Empty where no kind of replica holds the longest sample. A solution that
+/// is given (ProposalInput::models) has its deployment proposed, alone; throws Error where that has no room or holds
+/// not all lengths.
 std::vector<Arrangement> propose_lobra(const ProposalInput& input, const LobraRules& rules);
 
 }  // namespace braid::planner

@@ -27,7 +27,15 @@ std::string_view name(PipelineTemplate pipeline) {
 }
 
 std::string_view name(LengthDispatch::Kind kind) {
-  return kind == LengthDispatch::Kind::balanced ? "balanced" : "by_length";
+  switch (kind) {
+    case LengthDispatch::Kind::solved:
+      return "solved";
+    case LengthDispatch::Kind::by_length:
+      return "by_length";
+    case LengthDispatch::Kind::balanced:
+      break;
+  }
+  return "balanced";
 }
 
 std::string_view name(Padding padding) {

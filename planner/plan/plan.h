@@ -54,7 +54,8 @@ struct Admission {
 /// How the samples of a step come to replicas that may be unlike, and into microbatches of like lengths (LobRA §4.3).
 struct LengthDispatch {
   enum class Kind {
-    balanced,  ///< so that the slowest replica is as fast as can be (Eq. 3)
+    balanced,  ///< so that the slowest replica is as fast as is found (Eq. 3)
+    solved,    ///< as a mixed-integer program from there on, within kDispatchLimits
     by_length  ///< each length to the replicas that are the most efficient with it (Figure 4c)
   };
   Kind kind = Kind::balanced;

@@ -14,6 +14,10 @@
 
 namespace braid::planner {
 
+namespace milp {
+class Exchange;
+}
+
 /// A choice that a policy offers; the first value is the default.
 struct PolicyOption {
   std::string_view name;
@@ -62,6 +66,7 @@ struct Arrangement {
   bool may_fuse = false;    ///< the policy might have had tasks share microbatches, though here none do
   bool united = false;      ///< it might have been any policy's
   bool may_differ = false;  ///< replicas might have been unlike, though here they may be alike
+  bool truncated = false;   ///< a limit of seconds cut it short, so that another run may arrange another
 };
 
 /// What a policy proposes plans for that finds its deployments itself.
@@ -77,6 +82,7 @@ struct ProposalInput {
   const OptionValues& options;                           ///< all, resolved
   std::vector<costmodel::RecomputeKind> recompute = {};  ///< that it may choose from
   bool silent = false;                                   ///< nobody reads the reasons
+  milp::Exchange* models = nullptr;                      ///< what takes models for other solvers; nullptr: nothing
 };
 
 /// The number of microbatches and the place of the layers are searched or fixed outside, and a policy says what goes
@@ -99,6 +105,8 @@ class Policy {
   virtual bool proposes() const { return false; }
   /// Of a policy that proposes: whether layers may be split so.
   virtual bool takes(const LayerSplit& split) const { return split.kind == LayerSplit::Kind::even; }
+  /// Of a policy that proposes: whether its deployment may be a given solution of a program that it writes.
+  virtual bool takes_solution() const { return false; }
   /// Whether it has no plans of its own, and planning takes the fastest of all other policies'.
   virtual bool unites() const { return false; }
   /// Whole plans, but for their storage, the most promising first. They are judged, and may not fit memory. Throws

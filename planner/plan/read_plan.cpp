@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/named.h"
+#include "planner/plan/deployment.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_hashes.h"
 
@@ -22,7 +23,8 @@ constexpr PipelineTemplate kPipelines[] = {PipelineTemplate::one_forward_one_bac
                                            PipelineTemplate::lora_gpipe};
 constexpr costmodel::RecomputeKind kRecomputeKinds[] = {
     costmodel::RecomputeKind::none, costmodel::RecomputeKind::selective, costmodel::RecomputeKind::full};
-constexpr LengthDispatch::Kind kDispatches[] = {LengthDispatch::Kind::balanced, LengthDispatch::Kind::by_length};
+constexpr LengthDispatch::Kind kDispatches[] = {LengthDispatch::Kind::balanced, LengthDispatch::Kind::solved,
+                                                LengthDispatch::Kind::by_length};
 constexpr Padding kPaddings[] = {Padding::none, Padding::max_length, Padding::longest};
 constexpr costmodel::AdapterKernels kAdapterKernels[] = {
     costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split, costmodel::AdapterKernels::side_by_side,
@@ -247,7 +249,7 @@ TokenBins::Unlike unlike_bins_from(const Node& node, const FixedPlan& fixed, std
 
 /// Of a plan whose deployment and schedule have been read.
 TokenBins bins_from(const Node& node, const FixedPlan& fixed) {
-  constexpr BinSearch kSearches[] = {BinSearch::greedy, BinSearch::searched};
+  constexpr BinSearch kSearches[] = {BinSearch::greedy, BinSearch::searched, BinSearch::solved};
   TokenBins bins;
   bins.multiple = node.integer_at("multiple", 1, std::int64_t{1} << 30);
   bins.capacity = node.integer_at("capacity", bins.multiple, std::int64_t{1} << 30);

@@ -16,15 +16,16 @@ class Lobra final : public Policy {
   std::string_view name() const override { return name_; }
   std::string_view summary() const override { return summary_; }
   std::vector<PolicyOption> options() const override {
-    std::vector<PolicyOption> options = {{"dispatch", {"balanced", "by_length"}},
+    std::vector<PolicyOption> options = {{"dispatch", {"balanced", "solved", "by_length"}},
                                          {"ranges", {"16"}, 1},
                                          {"interval", {"auto"}, 16},
                                          {"bucketing", {"dynamic", "fixed"}},
                                          {"kernels", {"separate", "fused"}},
                                          transport_option(),
                                          recompute_option(true)};
+    if (unlike_replicas_) options.insert(options.begin(), {"deployment", {"searched", "solved"}});
     // Bins hold rows of all tasks.
-    if (!one_by_one_) options.insert(options.begin() + 4, {"rows", {"ranges", "bins"}});
+    if (!one_by_one_) options.insert(options.end() - 3, {"rows", {"ranges", "bins"}});
     return options;
   }
   Parallelism parallelism(const OptionValues& /*options*/) const override {
@@ -33,11 +34,14 @@ class Lobra final : public Policy {
   std::optional<Arrangement> arrange(const PolicyInput& /*input*/) const override { return std::nullopt; }
 
   bool proposes() const override { return true; }
+  bool takes_solution() const override { return unlike_replicas_; }
   std::vector<Arrangement> propose(const ProposalInput& input) const override {
     const auto value = [&](std::string_view option) { return value_of(input.options, option); };
     LobraRules rules;
     rules.unlike_replicas = unlike_replicas_;
     rules.one_by_one = one_by_one_;
+    if (unlike_replicas_) rules.solved = value("deployment") == "solved";
+    if (value("dispatch") == "solved") rules.dispatch = LengthDispatch::Kind::solved;
     if (value("dispatch") == "by_length") rules.dispatch = LengthDispatch::Kind::by_length;
     rules.ranges = std::stoll(value("ranges"));
     if (value("interval") != "auto") rules.interval = std::stoll(value("interval"));

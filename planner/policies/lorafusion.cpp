@@ -18,7 +18,7 @@ class LoraFusion final : public Policy {
     return {{"groups", {"auto"}, 1},
             {"capacity", {"auto"}, 1},
             {"multiple", {"64"}, 1},
-            {"packing", {"searched", "greedy"}},
+            {"packing", {"searched", "greedy", "solved"}},
             {"merge", {"auto", "on", "off"}},
             {"kernels", {"auto", "fused", "separate"}},
             transport_option(),
@@ -39,6 +39,7 @@ class LoraFusion final : public Policy {
     if (value("capacity") != "auto") rules.capacity = std::stoll(value("capacity"));
     rules.multiple = std::stoll(value("multiple"));
     if (value("packing") == "greedy") rules.search = BinSearch::greedy;
+    if (value("packing") == "solved") rules.search = BinSearch::solved;
     if (value("merge") != "auto") rules.merges = {value("merge") == "on"};
     const bool separate = value("kernels") == "separate" || (value("kernels") == "auto" && input.cluster.gpu == "cpu");
     if (separate) rules.kernels = costmodel::AdapterKernels::separate;

@@ -101,8 +101,9 @@ PolicyInput Bench::ask(const std::vector<ReplicaShape>& deployment, std::int64_t
 }
 
 std::vector<Candidate> Bench::propose(std::span<const std::vector<ReplicaShape>> deployments) {
-  const ProposalInput asked{input_.workload,  input_.samples, input_.cluster,  latency_,        capacity_,
-                            input_.overrides, deployments,    choice_.options, recompute_.kinds};
+  const ProposalInput asked{input_.workload,  input_.samples, input_.cluster,  latency_,         capacity_,
+                            input_.overrides, deployments,    choice_.options, recompute_.kinds, false,
+                            input_.models};
   std::vector<Candidate> candidates;
   for (Arrangement& arrangement : choice_.policy->propose(asked)) {
     arrangement.fixed.storage = cost().storage();

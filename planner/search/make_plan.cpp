@@ -10,6 +10,7 @@
 #include "planner/search/plan_search.h"
 #include "planner/search/refine_bins.h"
 #include "planner/search/remedy.h"
+#include "planner/search/step_models.h"
 #include "planner/search/ways.h"
 #include "planner/window/program_stream.h"
 #include "planner/window/run_memory.h"
@@ -179,6 +180,9 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
                                      planned_as(found->choice(), searches.size(), changes));
   }
   verify_telling_windows(best->arrangement.fixed, found->window(), found->bench().capacity());
+  if (std::string packings = describe_packings(best->arrangement.fixed, found->window()); !packings.empty())
+    best->arrangement.reasons.push_back(std::move(packings));
+  if (input.models) write_step_models(best->arrangement.fixed, found->window(), *input.models);
   Plan plan;
   plan.workload = input.workload;
   plan.cluster = input.cluster;
@@ -192,7 +196,7 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   plan.predicted = best->prediction;
   plan.preferred = preferred;
   plan.data_hashes = data_hashes(input.workload);
-  plan.truncated = truncated;
+  plan.truncated = truncated || best->arrangement.truncated;
   plan.planning_seconds = seconds_since(began);
   return plan;
 }

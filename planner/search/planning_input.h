@@ -21,10 +21,12 @@ struct PlanningInput {
   /// Of a policy that unites others: no further search begins so long after the first; 0: all are done. What is not
   /// done may differ from run to run, so that the plan says it was truncated.
   double budget_seconds = 0;
+  /// Takes models for other solvers, and gives a solution; nullptr: nothing does.
+  milp::Exchange* models = nullptr;
 
   /// The same with other overrides.
   PlanningInput with(const Overrides& others) const {
-    return {workload, cluster, samples, cost, judge, others, preference, on_progress, budget_seconds};
+    return {workload, cluster, samples, cost, judge, others, preference, on_progress, budget_seconds, models};
   }
 };
 

@@ -36,10 +36,11 @@ struct FilledBin {
 
 class BinBatcher final : public Batcher {
  public:
-  BinBatcher(const FixedPlan& fixed, const WindowInput& input)
+  BinBatcher(const FixedPlan& fixed, const WindowInput& input, std::function<void(const PackedStep&)> on_packed)
       : fixed_(fixed),
         bins_(*fixed.bins),
         input_(input),
+        on_packed_(std::move(on_packed)),
         busy_(fixed.deployment.size(), 0),
         entered_(fixed.deployment.size()) {}
 
@@ -147,7 +148,13 @@ class BinBatcher final : public Batcher {
 
   std::vector<FilledBin> packed(const std::vector<SampleRow>& rows, std::size_t replica) const {
     std::vector<FilledBin> filled;
-    for (const Bin& bin : pack_bins(items_of(rows), rules_of(replica), bins_.search).bins) {
+    PackedStep step{items_of(rows), rules_of(replica), {}};
+    step.packing = pack_bins(step.items, step.rules, bins_.search);
+    // Ranks that lay the same step out must not differ.
+    if (step.packing.truncated)
+      throw Failure("the packing of a step was not solved in time; plan with packing=searched");
+    if (on_packed_) on_packed_(step);
+    for (const Bin& bin : step.packing.bins) {
       FilledBin& one = filled.emplace_back();
       for (const std::int32_t place : bin) one.rows.push_back(rows[static_cast<std::size_t>(place)]);
     }
@@ -254,6 +261,7 @@ class BinBatcher final : public Batcher {
   const FixedPlan& fixed_;
   const TokenBins& bins_;
   const WindowInput& input_;
+  std::function<void(const PackedStep&)> on_packed_;
   std::deque<WaitingRound> rounds_;
   bool ended_ = false;
   MicrobatchIds ids_;
@@ -270,8 +278,9 @@ std::int64_t first_laid_out_for(const FixedPlan& fixed, std::int64_t window) {
   return window * fixed.steps_per_window / kMergedRounds * kMergedRounds / fixed.steps_per_window;
 }
 
-std::unique_ptr<Batcher> make_bin_batcher(const FixedPlan& fixed, const WindowInput& input) {
-  return std::make_unique<BinBatcher>(fixed, input);
+std::unique_ptr<Batcher> make_bin_batcher(const FixedPlan& fixed, const WindowInput& input,
+                                          std::function<void(const PackedStep&)> on_packed) {
+  return std::make_unique<BinBatcher>(fixed, input, std::move(on_packed));
 }
 
 }  // namespace braid::planner

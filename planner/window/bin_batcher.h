@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "planner/window/batcher.h"
 
 namespace braid::planner {
@@ -16,6 +18,13 @@ std::int64_t first_laid_out_for(const FixedPlan& fixed, std::int64_t window);
 /// nobody (the bubble lemma: the distance is at least the number of stages, one more than printed). So a round is
 /// decided when the next is known. Every so many rounds this begins anew, so that a window can be laid out from there.
 /// Pulling throws Error that names the sample where a row is longer than a bin.
-std::unique_ptr<Batcher> make_bin_batcher(const FixedPlan& fixed, const WindowInput& input);
+/// Pulling throws Failure where a program is not solved in time (packing=solved). `on_packed` is told of each packing.
+struct PackedStep {
+  std::vector<BinItem> items;
+  BinRules rules;
+  BinPacking packing;
+};
+std::unique_ptr<Batcher> make_bin_batcher(const FixedPlan& fixed, const WindowInput& input,
+                                          std::function<void(const PackedStep&)> on_packed = {});
 
 }  // namespace braid::planner

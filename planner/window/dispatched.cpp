@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "planner/dispatch/dispatch_model.h"
 #include "planner/dispatch/length_ranges.h"
 
 namespace braid::planner {
@@ -31,16 +32,26 @@ LengthRanges ranges_of(const LengthDispatch& dispatch, std::span<const SampleRow
   return {dispatch.fixed_ranges, 0};
 }
 
-Dispatched dispatched_over(const FixedPlan& fixed, std::span<const RangeLoad> loads) {
-  const LengthDispatch& dispatch = *fixed.dispatch;
-  std::vector<ReplicaSpeed> speeds;
-  std::vector<std::int64_t> gpus;
-  for (std::size_t replica = 0; replica < fixed.deployment.size(); ++replica) {
-    speeds.push_back(dispatch.speed(replica));
-    gpus.push_back(std::int64_t{fixed.deployment[replica].tp} * fixed.deployment[replica].stages());
+Dispatched dispatched_over(const FixedPlan& fixed, const StepLoads& step) {
+  switch (fixed.dispatch->kind) {
+    case LengthDispatch::Kind::by_length: {
+      std::vector<std::int64_t> gpus;
+      for (const ReplicaShape& replica : fixed.deployment) gpus.push_back(std::int64_t{replica.tp} * replica.stages());
+      return dispatch_by_length(step.speeds, gpus, step.loads);
+    }
+    case LengthDispatch::Kind::solved: {
+      SolvedDispatch solved = solve_dispatch(step.speeds, step.loads, kDispatchLimits);
+      // Ranks that lay the same step out must not differ.
+      if (solved.truncated)
+        throw Failure(
+            fmt::format("the dispatch of a step was not solved within {} s and {} nodes; plan with dispatch=balanced",
+                        kDispatchLimits.seconds, kDispatchLimits.nodes));
+      return std::move(solved.dispatched);
+    }
+    case LengthDispatch::Kind::balanced:
+      break;
   }
-  if (dispatch.kind == LengthDispatch::Kind::by_length) return dispatch_by_length(speeds, gpus, loads);
-  return dispatch_balanced(speeds, loads);
+  return dispatch_balanced(step.speeds, step.loads);
 }
 
 Segment segment_of(const SampleRow& row, std::int64_t length) {
@@ -57,19 +68,29 @@ Segment segment_of(const SampleRow& row, std::int64_t length) {
 
 }  // namespace
 
+StepLoads step_loads(const FixedPlan& fixed, std::span<const SampleRow> rows, const workload::Workload& workload) {
+  const LengthDispatch& dispatch = *fixed.dispatch;
+  const LengthRanges ranges = ranges_of(dispatch, rows, workload);
+  StepLoads step;
+  for (std::size_t replica = 0; replica < fixed.deployment.size(); ++replica)
+    step.speeds.push_back(dispatch.speed(replica));
+  step.ends = ranges.ends;
+  for (const std::int64_t end : ranges.ends) step.loads.push_back({interval_of(end, dispatch.interval), 0});
+  for (const SampleRow& row : rows) ++step.loads[ranges.of(row.tokens)].sequences;
+  return step;
+}
+
 std::vector<DispatchedMicrobatch> dispatch_rows(const FixedPlan& fixed, std::span<const std::vector<SampleRow>> tasks,
                                                 const workload::Workload& workload) {
   const LengthDispatch& dispatch = *fixed.dispatch;
   std::vector<SampleRow> rows;
   for (const std::vector<SampleRow>& task : tasks) rows.insert(rows.end(), task.begin(), task.end());
-  const LengthRanges ranges = ranges_of(dispatch, rows, workload);
+  const StepLoads step = step_loads(fixed, rows, workload);
+  const LengthRanges ranges{step.ends, 0};
+  const std::vector<RangeLoad>& loads = step.loads;
   std::vector<std::vector<SampleRow>> by_range(ranges.ends.size());
   for (const SampleRow& row : rows) by_range[ranges.of(row.tokens)].push_back(row);
-  std::vector<RangeLoad> loads;
-  for (std::size_t range = 0; range < by_range.size(); ++range)
-    loads.push_back(
-        {interval_of(ranges.ends[range], dispatch.interval), static_cast<std::int64_t>(by_range[range].size())});
-  const Dispatched dispatched = dispatched_over(fixed, loads);
+  const Dispatched dispatched = dispatched_over(fixed, step);
   std::vector<DispatchedMicrobatch> microbatches;
   std::vector<std::size_t> taken(by_range.size(), 0);
   for (std::size_t replica = 0; replica < fixed.deployment.size(); ++replica) {

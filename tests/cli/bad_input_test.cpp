@@ -30,6 +30,14 @@ TEST_F(BadInput, UnknownWordsAreRefusedWithTheList) {
   expect_bad_input("plan " + planning() + " --pp -3", "--pp -3 is not usable");
 }
 
+TEST_F(BadInput, ModelsForSolversNeedAnEmptyFolderAndASolutionAPolicyThatTakesOne) {
+  expect_bad_input("plan " + planning() + " --dump-model \"\"", "--dump-model is empty; give a path");
+  expect_bad_input("plan " + planning() + " --policy muxtune --solution " + path("deployment.sol"),
+                   "--solution: policy 'muxtune' has no program of its deployment; give --policy lobra or");
+  write_text(folder / "models/kept.txt", "mine\n");
+  expect_bad_input("plan " + planning() + " --policy lobra --dump-model " + path("models"), "is not empty");
+}
+
 TEST_F(BadInput, ABadWorkloadKeyOrValueIsNamedWithItsLine) {
   write_text(folder / "workload.yaml", workload() + "    colour: red\n");
   expect_bad_input("plan " + planning(), "workload.yaml:27: unknown key 'colour'; valid keys:");

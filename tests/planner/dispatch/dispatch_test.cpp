@@ -8,6 +8,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "base/error.h"
+#include "planner/dispatch/dispatch_model.h"
 #include "planner/dispatch/length_ranges.h"
 
 namespace braid::planner {
@@ -131,6 +132,22 @@ RC_GTEST_PROP(Dispatch, IsBetweenItsBoundAndNotFarFromTheBest, ()) {
   RC_ASSERT(dispatched.bound <= best * (1 + 1e-12));
   RC_ASSERT(dispatched.seconds >= best * (1 - 1e-12));
   RC_ASSERT(dispatched.seconds <= 1.5 * best);
+}
+
+TEST(Dispatch, SolvedIsTheBestOfAll) {
+  ASSERT_TRUE(rc::check([] {
+    const DrawnStep drawn = any_step(3, 3, 6);
+    std::vector<std::vector<std::int64_t>> counts(drawn.replicas.size(),
+                                                  std::vector<std::int64_t>(drawn.ranges.size(), 0));
+    const double best = fastest(drawn, counts, 0, 0, drawn.ranges[0].sequences);
+    const Dispatched greedy = dispatch_balanced(drawn.replicas, drawn.ranges);
+    const milp::Model model = dispatch_model(drawn.replicas, drawn.ranges, greedy.seconds);
+    RC_ASSERT(model.holds(values_of(greedy, drawn.replicas, drawn.ranges, model)));
+    const SolvedDispatch solved = solve_dispatch(drawn.replicas, drawn.ranges, {});
+    RC_ASSERT(!solved.truncated);
+    expect_valid(drawn, solved.dispatched);
+    RC_ASSERT(std::abs(solved.dispatched.seconds - best) <= 1e-6 * best);
+  }));
 }
 
 RC_GTEST_PROP(Dispatch, OfManySequencesIsNearItsBound, ()) {
