@@ -50,6 +50,7 @@ const Folders kPlannerMayInclude = {
     {"lorafusion", {"program", "bins", "latency", "plan", "window"}},
     {"policies", {"program", "plan", "window", "muxtune", "lobra", "lorafusion"}},
     {"search", {"program", "milp", "dispatch", "bins", "plan", "window", "bound", "muxtune", "policies"}},
+    {"estimator", {"plan", "window", "muxtune", "search"}},
 };
 
 bool is_source(const std::filesystem::path& path) {

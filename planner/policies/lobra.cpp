@@ -34,6 +34,8 @@ class Lobra final : public Policy {
   std::optional<Arrangement> arrange(const PolicyInput& /*input*/) const override { return std::nullopt; }
 
   bool proposes() const override { return true; }
+  /// One after another they have it to themselves.
+  bool shares_backbone() const override { return !one_by_one_; }
   bool takes_solution() const override { return unlike_replicas_; }
   std::vector<Arrangement> propose(const ProposalInput& input) const override {
     const auto value = [&](std::string_view option) { return value_of(input.options, option); };

@@ -257,6 +257,13 @@ bool Bench::fits(Candidate& candidate, const PolicyInput& asked, Outlook outlook
   return fits(candidate, predictor);
 }
 
+bool Bench::judge(Candidate& candidate, const PolicyInput& asked, Outlook outlook) {
+  Predictor predictor(candidate.arrangement.fixed, window_of(asked), outlook);
+  if (!fits(candidate, predictor)) return false;
+  predictor.rates(latency_, input_.judge, candidate.prediction);
+  return true;
+}
+
 bool Bench::fits(Candidate& candidate, Predictor& predictor) {
   ++laid_out_;
   candidate.prediction = {};

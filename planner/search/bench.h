@@ -25,7 +25,6 @@ class Bench {
   ClockLatency& latency() { return latency_; }
   /// Of one rank; 0: not limited.
   Bytes capacity() const { return capacity_; }
-  const Judge& judge() const { return input_.judge; }
   /// What was asked so far.
   BestRates& rates() { return rates_; }
   /// What came nearest to fitting of all that did not.
@@ -61,6 +60,8 @@ class Bench {
   void recompute_less(Candidate& candidate, const PolicyInput& asked);
   /// Predicts its memory; all else is forgotten.
   bool fits(Candidate& candidate, const PolicyInput& asked, Outlook outlook);
+  /// Whether it fits; where it does all is predicted.
+  bool judge(Candidate& candidate, const PolicyInput& asked, Outlook outlook);
   void predict_rates(Candidate& candidate, Outlook outlook = Outlook::full);
 
  private:

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kExamined = 3, kMostExamined = 12;
 /// Proposals of a stream look further from what they are, as the few steps of a glance are told by their borders.
 constexpr double kFarOffProposed = 1.25;
-constexpr std::size_t kMostProposed = 20;
+constexpr std::size_t kMostProposed = 20, kFewProposed = 6;
 /// One of so many parts of the memory more is what a policy is asked to arrange for that arranges nothing.
 constexpr Bytes kLittleMore = 32;
 /// The best sketches that are arranged: up to so many tasks' worth.
@@ -148,13 +148,13 @@ void PlanSearch::balance_deployments() {
 
 /// Of many proposals those that are not far slower than the fastest at a glance, and fit at one; the fastest first.
 std::vector<Candidate> PlanSearch::worth_predicting(std::vector<Candidate> proposals) {
+  if (hurries_ && proposals.size() > kFewProposed) proposals.erase(proposals.begin() + kFewProposed, proposals.end());
   if (proposals.size() <= kMostProposed) return proposals;
   double fastest = most_.glanced / kFarOff;
   std::vector<Candidate> fitting;
   for (Candidate& candidate : proposals) {
     const FixedPlan& fixed = candidate.arrangement.fixed;
-    if (!bench_.fits(candidate, bench_.ask(fixed.deployment, fixed.microbatches), Outlook::glance)) continue;
-    bench_.predict_rates(candidate, Outlook::glance);
+    if (!bench_.judge(candidate, bench_.ask(fixed.deployment, fixed.microbatches), Outlook::glance)) continue;
     candidate.looks.glanced = candidate.prediction.step_seconds;
     fastest = std::min(fastest, candidate.looks.glanced);
     fitting.push_back(std::move(candidate));
@@ -171,9 +171,12 @@ std::optional<Candidate> PlanSearch::best_proposal(Bench::Asked what) {
   for (Candidate& candidate : worth_predicting(bench_.propose(deployments_))) {
     ++tried_;
     const FixedPlan& fixed = candidate.arrangement.fixed;
-    if (!bench_.fits(candidate, bench_.ask(fixed.deployment, fixed.microbatches), Outlook::full)) continue;
-    if (what == Bench::Asked::memory) return std::move(candidate);
-    bench_.predict_rates(candidate);
+    const PolicyInput asked = bench_.ask(fixed.deployment, fixed.microbatches);
+    if (what == Bench::Asked::memory) {
+      if (bench_.fits(candidate, asked, Outlook::full)) return std::move(candidate);
+      continue;
+    }
+    if (!bench_.judge(candidate, asked, Outlook::full)) continue;
     candidate.looks.glanced = candidate.prediction.step_seconds;
     fitting.push_back(std::move(candidate));
   }
@@ -206,6 +209,11 @@ std::optional<Candidate> PlanSearch::fastest() {
   std::vector<Candidate> alone = {std::move(*best)};
   explain(alone, 1);
   return std::move(alone.front());
+}
+
+std::optional<Candidate> PlanSearch::about_fastest() {
+  hurries_ = true;
+  return fastest();
 }
 
 std::optional<Candidate> PlanSearch::any() {

@@ -26,6 +26,10 @@ class PlanSearch {
   /// none fits: `misfit` says by how much then.
   std::optional<Candidate> fastest();
 
+  /// As fastest, in a hurry: of a policy that proposes only the first few, which are the most promising, are
+  /// predicted.
+  std::optional<Candidate> about_fastest();
+
   /// As fastest, less what looks far slower than another search's plan did: nothing where all does.
   std::optional<Candidate> fastest_beside(const Looks& other);
 
@@ -107,6 +111,7 @@ class PlanSearch {
   std::vector<std::pair<Choice, std::optional<Candidate>>> looked_at_;
   std::vector<Candidate> proposed_;  // that fit, of a policy that proposes
   bool sketches_ = false;            // the policy does
+  bool hurries_ = false;             // few proposals will do
   bool left_out_ = false;            // some of the grid, as too slow
   std::int64_t tried_ = 0;           // of the grid
   std::int64_t glanced_at_ = 0;

@@ -24,6 +24,10 @@ struct PlanningInput {
   /// Takes models for other solvers, and gives a solution; nullptr: nothing does.
   milp::Exchange* models = nullptr;
 
+  /// Of other tasks, silently.
+  PlanningInput of(const workload::Workload& others, const workload::SampleIndex& their_samples) const {
+    return {others, cluster, their_samples, cost, judge, overrides, preference, {}, budget_seconds};
+  }
   /// The same with other overrides.
   PlanningInput with(const Overrides& others) const {
     return {workload, cluster, samples, cost, judge, others, preference, on_progress, budget_seconds, models};

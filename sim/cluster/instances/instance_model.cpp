@@ -30,10 +30,11 @@ InstanceModel::InstanceModel(workload::Workload kinds, workload::Cluster instanc
       samples_(samples_of(kinds_)),
       cost_(linked(std::move(profile), instance_)),
       choice_(choice),
-      estimator_({kinds_, instance_, samples_, cost_, judge, overrides}, choice_, most_tasks) {
+      estimator_(
+          planner::make_step_estimator({kinds_, instance_, samples_, cost_, judge, overrides}, choice_, most_tasks)) {
   for (std::size_t kind = 0; kind < kinds_.tasks.size(); ++kind) {
     std::optional<KindCost>& cost = alone_.emplace_back();
-    const std::optional<planner::Plan>& plan = estimator_.alone(kind);
+    const std::optional<planner::Plan>& plan = estimator_->alone(kind);
     if (!plan) continue;
     const planner::Prediction& predicted = plan->predicted;
     const double gpu_seconds = static_cast<double>(plan->ranks()) * predicted.step_seconds;
@@ -45,7 +46,7 @@ std::optional<SetRate> InstanceModel::rate(const std::vector<std::int32_t>& coun
   const std::lock_guard lock(mutex_);
   const auto [known, is_new] = rates_.try_emplace(counts);
   if (is_new) {
-    if (const auto estimate = estimator_.estimate(counts))
+    if (const auto estimate = estimator_->estimate(counts))
       known->second = SetRate{estimate->step_seconds, estimate->layout, estimate->busy_gpu_seconds};
   }
   return known->second;
@@ -55,7 +56,7 @@ double InstanceModel::error(const std::vector<std::int32_t>& counts) {
   const std::optional<SetRate> estimated = rate(counts);
   const std::lock_guard lock(mutex_);
   const auto [known, is_new] = errors_.try_emplace(counts, 0);
-  if (is_new) known->second = estimated->step_seconds / estimator_.replayed(counts) - 1;
+  if (is_new) known->second = estimated->step_seconds / estimator_->replayed(counts) - 1;
   return known->second;
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <mutex>
 
-#include "planner/search/step_estimator.h"
+#include "planner/estimator/step_estimator.h"
 #include "sim/cluster/instances/task_sets.h"
 
 namespace braid::sim {
@@ -46,7 +46,7 @@ class InstanceModel {
   workload::SampleIndex samples_;
   costmodel::CostModel cost_;
   planner::PolicyChoice choice_;
-  planner::StepEstimator estimator_;
+  std::unique_ptr<planner::StepEstimator> estimator_;
   std::vector<std::optional<KindCost>> alone_;
   std::mutex mutex_;
   std::map<std::vector<std::int32_t>, std::optional<SetRate>> rates_;

@@ -1,4 +1,4 @@
-#include "planner/search/step_estimator.h"
+#include "planner/estimator/learned_estimator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,42 +12,22 @@ namespace {
 
 using Counts = std::vector<std::int32_t>;
 
-/// Sets of 2, 4, ... and as many tasks as there may be, of kinds from first to last, whose plans say where other sets
-/// are laid.
-std::vector<Counts> telling_sets(std::size_t kinds, std::int32_t most_tasks) {
-  std::vector<Counts> sets;
-  for (std::int32_t tasks = 2; tasks / 2 < most_tasks; tasks *= 2) {
-    const auto count = static_cast<std::size_t>(std::min(tasks, most_tasks));
-    Counts& counts = sets.emplace_back(kinds, 0);
-    for (std::size_t t = 0; t < count; ++t) ++counts[t * kinds / count];
-  }
-  return sets;
-}
-
 /// Where nothing is padded steps differ with their samples, and one of mean ones tells little.
 bool tells_samples_apart(const FixedPlan& fixed) {
   return fixed.padding == Padding::none;
 }
 
-double busy_gpu_seconds(const FixedPlan& fixed, const Prediction& predicted) {
-  return (1 - predicted.bubble_ratio) * static_cast<double>(fixed.ranks()) * predicted.step_seconds;
-}
-
 }  // namespace
 
-StepEstimator::StepEstimator(const PlanningInput& input, const PolicyChoice& choice, std::int32_t most_tasks)
-    : input_(input), choice_(choice), bench_(input_, choice_) {
-  if (choice.policy->proposes() || choice.policy->unites())
-    throw error("policy {} plans one set of tasks at a time, which takes too long here; give another",
-                choice.policy->name());
+LearnedEstimator::LearnedEstimator(const PlanningInput& input, const PolicyChoice& choice, std::int32_t most_tasks,
+                                   std::shared_ptr<Layouts> layouts)
+    : StepEstimator(std::move(layouts)), input_(input), choice_(choice), bench_(input_, choice_) {
   const std::size_t kinds = input.workload.tasks.size();
   std::string why;
   const auto plan = [&](const Counts& counts, bool drawn) -> std::optional<Plan> {
-    const Tasks tasks = tasks_of(counts, drawn);
+    const CountedTasks tasks = counted_tasks(input_, counts, drawn);
     try {
-      return make_plan(
-          {tasks.workload, input.cluster, tasks.samples, input.cost, input.judge, input.overrides, input.preference},
-          choice);
+      return make_plan(input_.of(tasks.workload, tasks.samples), choice);
     } catch (const Error& error) {
       why = error.what();
       return std::nullopt;
@@ -70,7 +50,7 @@ StepEstimator::StepEstimator(const PlanningInput& input, const PolicyChoice& cho
 }
 
 /// Where memory is short a set may fit only when split as far as its samples go.
-void StepEstimator::learn_splits(Candidate candidate) {
+void LearnedEstimator::learn_splits(Candidate candidate) {
   for (const workload::Task& task : input_.workload.tasks) {
     candidate.microbatches = task.global_batch_size;
     if (std::find(candidates_.begin(), candidates_.end(), candidate) == candidates_.end())
@@ -78,54 +58,13 @@ void StepEstimator::learn_splits(Candidate candidate) {
   }
 }
 
-void StepEstimator::learn_from(const Plan& plan) {
-  Candidate learned{bench_.plain(plan.fixed.deployment), plan.fixed.microbatches, 0};
-  for (const Candidate& known : candidates_) {
-    learned.layout = known.deployment == learned.deployment ? known.layout : std::max(learned.layout, known.layout + 1);
-    if (known.deployment == learned.deployment) break;
-  }
+void LearnedEstimator::learn_from(const Plan& plan) {
+  std::vector<ReplicaShape> deployment = bench_.plain(plan.fixed.deployment);
+  const Candidate learned{std::move(deployment), plan.fixed.microbatches};
   if (std::find(candidates_.begin(), candidates_.end(), learned) == candidates_.end()) candidates_.push_back(learned);
 }
 
-std::int32_t StepEstimator::layout_of(const Plan& plan) const {
-  const auto like = [&](const Candidate& known) { return same_places(known.deployment, plan.fixed.deployment); };
-  return std::find_if(candidates_.begin(), candidates_.end(), like)->layout;
-}
-
-StepEstimator::Tasks StepEstimator::tasks_of(std::span<const std::int32_t> counts, bool drawn) const {
-  const workload::Workload& kinds = input_.workload;
-  workload::Workload workload;
-  workload.file = kinds.file;
-  workload.backbone_reference = kinds.backbone_reference;
-  workload.backbone_folder = kinds.backbone_folder;
-  workload.backbone = kinds.backbone;
-  std::vector<std::vector<workload::SampleSize>> sizes;
-  std::vector<std::int32_t> kind_of;
-  workload.tasks.reserve(static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), 0)));
-  for (std::size_t kind = 0; kind < counts.size(); ++kind) {
-    for (std::int32_t copy = 0; copy < counts[kind]; ++copy) {
-      workload::Task& task = workload.tasks.emplace_back(kinds.tasks[kind]);
-      task.name = fmt::format("{}-{}", task.name, copy);
-      task.seed = static_cast<std::uint64_t>(copy);
-      kind_of.push_back(static_cast<std::int32_t>(kind));
-      if (drawn) {
-        sizes.push_back(workload::sample_sizes(task));
-        continue;
-      }
-      const auto& total = input_.samples.total(static_cast<int>(kind));
-      const std::int64_t samples = input_.samples.samples(static_cast<int>(kind));
-      const auto mean = [&](std::int64_t sum) {
-        return std::max<std::int64_t>(1, std::llround(static_cast<double>(sum) / static_cast<double>(samples)));
-      };
-      sizes.emplace_back(static_cast<std::size_t>(task.global_batch_size),
-                         workload::SampleSize{mean(total.tokens), mean(total.supervised)});
-    }
-  }
-  workload::SampleIndex index(workload.tasks, std::move(sizes));
-  return {std::move(workload), std::move(index), std::move(kind_of)};
-}
-
-PolicyInput StepEstimator::policy_input(const Tasks& tasks, const Candidate& candidate) {
+PolicyInput LearnedEstimator::policy_input(const CountedTasks& tasks, const Candidate& candidate) {
   PolicyInput input{tasks.workload,       tasks.samples,          bench_.latency(), bench_.capacity(),
                     candidate.deployment, candidate.microbatches, choice_.options};
   input.silent = true;
@@ -134,7 +73,7 @@ PolicyInput StepEstimator::policy_input(const Tasks& tasks, const Candidate& can
   return input;
 }
 
-std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks) {
+std::optional<LearnedEstimator::Laid> LearnedEstimator::lay(const CountedTasks& tasks) {
   std::int64_t most = 1;
   for (const workload::Task& task : tasks.workload.tasks) most = std::max(most, task.global_batch_size);
   // Sketches are about right: of the best the fastest that fits memory is taken. Without any all are tried.
@@ -155,17 +94,17 @@ std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks) {
   return best;
 }
 
-std::optional<StepEstimator::Laid> StepEstimator::lay(const Tasks& tasks, const Candidate& candidate) {
+std::optional<LearnedEstimator::Laid> LearnedEstimator::lay(const CountedTasks& tasks, const Candidate& candidate) {
   std::optional<planner::Candidate> found =
       bench_.glance(policy_input(tasks, candidate), Bench::Asked::rates, std::numeric_limits<Bytes>::max(), 1);
   if (!found) return std::nullopt;
   FixedPlan& fixed = found->arrangement.fixed;
-  const StepEstimate step{found->prediction.step_seconds, busy_gpu_seconds(fixed, found->prediction), candidate.layout};
+  const StepEstimate step = estimate_of(fixed, found->prediction);
   return Laid{std::move(fixed), step};
 }
 
-std::vector<const StepEstimator::Candidate*> StepEstimator::best_sketches(const Tasks& tasks,
-                                                                          std::int64_t most_samples) {
+std::vector<const LearnedEstimator::Candidate*> LearnedEstimator::best_sketches(const CountedTasks& tasks,
+                                                                                std::int64_t most_samples) {
   // How far sketches may be off, and what rounding to nanoseconds may make of one.
   constexpr double kNear = 1.01, kRounding = 1.001;
   std::vector<std::pair<double, std::size_t>> sketched;
@@ -191,8 +130,8 @@ std::vector<const StepEstimator::Candidate*> StepEstimator::best_sketches(const 
   return best;
 }
 
-std::vector<std::pair<double, const StepEstimator::Candidate*>> StepEstimator::sketches(const Tasks& tasks,
-                                                                                        std::int64_t most_samples) {
+std::vector<std::pair<double, const LearnedEstimator::Candidate*>> LearnedEstimator::sketches(
+    const CountedTasks& tasks, std::int64_t most_samples) {
   std::vector<std::pair<double, const Candidate*>> sketched;
   for (const Candidate& candidate : std::span(candidates_).first(learned_)) {
     if (candidate.microbatches > most_samples) continue;
@@ -203,35 +142,27 @@ std::vector<std::pair<double, const StepEstimator::Candidate*>> StepEstimator::s
   return sketched;
 }
 
-std::optional<StepEstimate> StepEstimator::estimate(std::span<const std::int32_t> counts) {
+std::optional<StepEstimate> LearnedEstimator::estimate(std::span<const std::int32_t> counts) {
   const std::int32_t tasks = std::accumulate(counts.begin(), counts.end(), 0);
   BRAID_CHECK(counts.size() == kinds() && tasks > 0, "an estimate of {} tasks of {} kinds", tasks, counts.size());
   if (tasks == 1) {
-    const std::optional<Plan>& plan = only(counts);
-    if (!plan) return std::nullopt;
-    const Prediction& predicted = plan->predicted;
-    return StepEstimate{predicted.step_seconds, busy_gpu_seconds(plan->fixed, predicted), layout_of(*plan)};
+    return estimate_of(only(counts));
   }
-  const std::optional<Laid> laid = lay(tasks_of(counts, false));
+  const std::optional<Laid> laid = lay(counted_tasks(input_, counts, false));
   if (!laid) return std::nullopt;
   if (!tells_samples_apart(laid->fixed)) return laid->step;
-  const Prediction replay = replay_of(laid->fixed, counts);
-  return StepEstimate{replay.step_seconds, busy_gpu_seconds(laid->fixed, replay), laid->step.layout};
+  return estimate_of(laid->fixed, replay_of(laid->fixed, counts));
 }
 
-const std::optional<Plan>& StepEstimator::only(std::span<const std::int32_t> counts) const {
-  return alone_[static_cast<std::size_t>(std::find(counts.begin(), counts.end(), 1) - counts.begin())];
-}
-
-Prediction StepEstimator::replay_of(const FixedPlan& fixed, std::span<const std::int32_t> counts) {
-  const Tasks drawn = tasks_of(counts, true);
+Prediction LearnedEstimator::replay_of(const FixedPlan& fixed, std::span<const std::int32_t> counts) {
+  const CountedTasks drawn = counted_tasks(input_, counts, true);
   return predict(fixed, {drawn.workload, drawn.samples}, bench_.latency(), input_.judge);
 }
 
-double StepEstimator::replayed(std::span<const std::int32_t> counts) {
+double LearnedEstimator::replayed(std::span<const std::int32_t> counts) {
   if (std::accumulate(counts.begin(), counts.end(), 0) == 1 && only(counts))
     return replay_of(only(counts)->fixed, counts).step_seconds;
-  const std::optional<Laid> laid = lay(tasks_of(counts, false));
+  const std::optional<Laid> laid = lay(counted_tasks(input_, counts, false));
   BRAID_CHECK(laid, "a set is replayed that has no estimate");
   return replay_of(laid->fixed, counts).step_seconds;
 }
