@@ -1,6 +1,7 @@
 #include "planner/lobra/configurations.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "planner/plan/replica_costs.h"
 
@@ -18,9 +19,10 @@ class KindMaker {
       : rules_(rules), costs_(input, rules.kernels, rules.mixes_tasks) {}
 
   void add(const ReplicaShape& shape, std::vector<ReplicaKind>& kinds) {
-    const std::int64_t most =
+    std::int64_t most =
         costs_.most_tokens(shape, rules_.interval, std::max(std::min(kMostTokens, rules_.step_tokens), rules_.longest));
     if (most < rules_.interval) return;
+    if (rules_.doubled) most = rules_.interval * std::int64_t(std::bit_floor(std::uint64_t(most / rules_.interval)));
     const std::int64_t longest = (rules_.longest + rules_.interval - 1) / rules_.interval;
     const std::int64_t held = std::min(longest, most / rules_.interval);
     for (std::int64_t target = most; target > 0; target /= kFewer) {

@@ -18,6 +18,7 @@ struct RowRules {
   std::int64_t step_tokens = 0;  ///< of a step at the most: no microbatch has more
   bool mixes_tasks = true;       ///< rows of all tasks come together
   costmodel::AdapterKernels kernels = costmodel::AdapterKernels::separate;
+  bool doubled = false;  ///< no microbatch has more tokens than the largest power of two intervals that fits
 };
 
 /// Every ⟨tp, pp⟩ that the cluster has room for, heads and layers allow and the overrides leave, with each of these

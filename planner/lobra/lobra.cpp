@@ -18,9 +18,13 @@ namespace {
 /// Deployments that are dispatched to with real steps, those of them that are proposed, and all that are looked at.
 constexpr std::size_t kDispatched = 12, kProposed = 4;
 constexpr std::int64_t kMostLookedAt = 400'000;
+constexpr double kFarSlower = 1.15;
 /// Global batches of each task that the expected lengths are told from (LobRA appendix: a hundred), and with which
 /// deployments are tried.
 constexpr std::int64_t kSampledBatches = 100, kTriedSteps = 8;
+/// Steps that deployments are searched for as they are, too, with so small a share of the effort.
+constexpr std::size_t kRealSteps = 4;
+constexpr std::int64_t kRealShare = 8;
 
 /// Of the program of a deployment.
 constexpr milp::Limits kDeploymentLimits{.nodes = 200, .seconds = 120, .gap = 1e-3};
@@ -33,7 +37,8 @@ class Proposing {
 
   std::vector<Arrangement> run() {
     const std::vector<ReplicaKind> kinds = replica_kinds(
-        input_, {interval_, longest_, most_step_tokens(), !rules_.one_by_one, rules_.kernels}, rules_.recompute);
+        input_, {interval_, longest_, most_step_tokens(), !rules_.one_by_one, rules_.kernels, rules_.doubled},
+        rules_.recompute);
     std::vector<Configuration> configurations;
     for (const ReplicaKind& kind : kinds) configurations.push_back(kind.configuration);
     const ExpectedLoads loads = expected_loads();
@@ -44,6 +49,11 @@ class Proposing {
                                  ? find_deployments(candidates, gpus(), loads, kDispatched, kMostLookedAt)
                                  : like_deployments(candidates, loads);
     if (rules_.unlike_replicas && !found.best.empty()) program(candidates, loads, found);
+    // What real steps are dispatched to the fastest need not be the fastest in expectation.
+    if (rules_.unlike_replicas && !given_) {
+      add_new(like_deployments(candidates, loads), found.best);
+      add_new(find_deployments(candidates, gpus(), real_loads(), kDispatched, kMostLookedAt / kRealShare), found.best);
+    }
     std::vector<std::pair<double, Arrangement>> proposals;
     for (const DeploymentChoice& choice : found.best) {
       Arrangement arrangement = arrangement_of(choice, worth, kinds);
@@ -55,7 +65,13 @@ class Proposing {
     std::stable_sort(proposals.begin(), proposals.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Arrangement> arrangements;
-    for (std::size_t i = 0; i < std::min(kProposed, proposals.size()); ++i) {
+    std::size_t like = 0;
+    for (std::size_t i = 0; i < proposals.size(); ++i) {
+      // What would be proposed were they the only ones, but for what is far slower: unlike replicas lose nothing.
+      const bool is_like = proposals[i].second.fixed.dispatch->speeds.size() == 1;
+      if (i >= kProposed && proposals[i].first > kFarSlower * proposals[0].first) break;
+      if (i >= kProposed && !(is_like && like < kProposed)) continue;
+      like += is_like ? 1 : 0;
       if (rules_.bins) {
         add_in_bins(std::move(proposals[i].second), arrangements);
       } else {
@@ -114,6 +130,31 @@ class Proposing {
       load[last] = std::max(load[last], kRare);
     }
     return loads;
+  }
+  /// Of the first steps, each by itself: what a step has few of, it has none of or one.
+  ExpectedLoads real_loads() const {
+    const std::vector<std::vector<std::size_t>> groups = together();
+    ExpectedLoads loads;
+    for (const std::vector<std::size_t>& tasks : groups) {
+      for (std::size_t step = 0; step < std::max<std::size_t>(1, kRealSteps / groups.size()); ++step) {
+        const Lengths lengths = lengths_in(step, tasks);
+        const LengthRanges ranges = best_ranges(lengths, interval_, rules_.ranges);
+        const std::size_t last = interval_of(longest_, interval_);
+        ExpectedLoad& load = loads.emplace_back(last + 1, 0.0);
+        for (const std::int64_t length : lengths) load[interval_of(ranges.ends[ranges.of(length)], interval_)] += 1;
+        load[last] = std::max(load[last], kRare);
+      }
+    }
+    return loads;
+  }
+
+  Lengths lengths_in(std::size_t step, const std::vector<std::size_t>& tasks) const {
+    Lengths lengths;
+    for (const std::size_t task : tasks) {
+      const Lengths& drawn = lengths_[task][step % lengths_[task].size()];
+      lengths.insert(lengths.end(), drawn.begin(), drawn.end());
+    }
+    return lengths;
   }
   static constexpr double kRare = 1e-3;  // sequences a step
 
@@ -193,6 +234,7 @@ class Proposing {
         fmt::format("the deployment is that of {}: {:.4g} s in expectation, where the search's first takes {:.4g} s",
                     file, choice.seconds, found.best.front().seconds);
     found.best = {std::move(choice)};
+    given_ = true;
   }
 
   /// As many replicas of one kind as there are GPUs for.
@@ -209,6 +251,13 @@ class Proposing {
                      [](const DeploymentChoice& a, const DeploymentChoice& b) { return a.seconds < b.seconds; });
     if (found.best.size() > kDispatched) found.best.resize(kDispatched);
     return found;
+  }
+
+  static void add_new(FoundDeployments others, std::vector<DeploymentChoice>& best) {
+    for (DeploymentChoice& other : others.best) {
+      const auto same = [&](const DeploymentChoice& one) { return one.replicas == other.replicas; };
+      if (std::none_of(best.begin(), best.end(), same)) best.push_back(std::move(other));
+    }
   }
 
   Arrangement arrangement_of(const DeploymentChoice& choice, std::span<const std::size_t> worth,
@@ -298,12 +347,7 @@ class Proposing {
     double sum = 0;
     for (std::int64_t step = 0; step < kTriedSteps; ++step) {
       for (const std::vector<std::size_t>& tasks : together()) {
-        Lengths lengths;
-        for (const std::size_t task : tasks) {
-          const std::vector<Lengths>& steps = lengths_[task];
-          const Lengths& drawn = steps[static_cast<std::size_t>(step) % steps.size()];
-          lengths.insert(lengths.end(), drawn.begin(), drawn.end());
-        }
+        const Lengths lengths = lengths_in(static_cast<std::size_t>(step), tasks);
         const LengthRanges ranges = best_ranges(lengths, interval_, rules_.ranges);
         std::vector<RangeLoad> loads;
         for (const std::int64_t end : ranges.ends) loads.push_back({interval_of(end, interval_), 0});
@@ -336,6 +380,7 @@ class Proposing {
   std::int64_t longest_ = 1;
   std::int64_t interval_ = 256;
   std::string solver_;  // what the program came to
+  bool given_ = false;  // the deployment, as a solution of it
   bool truncated_ = false;
 };
 

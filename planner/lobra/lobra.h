@@ -11,6 +11,8 @@ struct LobraRules {
   /// The best deployment that the search finds starts a mixed-integer program (deployment_model.h).
   bool solved = false;
   LengthDispatch::Kind dispatch = LengthDispatch::Kind::balanced;
+  /// Tokens that a microbatch may have are benchmarked in doubling steps, as the paper's are, and not found exactly.
+  bool doubled = false;
   bool fixed_ranges = false;  ///< the same for every step (without dynamic bucketing)
   std::int64_t ranges = 16;
   /// Not LobRA's: rows lie end to end in microbatches of one capacity a replica, of a pipeline without a flush

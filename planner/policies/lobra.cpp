@@ -20,6 +20,7 @@ class Lobra final : public Policy {
                                          {"ranges", {"16"}, 1},
                                          {"interval", {"auto"}, 16},
                                          {"bucketing", {"dynamic", "fixed"}},
+                                         {"capacity", {"exact", "doubled"}},
                                          {"kernels", {"separate", "fused"}},
                                          transport_option(),
                                          recompute_option(true)};
@@ -45,6 +46,7 @@ class Lobra final : public Policy {
     if (unlike_replicas_) rules.solved = value("deployment") == "solved";
     if (value("dispatch") == "solved") rules.dispatch = LengthDispatch::Kind::solved;
     if (value("dispatch") == "by_length") rules.dispatch = LengthDispatch::Kind::by_length;
+    rules.doubled = value("capacity") == "doubled";
     rules.ranges = std::stoll(value("ranges"));
     if (value("interval") != "auto") rules.interval = std::stoll(value("interval"));
     rules.fixed_ranges = value("bucketing") == "fixed";
