@@ -207,12 +207,10 @@ class Runner::Execution {
         reduce_norm(id_of(place), instruction);
         return;
       case Kind::sync_adapter:
-      case Kind::collective:
         throw error(
             "the plan syncs over replicas or shards, which this build cannot execute; plan one replica with --tp 1");
       case Kind::recv_activation:
       case Kind::recv_gradient:
-      case Kind::noop:
         break;
     }
     spans_[place].ended = runner_.now();

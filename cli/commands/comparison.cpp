@@ -22,7 +22,7 @@ namespace {
 
 /// Receives only wait: their time is no work of their own.
 bool is_compared(planner::Kind kind) {
-  return !planner::is_recv(kind) && kind != planner::Kind::noop;
+  return !planner::is_recv(kind);
 }
 
 /// How long the parts of one window took, at a machine's pace: 1 is that of the profile, 2 takes twice as long.

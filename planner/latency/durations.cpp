@@ -43,7 +43,6 @@ class InstructionCosts {
       case Kind::send_activation:
       case Kind::send_gradient:
         return message(instruction);
-      case Kind::collective:
       case Kind::sync_adapter:
         return meeting(instruction);
       case Kind::reduce_norm: {

@@ -160,7 +160,6 @@ StageBoundary stage_boundary(const Program& program, std::size_t index, std::siz
   const StageProgram& stage = program.stages[index];
   const StageBoundary& before = program.before.stages[index];
   StageBoundary boundary;
-  boundary.gathered = before.gathered;
   boundary.next_batch = before.next_batch;
   std::set<MicrobatchId> live(before.live.begin(), before.live.end());
   std::map<std::pair<TaskIndex, std::int64_t>, std::set<SamplePiece>> gradients;

@@ -14,14 +14,14 @@ std::int64_t Microbatch::computed_tokens() const {
 }
 
 std::string_view name(Kind kind) {
-  constexpr std::array<std::string_view, kKindCount> kNames = {
-      "Forward",     "Backward",   "SendActivation", "SendGradient", "RecvActivation", "RecvGradient", "Collective",
-      "SyncAdapter", "ReduceNorm", "Step",           "Noop"};
+  constexpr std::array<std::string_view, kKindCount> kNames = {"Forward",      "Backward",       "SendActivation",
+                                                               "SendGradient", "RecvActivation", "RecvGradient",
+                                                               "SyncAdapter",  "ReduceNorm",     "Step"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string_view name(Stream stream) {
-  constexpr std::array<std::string_view, kStreamCount> kNames = {"compute", "send", "recv", "collective", "sync"};
+  constexpr std::array<std::string_view, kStreamCount> kNames = {"compute", "send", "recv", "sync"};
   return kNames[static_cast<std::size_t>(stream)];
 }
 
@@ -100,7 +100,7 @@ bool is_empty(const Boundary& boundary) {
   return std::all_of(boundary.stages.begin(), boundary.stages.end(),
                      [](const StageBoundary& stage) {
                        return stage.live.empty() && stage.gradients.empty() && stage.keys.empty() &&
-                              stage.gathered.empty() && stage.awaited.empty();
+                              stage.awaited.empty();
                      }) &&
          std::all_of(boundary.messages.begin(), boundary.messages.end(),
                      [](const std::vector<MicrobatchId>& messages) { return messages.empty(); });

@@ -63,19 +63,15 @@ enum class Kind : std::uint8_t {
   send_gradient,
   recv_activation,
   recv_gradient,
-  collective,
   sync_adapter,
   reduce_norm,
-  step,
-  noop
+  step
 };
-inline constexpr int kKindCount = 11;
+inline constexpr int kKindCount = 9;
 
 /// An instruction waits for the one before it in its stream.
-enum class Stream : std::uint8_t { compute, send, recv, collective, sync };
-inline constexpr int kStreamCount = 5;
-
-enum class Collective : std::uint8_t { none, all_reduce, reduce_scatter, all_gather };
+enum class Stream : std::uint8_t { compute, send, recv, sync };
+inline constexpr int kStreamCount = 4;
 
 std::string_view name(Kind kind);
 std::string_view name(Stream stream);
@@ -88,7 +84,7 @@ inline bool is_recv(Kind kind) {
 }
 /// Ranks meet in a group: nobody leaves before the last has come.
 inline bool is_grouped(Kind kind) {
-  return kind == Kind::collective || kind == Kind::sync_adapter || kind == Kind::reduce_norm;
+  return kind == Kind::sync_adapter || kind == Kind::reduce_norm;
 }
 
 /// A run of a pool of the stage.
@@ -107,16 +103,15 @@ struct Part {
 
 /// One entry of a stage's list. Which fields mean something depends on the kind; see the table in the design.
 struct Instruction {
-  Kind kind = Kind::noop;
+  Kind kind = Kind::forward;
   Stream stream = Stream::compute;
-  Collective collective = Collective::none;
   TaskIndex task = kNone;             ///< sync_adapter, reduce_norm, step
   std::int64_t global_batch = kNone;  ///< sync_adapter, reduce_norm, step
   MicrobatchId microbatch = kNone;    ///< sends and receives
   ChannelIndex channel = kNone;       ///< sends and receives
-  GroupIndex group = kNone;           ///< collective, sync_adapter, reduce_norm
+  GroupIndex group = kNone;           ///< sync_adapter, reduce_norm
   LayerRange layers;                  ///< sync_adapter
-  Bytes bytes = 0;                    ///< a message's or a collective's payload on each rank
+  Bytes bytes = 0;                    ///< a message's or a meeting's payload on each rank
   PoolRange waits;                    ///< into StageProgram::waits
   PoolRange parts;                    ///< into StageProgram::parts; forward and backward
   std::int32_t subgraph = 0;          ///< sends and receives of interleaved stages: which one made or takes it
@@ -205,7 +200,7 @@ struct PartialGradient {
 /// An instruction before a cut that instructions after it wait for, and what it did.
 struct Awaited {
   InstructionId id = 0;
-  Kind kind = Kind::noop;
+  Kind kind = Kind::forward;
   std::vector<MicrobatchId> microbatches;  ///< that it computed, or the one it carried
   ChannelIndex channel = kNone;
   TaskIndex task = kNone;
@@ -228,7 +223,6 @@ struct StageBoundary {
   std::vector<MicrobatchId> live;          ///< forward begun here, backward not ended; ascending
   std::vector<PartialGradient> gradients;  ///< ascending by task, then global batch
   std::vector<StoredKeys> keys;            ///< of samples cut into chunks; ascending
-  std::vector<LayerRange> gathered;        ///< FSDP shards that stay gathered
   std::vector<Awaited> awaited;            ///< ascending by id
   std::vector<std::int64_t> next_batch;    ///< per task: the global batch whose Step comes next
   bool operator==(const StageBoundary&) const = default;

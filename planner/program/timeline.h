@@ -15,7 +15,7 @@ struct Event {
   std::int32_t rank = 0;
   StageIndex stage = 0;
   Stream stream = Stream::compute;
-  Kind kind = Kind::noop;
+  Kind kind = Kind::forward;
   InstructionId instruction = 0;
   Nanoseconds start = 0;
   Nanoseconds end = 0;

@@ -23,12 +23,11 @@ bool closes_ring(const StageProgram& from, const StageProgram& to) {
   return from.interleaves() && ((from.has_head && to.has_embedding) || (from.has_embedding && to.has_head));
 }
 
-Stream stream_of(Kind kind, Stream given, bool blocking_messages) {
+Stream stream_of(Kind kind, bool blocking_messages) {
   if (kind == Kind::forward || kind == Kind::backward || kind == Kind::step) return Stream::compute;
   if (is_send(kind)) return blocking_messages ? Stream::compute : Stream::send;
   if (is_recv(kind)) return blocking_messages ? Stream::compute : Stream::recv;
-  if (kind == Kind::collective) return Stream::collective;
-  return kind == Kind::noop ? given : Stream::sync;
+  return Stream::sync;
 }
 
 class IdRules {
@@ -153,7 +152,7 @@ class IdRules {
       wrong("has waits or parts past the end of their pools");
       return;
     }
-    if (instruction.stream != stream_of(instruction.kind, instruction.stream, program_.blocking_messages))
+    if (instruction.stream != stream_of(instruction.kind, program_.blocking_messages))
       wrong(fmt::format("stands in the {} stream", name(instruction.stream)));
     for (const InstructionId waited : stage.waits_of(instruction)) {
       if (waited >= id) wrong(fmt::format("waits for {}, which comes later", waited));

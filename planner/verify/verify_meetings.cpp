@@ -110,7 +110,7 @@ class StageMessages {
  private:
   /// A message, or the pass that makes or takes it.
   struct Place {
-    Kind kind = Kind::noop;
+    Kind kind = Kind::forward;
     MicrobatchId microbatch = 0;
     std::int32_t subgraph = 0;  ///< of interleaved stages
     auto operator<=>(const Place&) const = default;
@@ -159,20 +159,16 @@ class StageMessages {
 };
 
 /// What a member says about a meeting; all members must say the same. A ReduceNorm's bytes are each member's own.
-using Meeting = std::tuple<Kind, Collective, TaskIndex, std::int64_t, std::int32_t, std::int32_t, Bytes>;
+using Meeting = std::tuple<Kind, TaskIndex, std::int64_t, std::int32_t, std::int32_t, Bytes>;
 
 Meeting meeting_of(const Instruction& instruction) {
-  return {instruction.kind,
-          instruction.collective,
-          instruction.task,
-          instruction.global_batch,
-          instruction.layers.first,
-          instruction.layers.last,
-          instruction.kind == Kind::reduce_norm ? 0 : instruction.bytes};
+  return {instruction.kind,         instruction.task,
+          instruction.global_batch, instruction.layers.first,
+          instruction.layers.last,  instruction.kind == Kind::reduce_norm ? 0 : instruction.bytes};
 }
 
 std::string describe(const Meeting& meeting) {
-  return fmt::format("{} of task {} batch {}", name(std::get<0>(meeting)), std::get<2>(meeting), std::get<3>(meeting));
+  return fmt::format("{} of task {} batch {}", name(std::get<0>(meeting)), std::get<1>(meeting), std::get<2>(meeting));
 }
 
 /// The stages that must meet: for a SyncAdapter all that hold its layers, for a ReduceNorm all of the replica.
@@ -202,7 +198,6 @@ void verify_membership(const Program& program, std::vector<Violation>& violation
       };
       if (!std::binary_search(members.begin(), members.end(), static_cast<StageIndex>(s)))
         bad(fmt::format(" meets in group {}, which it is not in", instruction.group));
-      if (instruction.kind == Kind::collective) continue;
       if (members != members_of(program, stage, instruction))
         bad(fmt::format(" meets in group {}, which is not all that must meet", instruction.group));
     }

@@ -1,5 +1,6 @@
 #include "planner/program/excerpt.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "planner/random_plans.h"

@@ -191,9 +191,10 @@ TEST(Faults, AnAwaitedInstructionIsWhatTheBoundarySays) {
     ASSERT_EQ(messages_of(verify(before, context)), "") << place;
     if (before.after.stages[1].awaited.empty()) continue;
     ++tried;
-    before.after.stages[1].awaited[0].kind = Kind::noop;
+    const Kind other = before.after.stages[1].awaited[0].kind == Kind::reduce_norm ? Kind::forward : Kind::reduce_norm;
+    before.after.stages[1].awaited[0].kind = other;
     expect_rejected(before, Rule::boundary, "which is not what it says", context);
-    after.before.stages[1].awaited[0].kind = Kind::noop;
+    after.before.stages[1].awaited[0].kind = other;
     after.before.stages[1].awaited[0].task = kNone;
     EXPECT_NE(messages_of(verify(after, context)), "") << place;
   }
