@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/support/results.h"
 #include "cli/support/session.h"
+#include "planner/plan/plan_change.h"
 
 namespace braid::cli {
 
@@ -25,6 +26,9 @@ int run_plan(const std::vector<std::string>& words) {
       "solution", boost::program_options::value(&flags.solution),
       "of policy lobra: a .sol file of Gurobi, HiGHS or CBC for the program 'deployment', which the "
       "plan then has");
+  std::string replaces;
+  line.add().add_options()("replaces", boost::program_options::value(&replaces),
+                           "plan that runs now, of the same backbone: say what the change to this one takes");
   if (!line.parse(words)) return kSuccess;
   for (const auto& [name, text] :
        {std::pair("dump-model", &flags.dump_model), std::pair("solution", &flags.solution)}) {
@@ -34,12 +38,20 @@ int run_plan(const std::vector<std::string>& words) {
   if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite)
     throw error("{}: exists; give another file or --overwrite", flags.out);
   if (!flags.out.empty()) check_writable(flags.out);
-  const planner::Plan plan = make_plan_from_flags(flags);
+  std::optional<planner::Plan> before;
+  if (line.given("replaces")) before = planner::read_plan(replaces);
+  planner::Plan plan = make_plan_from_flags(flags);
+  std::string change;
+  if (before) {
+    change = planner::describe(planner::change_of(*before, plan));
+    plan.reasons.push_back(fmt::format("in the place of {}: {}", replaces, change));
+  }
   if (!flags.out.empty()) write_file(flags.out, planner::to_json(plan));
   if (flags.json) {
     fmt::print("{}", planner::to_json(plan));
   } else {
     print_plan(plan);
+    if (before) fmt::print("  change              {}\n", change);
     for (const std::string& reason : plan.reasons) {
       if (explain) fmt::print("  {}\n", reason);
     }

@@ -38,6 +38,10 @@ TEST_F(BadInput, ModelsForSolversNeedAnEmptyFolderAndASolutionAPolicyThatTakesOn
   expect_bad_input("plan " + planning() + " --policy lobra --dump-model " + path("models"), "is not empty");
 }
 
+TEST_F(BadInput, APlanThatIsReplacedMustBeThere) {
+  expect_bad_input("plan " + planning() + " --replaces " + path("none.json"), "none.json: cannot be read");
+}
+
 TEST_F(BadInput, ABadWorkloadKeyOrValueIsNamedWithItsLine) {
   write_text(folder / "workload.yaml", workload() + "    colour: red\n");
   expect_bad_input("plan " + planning(), "workload.yaml:27: unknown key 'colour'; valid keys:");
