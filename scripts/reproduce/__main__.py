@@ -10,7 +10,7 @@ from . import pictures
 from .braid import ROOT, Braid
 from .report import Report
 
-PAPERS = ["muxtune", "mlora", "cluster"]
+PAPERS = ["muxtune", "lobra", "lorafusion", "mlora", "cluster"]
 EPILOG = """A NAME is that of a paper, or of one of its figures, such as muxtune.fig14. Of a paper, results/PAPER gets a
 table of each figure, a picture where matplotlib is installed, and claims.csv; of a figure alone its own, and its rows
 of claims.csv. The commands in the tables run in FOLDER, where their inputs are written. BRAID names another program

@@ -13,16 +13,25 @@ ROOT = Path(__file__).resolve().parents[2]
 STUDIES = ROOT / "build" / "release"
 PAPERS_COMMAND = "costmodel_study papers --json"
 Link = str | dict  # by name, or as bandwidth_gbs and latency_us
+Modules = str | tuple[str, ...]  # that adapters are on
+ATTENTION, ALL_LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj"), "all-linear"
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples are billed as `max_length` tokens; `mean` and `sigma` say how much of that is data."""
+    """Samples are billed as `max_length` tokens; the rest says how much of that is data, lognormal: the mean, and the
+    sigma of the logarithm or the skewness of the lengths."""
 
     name: str
     max_length: int
     mean: float
-    sigma: float
+    sigma: float | None = None
+    skewness: float | None = None
+
+    @property
+    def lengths(self) -> dict:
+        spread = {"sigma": self.sigma} if self.skewness is None else {"skewness": self.skewness}
+        return {"dist": "lognormal", "mean": self.mean, **spread, "max": self.max_length}
 
 
 def _printed(program: Path, words: list[str], folder: Path, statuses: tuple[int, ...]) -> str:
@@ -66,15 +75,13 @@ class Braid:
         (self.folder / name).write_text(json.dumps(content, indent=1) + "\n")  # JSON is YAML
         return name
 
-    def workload(self, name: str, backbone: str, tasks: list[tuple[Dataset, int]]) -> str:
+    def workload(self, name: str, backbone: str, tasks: list[tuple[Dataset, int]], modules: Modules = ATTENTION) -> str:
         """`tasks`: dataset and global batch size of each."""
 
         def task(index: int, data: Dataset, batch: int) -> dict:
-            lengths = {"dist": "lognormal", "mean": data.mean, "sigma": data.sigma, "max": data.max_length}
-            modules = ["q_proj", "k_proj", "v_proj", "o_proj"]
             return {
                 "name": f"{data.name}-{index}",
-                "dataset": {"lengths": lengths},
+                "dataset": {"lengths": data.lengths},
                 "max_length": data.max_length,
                 "on_too_long": "truncate",
                 "adapter": {"type": "lora", "r": 16, "target_modules": modules},
@@ -107,11 +114,11 @@ class Braid:
         return self._write(file, json.loads((self.folder / file).read_text()) | changed)
 
     def compare(
-        self, workload: str, cluster: str, policies: list[str], recompute: str = "none", **flags
+        self, workload: str, cluster: str, policies: list[str], recompute: str = "none", prefer: str = "speed", **flags
     ) -> list[Plan]:
         """Flags that are None are left out, so that the planner searches them. The papers' runs recompute nothing,
         unless they say so."""
-        inputs = ["compare", "--prefer", "speed", "--workload", workload, "--cluster", cluster]
+        inputs = ["compare", "--prefer", prefer, "--workload", workload, "--cluster", cluster]
         rest = [word for flag, value in flags.items() if value is not None for word in (f"--{flag}", str(value))]
         # 1 and 2: some policies have no plan, which their rows say.
         spelled = [f"{policy}:recompute={recompute}" for policy in policies]

@@ -18,17 +18,23 @@ class Plan:
     bound_by: str = ""
     effective: float | None = None  # billed tokens a second
     computed: float | None = None
+    data: float | None = None  # tokens of samples a second, without padding
     bubble_ratio: float | None = None
     busy_share: float | None = None  # of the compute stream without the collectives it waits for, mean over the stages
     utilization: float | None = None  # achieved / peak FLOP rate
     busiest_share: float | None = None  # the same of the busiest stage
     peak_gigabytes: float | None = None  # of the fullest rank
+    planning_seconds: float | None = None
     held_gigabytes: float | None = None  # of the rank that holds most: no order of the work needs less
 
     @property
     def effective_bound(self) -> float | None:
         """Billed tokens a second were a step to take no longer than its proven lower bound."""
         return self.effective * self.step_seconds / self.bound_seconds if self.effective else None
+
+    @property
+    def data_bound(self) -> float | None:
+        return self.data * self.step_seconds / self.bound_seconds if self.data else None
 
     @property
     def computed_bound(self) -> float | None:
@@ -46,6 +52,7 @@ class Plan:
 BOUNDS = {
     "effective": "effective_bound",
     "computed": "computed_bound",
+    "data": "data_bound",
     "step_seconds": "bound_seconds",
     "bubble_ratio": "bubble_bound",
     "peak_gigabytes": "held_gigabytes",
@@ -81,18 +88,20 @@ def plan_from(policy: str, command: str, row: dict) -> Plan:
         policy,
         command,
         deployment=row["deployment"],
-        microbatches=row["microbatches"],
+        microbatches=row.get("microbatches"),
         htasks=row["htasks"],
         step_seconds=predicted["step_seconds"],
         bound_seconds=bound["step_seconds"],
         bound_by=bound["binds"],
         effective=predicted["effective_tokens_per_second"],
         computed=predicted["tokens_per_second"],
+        data=predicted["data_tokens_per_second"],
         bubble_ratio=predicted["bubble_ratio"],
         busy_share=sum(busy) / len(busy),
         utilization=predicted["gpu_utilization"],
         busiest_share=max(busy),
         peak_gigabytes=max(predicted["peak_memory_bytes"]) / 1e9,
+        planning_seconds=row["planning_seconds"],
         held_gigabytes=max(predicted["held_memory_bytes"]) / 1e9,
     )
 

@@ -1,0 +1,3 @@
+"""LobRA's figures; claims.csv has them in this order."""
+
+FIGURES = ["fig7", "fig8", "table2", "scaling", "planning", "varied"]
