@@ -16,7 +16,7 @@ constexpr std::int64_t kFewer = 2, kFewest = 8;
 class KindMaker {
  public:
   KindMaker(const ProposalInput& input, const RowRules& rules)
-      : rules_(rules), costs_(input, rules.kernels, rules.mixes_tasks) {}
+      : rules_(rules), costs_(input, rules.kernels, rules.mixes_tasks), may_recompute_(input.may_recompute()) {}
 
   void add(const ReplicaShape& shape, std::vector<ReplicaKind>& kinds) {
     std::int64_t most =
@@ -25,21 +25,28 @@ class KindMaker {
     if (rules_.doubled) most = rules_.interval * std::int64_t(std::bit_floor(std::uint64_t(most / rules_.interval)));
     const std::int64_t longest = (rules_.longest + rules_.interval - 1) / rules_.interval;
     const std::int64_t held = std::min(longest, most / rules_.interval);
+    const bool some_layers = may_recompute_ && recomputes({shape});
     for (std::int64_t target = most; target > 0; target /= kFewer) {
-      ReplicaKind kind{shape, {shape.tp * std::int64_t{shape.stages()}, {{}, shape.stages()}}};
+      const std::int64_t tokens = std::max(target, held * rules_.interval);
+      const ReplicaShape lean = some_layers ? costs_.with_fewest_layers(shape, tokens) : shape;
+      // Which is there already, with no recomputation to choose.
+      if (some_layers && !recomputes({lean})) break;
+      ReplicaKind kind{lean, {lean.tp * std::int64_t{lean.stages()}, {{}, lean.stages()}}};
       for (std::int64_t interval = 1; interval <= held; ++interval) {
         const std::int64_t length = interval * rules_.interval, rows = std::max<std::int64_t>(1, target / length);
-        kind.configuration.speed.full.push_back({rows, costs_.slowest_stage(shape, costs_.load_of(rows, length))});
+        kind.configuration.speed.full.push_back({rows, costs_.slowest_stage(lean, costs_.load_of(rows, length))});
       }
       kinds.push_back(std::move(kind));
-      // Where nothing flows from stage to stage the largest microbatches are the best.
-      if (shape.stages() == 1 || target * kFewest <= most) break;
+      // Where nothing flows from stage to stage, and no layer is spared, the largest microbatches are the best.
+      const bool none_gains = shape.stages() == 1 && (!some_layers || target <= held * rules_.interval);
+      if (none_gains || target * kFewest <= most) break;
     }
   }
 
  private:
   const RowRules& rules_;
   ReplicaCosts costs_;
+  bool may_recompute_;
 };
 
 /// Powers of two within a node, and whole nodes.

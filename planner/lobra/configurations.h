@@ -23,9 +23,10 @@ struct RowRules {
 
 /// Every ⟨tp, pp⟩ that the cluster has room for, heads and layers allow and the overrides leave, with each of these
 /// recomputations: with the most tokens a microbatch that fit the memory of its ranks, as many microbatches under way
-/// as 1F1B has, and where it has stages with halves, quarters and eighths of those. What a microbatch takes is that of
-/// the slowest stage, by the cost model, with rows of as many tasks as it can have, or of the task with the largest
-/// adapter. Kinds that hold not even one interval are left out (LobRA §4.2, appendix D).
+/// as 1F1B has, and where it has stages with halves, quarters and eighths of those; where recomputation may be chosen,
+/// of as few layers as hold those and the longest sample. What a microbatch takes is that of the slowest stage, by the
+/// cost model, with rows of as many tasks as it can have, or of the task with the largest adapter. Kinds that hold not
+/// even one interval are left out (LobRA §4.2, appendix D).
 std::vector<ReplicaKind> replica_kinds(const ProposalInput& input, const RowRules& rules,
                                        std::span<const costmodel::RecomputeKind> recompute);
 

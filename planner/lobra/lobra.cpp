@@ -42,17 +42,25 @@ class Proposing {
     std::vector<Configuration> configurations;
     for (const ReplicaKind& kind : kinds) configurations.push_back(kind.configuration);
     const ExpectedLoads loads = expected_loads();
-    const std::vector<std::size_t> worth = worth_deploying(configurations, gpus(), loads);
+    std::vector<std::size_t> all(kinds.size()), plain;
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    for (const std::size_t k : all) {
+      if (input_.may_recompute() && !recomputes({kinds[k].shape})) plain.push_back(k);
+    }
+    std::vector<std::size_t> worth = worth_of(all, configurations, loads);
+    const std::vector<std::size_t> searched = places_in(worth, worth);
+    // What recomputes looks better than it is where it is dispatched to: deployments without are found, too.
+    const std::vector<std::size_t> spared = places_in(worth_of(plain, configurations, loads), worth);
     std::vector<Configuration> candidates;
     for (const std::size_t place : worth) candidates.push_back(configurations[place]);
-    FoundDeployments found = rules_.unlike_replicas
-                                 ? find_deployments(candidates, gpus(), loads, kDispatched, kMostLookedAt)
-                                 : like_deployments(candidates, loads);
+    FoundDeployments found = rules_.unlike_replicas ? find_among(searched, candidates, loads, kMostLookedAt)
+                                                    : like_deployments(candidates, loads);
     if (rules_.unlike_replicas && !found.best.empty()) program(candidates, loads, found);
     // What real steps are dispatched to the fastest need not be the fastest in expectation.
     if (rules_.unlike_replicas && !given_) {
       add_new(like_deployments(candidates, loads), found.best);
-      add_new(find_deployments(candidates, gpus(), real_loads(), kDispatched, kMostLookedAt / kRealShare), found.best);
+      add_new(find_among(searched, candidates, real_loads(), kMostLookedAt / kRealShare), found.best);
+      if (!spared.empty()) add_new(find_among(spared, candidates, loads, kMostLookedAt / kRealShare), found.best);
     }
     std::vector<std::pair<double, Arrangement>> proposals;
     for (const DeploymentChoice& choice : found.best) {
@@ -65,13 +73,16 @@ class Proposing {
     std::stable_sort(proposals.begin(), proposals.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Arrangement> arrangements;
-    std::size_t like = 0;
+    std::size_t like = 0, plains = 0;
     for (std::size_t i = 0; i < proposals.size(); ++i) {
-      // What would be proposed were they the only ones, but for what is far slower: unlike replicas lose nothing.
+      // What would be proposed were they the only ones, but for what is far slower: unlike replicas lose nothing, nor
+      // does a choice of recomputation.
       const bool is_like = proposals[i].second.fixed.dispatch->speeds.size() == 1;
+      const bool is_plain = !plain.empty() && !recomputes(proposals[i].second.fixed.deployment);
       if (i >= kProposed && proposals[i].first > kFarSlower * proposals[0].first) break;
-      if (i >= kProposed && !(is_like && like < kProposed)) continue;
+      if (i >= kProposed && !(is_like && like < kProposed) && !(is_plain && plains < kProposed)) continue;
       like += is_like ? 1 : 0;
+      plains += is_plain ? 1 : 0;
       if (rules_.bins) {
         add_in_bins(std::move(proposals[i].second), arrangements);
       } else {
@@ -235,6 +246,41 @@ class Proposing {
                     file, choice.seconds, found.best.front().seconds);
     found.best = {std::move(choice)};
     given_ = true;
+  }
+
+  /// Of some kinds those that are worth deploying.
+  std::vector<std::size_t> worth_of(std::span<const std::size_t> some, std::span<const Configuration> configurations,
+                                    const ExpectedLoads& loads) const {
+    std::vector<Configuration> mine;
+    for (const std::size_t place : some) mine.push_back(configurations[place]);
+    std::vector<std::size_t> worth;
+    for (const std::size_t place : worth_deploying(mine, gpus(), loads)) worth.push_back(some[place]);
+    return worth;
+  }
+
+  /// Where in `all` each is; what is not there yet is added.
+  static std::vector<std::size_t> places_in(const std::vector<std::size_t>& some, std::vector<std::size_t>& all) {
+    std::vector<std::size_t> places;
+    for (const std::size_t one : some) {
+      const auto at = std::find(all.begin(), all.end(), one);
+      places.push_back(static_cast<std::size_t>(at - all.begin()));
+      if (at == all.end()) all.push_back(one);
+    }
+    return places;
+  }
+
+  /// Deployments of some of the candidates, in numbers of all.
+  FoundDeployments find_among(std::span<const std::size_t> some, std::span<const Configuration> candidates,
+                              const ExpectedLoads& loads, std::int64_t most_looked_at) const {
+    std::vector<Configuration> mine;
+    for (const std::size_t place : some) mine.push_back(candidates[place]);
+    FoundDeployments found = find_deployments(mine, gpus(), loads, kDispatched, most_looked_at);
+    for (DeploymentChoice& choice : found.best) {
+      std::vector<std::int64_t> replicas(candidates.size(), 0);
+      for (std::size_t i = 0; i < some.size(); ++i) replicas[some[i]] = choice.replicas[i];
+      choice.replicas = std::move(replicas);
+    }
+    return found;
   }
 
   /// As many replicas of one kind as there are GPUs for.

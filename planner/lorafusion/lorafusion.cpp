@@ -94,15 +94,23 @@ class FusionProposing {
     const std::int64_t most =
         costs_.most_tokens(replica, rules_.multiple, std::min(std::max(kMostUseful, least), useful));
     if (rules_.capacity > 0) {
-      if (rules_.capacity <= most || input_.capacity == 0) add_place(deployment, rules_.capacity, places);
+      if (rules_.capacity <= most || input_.capacity == 0)
+        add_place(with_fewest_layers(deployment, rules_.capacity), rules_.capacity, places);
       return;
     }
     if (most < least) return;
     for (std::int64_t capacity = most;;
          capacity = std::max(least, capacity / kSmaller / rules_.multiple * rules_.multiple)) {
-      add_place(deployment, capacity, places);
+      add_place(with_fewest_layers(deployment, capacity), capacity, places);
       if (capacity == least) break;
     }
+  }
+
+  /// Where recomputation may be chosen, of as few layers as hold such microbatches.
+  std::vector<ReplicaShape> with_fewest_layers(const std::vector<ReplicaShape>& deployment,
+                                               std::int64_t capacity) const {
+    if (!input_.may_recompute() || !recomputes(deployment)) return deployment;
+    return std::vector<ReplicaShape>(deployment.size(), costs_.with_fewest_layers(deployment.front(), capacity));
   }
 
   /// As if all microbatches were full: as many as there are on the slowest stage, and no fewer than fill the pipeline,
@@ -114,8 +122,11 @@ class FusionProposing {
     const double full = static_cast<double>(rows * mean_);
     const double microbatches = step_tokens_ / full / static_cast<double>(deployment.size());
     const double share = std::min(1.0, microbatches);
-    places.push_back(
-        {deployment, capacity, pass * std::max(microbatches, share * static_cast<double>(replica.stages()))});
+    Place place{deployment, capacity, pass * std::max(microbatches, share * static_cast<double>(replica.stages()))};
+    const bool is_known = std::any_of(places.begin(), places.end(), [&](const Place& one) {
+      return one.capacity == capacity && one.deployment == deployment;
+    });
+    if (!is_known) places.push_back(std::move(place));
   }
 
   std::vector<std::int64_t> group_counts() const {

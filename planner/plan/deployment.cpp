@@ -228,11 +228,13 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
 }
 
 void recompute_all(costmodel::RecomputeKind kind, std::vector<ReplicaShape>& deployment) {
-  for (ReplicaShape& replica : deployment) {
-    replica.recompute.clear();
-    for (std::int32_t s = 0; kind != costmodel::RecomputeKind::none && s < replica.stages(); ++s)
-      replica.recompute.push_back({kind, replica.layers_of(s)});
-  }
+  for (ReplicaShape& replica : deployment) recompute_all(kind, replica);
+}
+
+void recompute_all(costmodel::RecomputeKind kind, ReplicaShape& replica) {
+  replica.recompute.clear();
+  for (std::int32_t s = 0; kind != costmodel::RecomputeKind::none && s < replica.stages(); ++s)
+    replica.recompute.push_back({kind, replica.layers_of(s)});
 }
 
 bool recomputes(const std::vector<ReplicaShape>& deployment) {

@@ -72,6 +72,7 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
                                                    const Overrides& overrides, const Parallelism& parallelism);
 
 /// Every layer of every stage is recomputed so; with RecomputeKind::none no layer is.
+void recompute_all(costmodel::RecomputeKind kind, ReplicaShape& replica);
 void recompute_all(costmodel::RecomputeKind kind, std::vector<ReplicaShape>& deployment);
 bool recomputes(const std::vector<ReplicaShape>& deployment);
 /// Whether the layers are on the same ranks, whatever is recomputed.

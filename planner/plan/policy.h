@@ -83,6 +83,9 @@ struct ProposalInput {
   std::vector<costmodel::RecomputeKind> recompute = {};  ///< that it may choose from
   bool silent = false;                                   ///< nobody reads the reasons
   milp::Exchange* models = nullptr;                      ///< what takes models for other solvers; nullptr: nothing
+
+  /// Of as few layers as memory asks for; else what is recomputed is given, of all layers.
+  bool may_recompute() const { return recompute.size() > 1; }
 };
 
 /// The number of microbatches and the place of the layers are searched or fixed outside, and a policy says what goes

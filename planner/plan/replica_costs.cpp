@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/plan/stage_layers.h"
 #include "planner/plan/stash_budget.h"
 
 namespace braid::planner {
@@ -40,7 +41,7 @@ MicrobatchLoad ReplicaCosts::load_of(std::int64_t rows, std::int64_t length) con
   return load;
 }
 
-bool ReplicaCosts::fits(const ReplicaShape& shape, std::int64_t tokens) const {
+std::vector<bool> ReplicaCosts::fits(const ReplicaShape& shape, std::int64_t tokens) const {
   // Two, so that what gradients are summed with is counted.
   const std::vector<ReplicaShape> deployment = {shape, shape};
   const PolicyInput asked{input_.workload, input_.samples, input_.latency, input_.capacity, deployment, 1,
@@ -51,19 +52,39 @@ bool ReplicaCosts::fits(const ReplicaShape& shape, std::int64_t tokens) const {
   const std::vector<MicrobatchLoad> loads = {load};
   const std::vector<Bytes> budget = stash_budget(asked, storage, loads);
   const std::vector<StageShape> stages = stage_shapes(shape);
-  for (std::size_t s = 0; s < stages.size() && input_.capacity > 0; ++s) {
+  std::vector<bool> ranks;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
     const auto under_way = static_cast<Bytes>(stages.size() - s);
-    if (under_way * costmodel::stash_bytes(input_.workload.backbone, stages[s], loads.front(), storage) > budget[s])
-      return false;
+    const bool fits =
+        input_.capacity == 0 ||
+        under_way * costmodel::stash_bytes(input_.workload.backbone, stages[s], loads.front(), storage) <= budget[s];
+    ranks.insert(ranks.end(), static_cast<std::size_t>(shape.tp), fits);
   }
-  return true;
+  return ranks;
+}
+
+bool ReplicaCosts::all_fit(const ReplicaShape& shape, std::int64_t tokens) const {
+  const std::vector<bool> ranks = fits(shape, tokens);
+  return std::find(ranks.begin(), ranks.end(), false) == ranks.end();
+}
+
+ReplicaShape ReplicaCosts::with_fewest_layers(const ReplicaShape& shape, std::int64_t tokens) const {
+  const std::vector<ReplicaShape> all = {shape};
+  for (StageLayers layers(all);;) {
+    ReplicaShape tried = layers.in_the_middle().front();
+    if (layers.found()) {
+      if (!recomputes({tried})) tried.recompute.clear();
+      return tried;
+    }
+    layers.halve(fits(tried, tokens));
+  }
 }
 
 std::int64_t ReplicaCosts::most_tokens(const ReplicaShape& shape, std::int64_t unit, std::int64_t most) const {
   std::int64_t fits_so_many = 0, intervals = (most + unit - 1) / unit + 1;
   while (fits_so_many + 1 < intervals) {
     const std::int64_t middle = (fits_so_many + intervals) / 2;
-    (fits(shape, middle * unit) ? fits_so_many : intervals) = middle;
+    (all_fit(shape, middle * unit) ? fits_so_many : intervals) = middle;
   }
   return fits_so_many * unit;
 }

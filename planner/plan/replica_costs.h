@@ -18,11 +18,17 @@ class ReplicaCosts {
   /// way fit the memory of every rank; 0: none.
   std::int64_t most_tokens(const ReplicaShape& shape, std::int64_t unit, std::int64_t most) const;
 
+  /// The same replica with as few layers of each stage recomputed, so as they are, as hold microbatches of so many
+  /// tokens; it holds them with all.
+  ReplicaShape with_fewest_layers(const ReplicaShape& shape, std::int64_t tokens) const;
+
   /// Seconds of the forward and backward pass on the slowest stage.
   double slowest_stage(const ReplicaShape& shape, const costmodel::MicrobatchLoad& load) const;
 
  private:
-  bool fits(const ReplicaShape& shape, std::int64_t tokens) const;
+  /// Of each rank.
+  std::vector<bool> fits(const ReplicaShape& shape, std::int64_t tokens) const;
+  bool all_fit(const ReplicaShape& shape, std::int64_t tokens) const;
 
   const ProposalInput& input_;
   costmodel::AdapterKernels kernels_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/plan/stage_layers.h"
 #include "planner/plan/stash_budget.h"
 #include "planner/search/through_hosts.h"
 #include "planner/window/run_memory.h"
@@ -22,63 +23,6 @@ WindowInput window_of(const PolicyInput& asked) {
 bool alike(const FixedPlan& a, const FixedPlan& b) {
   return a.order == b.order && a.htasks == b.htasks && a.turns == b.turns && a.admissions == b.admissions;
 }
-
-/// The number of layers that each stage recomputes, by stages that have to be alike: those of like replicas.
-class StageLayers {
- public:
-  explicit StageLayers(const std::vector<ReplicaShape>& deployment) : deployment_(deployment) {
-    const bool like = std::all_of(deployment.begin(), deployment.end(),
-                                  [&](const ReplicaShape& replica) { return replica == deployment.front(); });
-    std::size_t first = 0;
-    for (const ReplicaShape& replica : deployment) {
-      for (std::int32_t s = 0; s < replica.stages(); ++s) {
-        const std::size_t place = (like ? 0 : first) + static_cast<std::size_t>(s);
-        if (place == fewest_.size()) {
-          fewest_.push_back(0);
-          most_.push_back(replica.layers_of(s));
-        }
-        places_.push_back(place);
-        for (std::int32_t t = 0; t < replica.tp; ++t) place_of_rank_.push_back(place);
-      }
-      first += static_cast<std::size_t>(replica.stages());
-    }
-  }
-
-  /// Halves what is left between what does not fit and what does, given what each rank holds with the middle.
-  void halve(std::span<const Bytes> peaks, Bytes capacity) {
-    std::vector<bool> fits(fewest_.size(), true);
-    for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
-      if (capacity > 0 && peaks[rank] > capacity) fits[place_of_rank_[rank]] = false;
-    }
-    for (std::size_t place = 0; place < fewest_.size(); ++place) {
-      if (fewest_[place] == most_[place]) continue;
-      (fits[place] ? most_[place] : fewest_[place]) = middle(place) + (fits[place] ? 0 : 1);
-    }
-  }
-  bool found() const { return fewest_ == most_; }
-
-  /// The deployment with the middle of what is left.
-  std::vector<ReplicaShape> in_the_middle(RecomputeKind kind) const {
-    std::vector<ReplicaShape> deployment = deployment_;
-    std::size_t stage = 0;
-    for (ReplicaShape& replica : deployment) {
-      replica.recompute.clear();
-      for (std::int32_t s = 0; s < replica.stages(); ++s) {
-        const std::int64_t layers = middle(places_[stage++]);
-        replica.recompute.push_back(layers > 0 ? costmodel::Recompute{kind, layers} : costmodel::Recompute{});
-      }
-    }
-    return deployment;
-  }
-
- private:
-  std::int64_t middle(std::size_t place) const { return (fewest_[place] + most_[place]) / 2; }
-
-  const std::vector<ReplicaShape>& deployment_;
-  std::vector<std::int64_t> fewest_, most_;  // per place: of these numbers the least that fits is one
-  std::vector<std::size_t> places_;          // per stage of all replicas
-  std::vector<std::size_t> place_of_rank_;
-};
 
 }  // namespace
 
@@ -182,18 +126,28 @@ std::optional<Candidate> Bench::glance_as_is(PolicyInput asked, Asked what, Byte
   return std::nullopt;
 }
 
-std::optional<Candidate> Bench::with_fewest_layers(const Candidate& candidate, const PolicyInput& asked,
-                                                   RecomputeKind kind, Outlook outlook) {
-  Candidate tried = candidate;
-  std::vector<ReplicaShape>& deployment = tried.arrangement.fixed.deployment;
-  recompute_all(kind, deployment);
-  if (!fits(tried, asked, outlook)) return std::nullopt;
+std::optional<Candidate> Bench::with_fewest_layers(Candidate candidate, const PolicyInput& asked, Outlook outlook) {
+  std::vector<ReplicaShape>& deployment = candidate.arrangement.fixed.deployment;
+  for (ReplicaShape& replica : deployment) {
+    const auto stage = std::find_if(replica.recompute.begin(), replica.recompute.end(),
+                                    [](const costmodel::Recompute& recompute) { return recompute.any(); });
+    if (stage != replica.recompute.end()) recompute_all(stage->kind, replica);
+  }
   const std::vector<ReplicaShape> all = deployment;
+  {
+    Predictor predictor(candidate.arrangement.fixed, window_of(asked), outlook);
+    if (!fits(candidate, predictor)) return std::nullopt;
+    StageLayers layers(all);
+    while (!layers.found()) layers.halve(fitting_ranks(predictor.peaks_with(layers.in_the_middle())));
+    deployment = layers.in_the_middle();
+  }
+  if (deployment == all || fits(candidate, asked, outlook)) return candidate;
+  // Other windows hold more than those that told it with all layers.
   for (StageLayers layers(all);;) {
-    deployment = layers.in_the_middle(kind);
-    const bool fit = fits(tried, asked, outlook);
-    if (layers.found()) return fit ? std::optional(std::move(tried)) : std::nullopt;
-    layers.halve(tried.prediction.peak_memory_bytes, capacity_);
+    deployment = layers.in_the_middle();
+    const bool fit = fits(candidate, asked, outlook);
+    if (layers.found()) return fit ? std::optional(std::move(candidate)) : std::nullopt;
+    layers.halve(fitting_ranks(candidate.prediction.peak_memory_bytes));
   }
 }
 
@@ -202,7 +156,9 @@ std::optional<Candidate> Bench::with_least_recomputation(const Candidate& candid
   std::optional<Candidate> best;
   for (const RecomputeKind kind : recompute_.kinds) {
     if (kind == RecomputeKind::none || kind < least) continue;
-    std::optional<Candidate> other = with_fewest_layers(candidate, asked, kind, outlook);
+    Candidate all = candidate;
+    recompute_all(kind, all.arrangement.fixed.deployment);
+    std::optional<Candidate> other = with_fewest_layers(std::move(all), asked, outlook);
     if (!other) continue;
     Predictor(other->arrangement.fixed, window_of(asked), Outlook::glance)
         .rates(latency_, input_.judge, other->prediction);
@@ -217,6 +173,17 @@ bool Bench::fits_in_full(Candidate& candidate, const PolicyInput& asked) {
   recompute_all(recompute_.kinds.back(), candidate.arrangement.fixed.deployment);
   if (!fits(candidate, asked, Outlook::full)) return false;
   recompute_less(candidate, asked);
+  return true;
+}
+
+bool Bench::judge_proposal(Candidate& candidate, const PolicyInput& asked, Asked what) {
+  if (what == Asked::rates ? judge(candidate, asked, Outlook::full) : fits(candidate, asked, Outlook::full))
+    return true;
+  if (!chooses_layers() || !recomputes(candidate.arrangement.fixed.deployment)) return false;
+  std::optional<Candidate> heavier = with_fewest_layers(candidate, asked, Outlook::full);
+  if (!heavier) return false;
+  candidate = std::move(*heavier);
+  if (what == Asked::rates) predict_rates(candidate);
   return true;
 }
 
@@ -240,6 +207,12 @@ bool Bench::fits_arranged_anew(Candidate& candidate, PolicyInput asked) {
   if (!smaller || alike(smaller->arrangement.fixed, candidate.arrangement.fixed)) return false;
   candidate = std::move(*smaller);
   return fits(candidate, asked, Outlook::full);
+}
+
+std::vector<bool> Bench::fitting_ranks(std::span<const Bytes> peaks) const {
+  std::vector<bool> fits;
+  for (const Bytes peak : peaks) fits.push_back(capacity_ <= 0 || peak <= capacity_);
+  return fits;
 }
 
 /// Whether what it always holds alone takes too much, and more than is missing of another plan.

@@ -32,6 +32,9 @@ class Bench {
   /// Plans whose memory was walked.
   std::int64_t laid_out() const { return laid_out_; }
 
+  /// Whether it chooses how many layers are recomputed.
+  bool chooses_layers() const { return recompute_.searches() && recompute_.of_layers; }
+
   /// The deployment with the recomputation that no plan of the policy goes without.
   std::vector<ReplicaShape> plain(std::vector<ReplicaShape> deployment) const;
   /// The whole workload on such a deployment.
@@ -56,6 +59,12 @@ class Bench {
   /// Whether a plan that fits at a glance does in full: else it is arranged anew, as `asked` for as much less memory as
   /// it misses, or recomputes more.
   bool fits_in_full(Candidate& candidate, const PolicyInput& asked);
+  /// Whether a proposal fits in full as it is, or, where it recomputes, with more layers recomputed; what is asked for
+  /// is predicted then.
+  bool judge_proposal(Candidate& candidate, const PolicyInput& asked, Asked what);
+  /// With as few recomputed layers as fit, of replicas that recompute any; nothing where all of theirs do not. Its
+  /// memory is predicted.
+  std::optional<Candidate> with_fewest_layers(Candidate candidate, const PolicyInput& asked, Outlook outlook);
   /// In the place of a plan that fits in full with all recomputation one with as little as does.
   void recompute_less(Candidate& candidate, const PolicyInput& asked);
   /// Predicts its memory; all else is forgotten.
@@ -70,10 +79,8 @@ class Bench {
   std::optional<Candidate> glance_as_is(PolicyInput asked, Asked what, Bytes most, int attempts);
   bool fits(Candidate& candidate, Predictor& predictor);
   bool fits_arranged_anew(Candidate& candidate, PolicyInput asked);
+  std::vector<bool> fitting_ranks(std::span<const Bytes> peaks) const;
   bool is_hopeless(const FixedPlan& fixed, const workload::Workload& workload) const;
-  /// With as few recomputed layers of each stage as fit; nothing where not all of them do.
-  std::optional<Candidate> with_fewest_layers(const Candidate& candidate, const PolicyInput& asked,
-                                              costmodel::RecomputeKind kind, Outlook outlook);
   /// The faster of the kinds from `least` on, each of as few layers as fit.
   std::optional<Candidate> with_least_recomputation(const Candidate& candidate, const PolicyInput& asked,
                                                     costmodel::RecomputeKind least, Outlook outlook);

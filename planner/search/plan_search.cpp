@@ -172,19 +172,33 @@ std::optional<Candidate> PlanSearch::best_proposal(Bench::Asked what) {
     ++tried_;
     const FixedPlan& fixed = candidate.arrangement.fixed;
     const PolicyInput asked = bench_.ask(fixed.deployment, fixed.microbatches);
-    if (what == Bench::Asked::memory) {
-      if (bench_.fits(candidate, asked, Outlook::full)) return std::move(candidate);
-      continue;
-    }
-    if (!bench_.judge(candidate, asked, Outlook::full)) continue;
+    if (!bench_.judge_proposal(candidate, asked, what)) continue;
+    if (what == Bench::Asked::memory) return std::move(candidate);
     candidate.looks.glanced = candidate.prediction.step_seconds;
     fitting.push_back(std::move(candidate));
   }
   if (fitting.empty()) return std::nullopt;
   std::stable_sort(fitting.begin(), fitting.end(), faster);
+  recompute_less(fitting);
   explain(fitting, fitting.size());
   proposed_ = std::move(fitting);
   return proposed_.front();
+}
+
+/// Of the fastest, which may then be another.
+void PlanSearch::recompute_less(std::vector<Candidate>& proposals) {
+  if (!bench_.chooses_layers()) return;
+  const std::size_t most = takes_long(proposals.front().arrangement.fixed) ? 1 : kExamined;
+  for (std::size_t i = 0; i < std::min(most, proposals.size()); ++i) {
+    const FixedPlan& fixed = proposals[i].arrangement.fixed;
+    if (!recomputes(fixed.deployment)) continue;
+    std::optional<Candidate> leaner =
+        bench_.with_fewest_layers(proposals[i], bench_.ask(fixed.deployment, fixed.microbatches), Outlook::full);
+    if (!leaner) continue;
+    bench_.predict_rates(*leaner);
+    if (faster(*leaner, proposals[i])) proposals[i] = std::move(*leaner);
+  }
+  std::stable_sort(proposals.begin(), proposals.end(), faster);
 }
 
 std::optional<Candidate> PlanSearch::fastest_beside(const Looks& other) {

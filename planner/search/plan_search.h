@@ -93,6 +93,7 @@ class PlanSearch {
   /// Of a policy's proposals: the fastest, or the first, that fits.
   std::vector<Candidate> worth_predicting(std::vector<Candidate> proposals);
   std::optional<Candidate> best_proposal(Bench::Asked what);
+  void recompute_less(std::vector<Candidate>& proposals);
   std::optional<Candidate> first_that_fits();
   void miss_with_tasks_alone();
   void explain(std::vector<Candidate>& examined, std::size_t fitting) const;

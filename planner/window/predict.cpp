@@ -181,11 +181,33 @@ void Predictor::memory(Prediction& prediction) {
     const std::int64_t fullest = fullest_window(slices_.fixed(), slices_.input(), slices_.windows());
     const Program& program = slices_.of(fullest).program;
     ranks.raise(program, walk_memory(program, memory_context(plan_, input_.workload)));
+    telling_windows_ = {fullest};
   } else {
-    ranks = run_memory(plan_, input_);
+    RunMemory run = run_memory(plan_, input_);
+    telling_windows_ = std::move(run.telling_windows);
+    ranks = std::move(run);
   }
   prediction.peak_memory_bytes = std::move(ranks.peak);
   prediction.held_memory_bytes = std::move(ranks.held);
+}
+
+std::vector<Bytes> Predictor::peaks_with(const std::vector<ReplicaShape>& recomputing) {
+  if (telling_.empty()) {
+    for (const std::int64_t window : telling_windows_) {
+      if (outlook_ == Outlook::glance) {
+        telling_.push_back(slices_.of(window).program);
+      } else {
+        for (Program& program : programs_around(plan_, input_, window)) telling_.push_back(std::move(program));
+      }
+    }
+  }
+  RankMemory ranks;
+  for (Program& program : telling_) {
+    for (StageProgram& stage : program.stages)
+      stage.recompute = recomputing[static_cast<std::size_t>(stage.replica)].recompute_of(stage.stage);
+    ranks.raise(program, walk_memory(program, memory_context(plan_, input_.workload)));
+  }
+  return std::move(ranks.peak);
 }
 
 void Predictor::rates(ClockLatency& latency, const Judge& judge, Prediction& prediction) {

@@ -16,6 +16,9 @@ class Predictor {
 
   /// What each rank holds. Replays nothing.
   void memory(Prediction& prediction);
+  /// After that: the most that each rank would hold in the windows that told its memory, were other layers recomputed.
+  /// In others it may hold more then.
+  std::vector<Bytes> peaks_with(const std::vector<ReplicaShape>& recomputing);
   /// All else, told by replaying the plan's windows; windows alike are replayed once. Of a stream the first steps are
   /// replayed, as a slice, and left out of all rates; first_step_seconds is that of a step by itself (0 at a glance).
   void rates(ClockLatency& latency, const Judge& judge, Prediction& prediction);
@@ -25,6 +28,8 @@ class Predictor {
   const WindowInput input_;
   Outlook outlook_;
   WindowSlices slices_;
+  std::vector<std::int64_t> telling_windows_;
+  std::vector<Program> telling_;  // Programs around them, once they are asked for
 };
 
 /// What a fixed plan is predicted to do in mid-stream.

@@ -21,7 +21,10 @@ const std::vector<std::string> kRecomputingPolicies = {"hf-peft:resident=false",
                                                        "gpipe",
                                                        "sl-peft",
                                                        "mlora",
-                                                       "muxtune"};
+                                                       "muxtune",
+                                                       "task-fused",
+                                                       "lobra",
+                                                       "lorafusion"};
 
 Study any_study(RandomStream& random, std::int64_t gpus) {
   std::vector<testing::StudyTask> tasks;
@@ -38,10 +41,16 @@ std::optional<Plan> plan_of(const Study& study, const std::string& policy) {
   }
 }
 
-/// What the plan holds in full on each rank where one layer fewer is recomputed on a stage.
-std::vector<Bytes> peaks_with_one_fewer(const Study& study, const Plan& plan, std::size_t stage) {
+/// What the plan holds in full on each rank where one layer fewer is recomputed on a stage, of a replica or, where all
+/// are alike, of all.
+std::vector<Bytes> peaks_with_one_fewer(const Study& study, const Plan& plan, std::size_t of_replica,
+                                        std::size_t stage) {
   FixedPlan fixed = plan.fixed;
-  for (ReplicaShape& replica : fixed.deployment) --replica.recompute[stage].layers;
+  const std::vector<ReplicaShape>& deployment = plan.fixed.deployment;
+  const bool like = std::count(deployment.begin(), deployment.end(), deployment.front()) == std::ssize(deployment);
+  for (std::size_t r = 0; r < deployment.size(); ++r) {
+    if (like || r == of_replica) --fixed.deployment[r].recompute[stage].layers;
+  }
   Prediction prediction;
   Predictor(fixed, {study.workload, study.samples}, Outlook::full).memory(prediction);
   return prediction.peak_memory_bytes;
@@ -77,17 +86,19 @@ TEST_P(Recomputation, IsAsLittleAsFits) {
       EXPECT_LE(plan->lower_bound.step_seconds, seconds);
       if (!recomputes(plan->fixed.deployment)) continue;
       ++recomputing;
-      const ReplicaShape& replica = plan->fixed.deployment.front();
-      for (std::size_t s = 0; s < replica.recompute.size(); ++s) {
-        const costmodel::Recompute& recompute = replica.recompute[s];
-        if (!recompute.any()) continue;
-        const bool all = recompute.layers == replica.layers_of(static_cast<std::int32_t>(s));
-        const bool of_layers = recompute_choice(parse_policy(GetParam()), study.cost.profile()).of_layers;
-        EXPECT_TRUE(of_layers || all) << describe(plan->fixed.deployment);
-        if (!of_layers) continue;
-        const std::vector<Bytes> peaks = peaks_with_one_fewer(tight, *plan, s);
-        EXPECT_GT(*std::max_element(peaks.begin(), peaks.end()), tight.cost.profile().memory_bytes)
-            << describe(plan->fixed.deployment) << ": stage " << s << " need not";
+      const std::vector<ReplicaShape>& deployment = plan->fixed.deployment;
+      for (std::size_t r = 0; r < deployment.size(); ++r) {
+        for (std::size_t s = 0; s < deployment[r].recompute.size(); ++s) {
+          const costmodel::Recompute& recompute = deployment[r].recompute[s];
+          if (!recompute.any()) continue;
+          const bool all = recompute.layers == deployment[r].layers_of(static_cast<std::int32_t>(s));
+          const bool of_layers = recompute_choice(parse_policy(GetParam()), study.cost.profile()).of_layers;
+          EXPECT_TRUE(of_layers || all) << describe(deployment);
+          if (!of_layers) continue;
+          const std::vector<Bytes> peaks = peaks_with_one_fewer(tight, *plan, r, s);
+          EXPECT_GT(*std::max_element(peaks.begin(), peaks.end()), tight.cost.profile().memory_bytes)
+              << describe(deployment) << ": replica " << r << ", stage " << s << " need not";
+        }
       }
     }
   }
