@@ -50,8 +50,8 @@ class Runner::Execution {
     held_.assign(program.channels.size(), 0);
   }
 
-  RunReport run(const planner::Program& program) {
-    begin(program);
+  RunReport run(const planner::Program& program, std::span<const std::int64_t> ahead) {
+    begin(program, ahead);
     runner_.probe_.between = [this] { poll(); };
     for (std::size_t c = 0; c < channels_.size(); ++c) post_receives(c);
     for (std::size_t i = 0; i < stage_->instructions.size(); ++i) execute(i);
@@ -93,10 +93,10 @@ class Runner::Execution {
     Span span;
   };
 
-  void begin(const planner::Program& program) {
+  void begin(const planner::Program& program, std::span<const std::int64_t> ahead) {
     program_ = &program;
     stage_ = &program.stages[static_cast<std::size_t>(runner_.stage_)];
-    ahead_ = planner::most_waiting_messages(program);
+    ahead_.assign(ahead.begin(), ahead.end());
     spans_.assign(stage_->instructions.size(), {});
     channels_.assign(program.channels.size(), {});
     for (std::size_t i = 0; i < stage_->instructions.size(); ++i) {
@@ -408,6 +408,10 @@ Nanoseconds Runner::now() const {
 }
 
 RunReport Runner::run(const planner::Program& program) {
+  return run(program, planner::most_waiting_messages(program));
+}
+
+RunReport Runner::run(const planner::Program& program, std::span<const std::int64_t> ahead) {
   if (!execution_) {
     for (const planner::Group& group : program.groups) {
       std::vector<int> ranks;
@@ -418,7 +422,7 @@ RunReport Runner::run(const planner::Program& program) {
     }
     execution_ = std::make_unique<Execution>(*this, program);
   }
-  return execution_->run(program);
+  return execution_->run(program, ahead);
 }
 
 void Runner::stop(TaskIndex task) {

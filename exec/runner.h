@@ -47,6 +47,8 @@ class Runner {
   /// Of a slice of a stream, the one after those that ran before. Waits for all that goes on beside computing only
   /// where the Program says that nothing is under way after it; else that goes on while the next one runs.
   RunReport run(const planner::Program& program);
+  /// As above, where only this rank's list need be there: `ahead` is what most_waiting_messages says of the whole.
+  RunReport run(const planner::Program& program, std::span<const std::int64_t> ahead);
 
   /// Has the task take no further Step.
   void stop(planner::TaskIndex task);

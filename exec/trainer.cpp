@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "exec/optimizer.h"
+#include "exec/window_feed.h"
 #include "planner/window/predict.h"
-#include "planner/window/program_stream.h"
 
 namespace braid::exec {
 
@@ -108,8 +108,7 @@ class Training {
         communicator_(communicator),
         options_(options),
         all_ranks_(communicator.make_group(all_ranks(communicator))),
-        windows_(planner::window_count(plan.fixed, {plan.workload, samples})),
-        rules_(planner::verify_context(plan.fixed, {plan.workload, samples}, 0)) {}
+        windows_(planner::window_count(plan.fixed, {plan.workload, samples})) {}
 
   TrainResult run() {
     std::vector<std::int64_t> chosen = options_.windows;
@@ -142,29 +141,22 @@ class Training {
 
   /// What a window left behind is told when the next one has run, or at once where the pipeline has drained.
   void run_consecutive(std::int64_t first, std::int64_t last) {
-    planner::ProgramStream stream(plan_.fixed, {plan_.workload, samples_, result_.diverged}, first, last);
+    WindowFeed feed(plan_.fixed, {plan_.workload, samples_, result_.diverged}, first, last, communicator_);
     std::optional<Untold> untold;
-    while (std::optional<planner::Slice> slice = stream.next()) {
-      check(*slice);
-      const bool drains = planner::is_empty(slice->program.after);
-      if (slice->begins) {
+    while (std::optional<WindowPart> part = feed.next()) {
+      planner::Slice& slice = part->slice;
+      const bool drains = planner::is_empty(slice.program.after);
+      if (slice.begins) {
         if (options_.before_begin) options_.before_begin();
         communicator_.barrier();
       }
-      RunReport report = runner_.run(slice->program);
-      if (untold) tell(*untold, stream);
-      untold = exchange(std::move(*slice), std::move(report));
+      RunReport report = runner_.run(slice.program, part->ahead);
+      if (untold) tell(*untold, feed);
+      untold = exchange(std::move(slice), std::move(report));
       if (!drains) continue;
-      tell(*untold, stream);
+      tell(*untold, feed);
       untold.reset();
     }
-  }
-
-  /// Planning has checked that the largest fit memory.
-  void check(const planner::Slice& slice) const {
-    const std::vector<planner::Violation> violations = planner::verify(slice.program, rules_);
-    BRAID_CHECK(violations.empty(), "window {} breaks the rule '{}': {}", slice.window, name(violations[0].rule),
-                violations[0].message);
   }
 
   Untold exchange(planner::Slice slice, RunReport report) {
@@ -209,12 +201,12 @@ class Training {
     return timeline;
   }
 
-  void tell(const Untold& window, planner::ProgramStream& stream) {
+  void tell(const Untold& window, WindowFeed& feed) {
     WindowExchange& exchange = *window.exchange;
     exchange.finish();
     if (exchange.sum(0) > 0) {
       result_.interrupted = true;
-      stream.end();
+      feed.end();
     }
     const auto end = static_cast<Nanoseconds>(exchange.most(2));
     WindowReport told;
@@ -236,7 +228,7 @@ class Training {
       if (!taken.diverged) continue;
       told.diverged.push_back(step.task);
       result_.diverged.insert(step.task);
-      stream.stop(step.task);
+      feed.stop(step.task);
       runner_.stop(step.task);
     }
     if (communicator_.rank() == 0 && options_.on_window) options_.on_window(told);
@@ -260,7 +252,6 @@ class Training {
   const TrainOptions& options_;
   std::unique_ptr<CommunicatorGroup> all_ranks_;
   std::int64_t windows_;
-  planner::VerifyContext rules_;
   TrainResult result_;
   std::map<planner::BatchKey, StepReport> steps_;  // that have run here and whose window is not exchanged
   bool last_recorded_ = false;                     // the last window that ran

@@ -27,8 +27,8 @@ class CommunicatorGroup {
                                               std::span<double> all) = 0;
 };
 
-/// How the ranks of a run talk. All of it starts something and returns; nothing blocks but `sum`, `barrier` and
-/// `gather`.
+/// How the ranks of a run talk. All of it starts something and returns; nothing blocks but `sum`, `barrier`,
+/// `gather` and `receive_bytes`.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -39,6 +39,10 @@ class Communicator {
 
   virtual std::unique_ptr<Request> send(std::span<const float> numbers, int to, int tag) = 0;
   virtual std::unique_ptr<Request> receive(std::span<float> numbers, int from, int tag) = 0;
+  /// Less than 2 GiB, which are kept until they are gone. What one rank sends another comes as it went.
+  virtual std::unique_ptr<Request> send_bytes(std::string bytes, int to) = 0;
+  /// The next of these, once they have come.
+  virtual std::string receive_bytes(int from) = 0;
   /// Called by all ranks of the run alike, members or not; null for those that are not.
   virtual std::unique_ptr<CommunicatorGroup> make_group(std::span<const int> ranks) = 0;
 

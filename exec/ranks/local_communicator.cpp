@@ -32,6 +32,10 @@ class LocalCommunicator final : public Communicator {
   std::unique_ptr<Request> receive(std::span<float>, int, int) override {
     throw InternalError("a single rank has nobody to receive from");
   }
+  std::unique_ptr<Request> send_bytes(std::string, int) override {
+    throw InternalError("a single rank has nobody to send to");
+  }
+  std::string receive_bytes(int) override { throw InternalError("a single rank has nobody to receive from"); }
   std::unique_ptr<CommunicatorGroup> make_group(std::span<const int>) override {
     return std::make_unique<LocalGroup>();
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 
 #include <mpi.h>
 
@@ -23,6 +24,21 @@ class MpiRequest final : public Request {
 
  private:
   MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
+/// With what it sends.
+class MpiBytesRequest final : public Request {
+ public:
+  MpiBytesRequest(std::string bytes, int to, MPI_Comm communicator) : bytes_(std::move(bytes)) {
+    BRAID_CHECK(bytes_.size() <= static_cast<std::size_t>(std::numeric_limits<int>::max()),
+                "{} bytes are too many for one message", bytes_.size());
+    MPI_Isend(bytes_.data(), static_cast<int>(bytes_.size()), MPI_BYTE, to, 0, communicator, request_.handle());
+  }
+  bool done() override { return request_.done(); }
+
+ private:
+  std::string bytes_;
+  MpiRequest request_;
 };
 
 class MpiGroup final : public CommunicatorGroup {
@@ -69,11 +85,14 @@ class MpiCommunicator final : public Communicator {
     int fewest = 0;
     MPI_Allreduce(&here, &fewest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     one_host_ = fewest == size_;
+    MPI_Comm_dup(MPI_COMM_WORLD, &bytes_);
   }
   ~MpiCommunicator() override {
     // While an exception unwinds the others may wait for this rank for ever, and MPI_Finalize for them; whoever catches
     // it tells what happened, and ends them with abort_ranks.
-    if (std::uncaught_exceptions() == 0) MPI_Finalize();
+    if (std::uncaught_exceptions() > 0) return;
+    MPI_Comm_free(&bytes_);
+    MPI_Finalize();
   }
 
   int rank() const override { return rank_; }
@@ -91,6 +110,21 @@ class MpiCommunicator final : public Communicator {
     MPI_Irecv(numbers.data(), static_cast<int>(numbers.size()), MPI_FLOAT, from, tag, MPI_COMM_WORLD,
               request->handle());
     return request;
+  }
+
+  std::unique_ptr<Request> send_bytes(std::string bytes, int to) override {
+    return std::make_unique<MpiBytesRequest>(std::move(bytes), to, bytes_);
+  }
+
+  std::string receive_bytes(int from) override {
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    MPI_Mprobe(from, 0, bytes_, &message, &status);
+    int count = 0;
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    std::string bytes(static_cast<std::size_t>(count), '\0');
+    MPI_Mrecv(bytes.data(), count, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    return bytes;
   }
 
   std::unique_ptr<CommunicatorGroup> make_group(std::span<const int> ranks) override {
@@ -131,6 +165,7 @@ class MpiCommunicator final : public Communicator {
   int rank_ = 0;
   int size_ = 1;
   bool one_host_ = true;
+  MPI_Comm bytes_ = MPI_COMM_NULL;  // of send_bytes alone
 };
 
 }  // namespace

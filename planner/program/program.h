@@ -91,6 +91,7 @@ inline bool is_grouped(Kind kind) {
 struct PoolRange {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
+  bool operator==(const PoolRange&) const = default;
 };
 
 /// What a Forward or Backward computes: one microbatch through a range of the stage's subgraphs, a Forward upwards and
@@ -99,6 +100,7 @@ struct Part {
   MicrobatchId microbatch = 0;
   std::int32_t first_subgraph = 0;
   std::int32_t last_subgraph = 1;
+  bool operator==(const Part&) const = default;
 };
 
 /// One entry of a stage's list. Which fields mean something depends on the kind; see the table in the design.
@@ -115,6 +117,7 @@ struct Instruction {
   PoolRange waits;                    ///< into StageProgram::waits
   PoolRange parts;                    ///< into StageProgram::parts; forward and backward
   std::int32_t subgraph = 0;          ///< sends and receives of interleaved stages: which one made or takes it
+  bool operator==(const Instruction&) const = default;
 };
 
 /// What one stage of one replica runs: all its tensor-parallel ranks alike.
@@ -165,6 +168,7 @@ struct StageProgram {
   /// Appends and returns the id. Waits must name earlier instructions, of this slice or of an earlier one.
   InstructionId append(Instruction instruction, std::span<const InstructionId> waited,
                        std::span<const Part> computed = {});
+  bool operator==(const StageProgram&) const = default;
 };
 
 /// "replica 0 stage 2", for messages.
@@ -174,11 +178,13 @@ std::string describe(const StageProgram& stage);
 struct Channel {
   StageIndex from = 0;
   StageIndex to = 0;
+  bool operator==(const Channel&) const = default;
 };
 
 /// Stages (all ranks of each) that meet in collectives, issued in the same order by all.
 struct Group {
   std::vector<StageIndex> stages;
+  bool operator==(const Group&) const = default;
 };
 
 /// Tokens [begin, end) of a sample of some global batch.
@@ -250,6 +256,7 @@ struct Program {
   /// The microbatch of that id, which must be there.
   const Microbatch& microbatch(MicrobatchId id) const;
   std::size_t instruction_count() const;
+  bool operator==(const Program&) const = default;
 };
 
 /// What an instruction does, as a boundary after it says.

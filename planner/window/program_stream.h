@@ -17,6 +17,7 @@ struct Slice {
   /// not drain, it holds forwards of later steps, and lacks those that the slice before holds.
   Program program;
   bool begins = true;  ///< nothing is under way before it
+  bool operator==(const Slice&) const = default;
 };
 
 /// A plan's windows, one Program after another: a pure function of the plan, its input, the windows, and which tasks

@@ -12,6 +12,7 @@ struct WindowStep {
   std::int32_t htask = 0;
   TaskIndex task = 0;
   std::int64_t global_batch = 0;
+  bool operator==(const WindowStep&) const = default;
 };
 
 /// All that lowering a window reads beside the fixed part.

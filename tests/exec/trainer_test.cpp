@@ -177,7 +177,7 @@ TEST(Trainer, AskedToStopItEndsWithWhatIsUnderWayAndTheTimelineIsWhole) {
   };
   const TrainResult result = train(plan, *study.samples, runner, *communicator, options);
   EXPECT_TRUE(result.interrupted);
-  EXPECT_LE(*std::max_element(steps.begin(), steps.end()), 2 * 7);
+  EXPECT_LE(*std::max_element(steps.begin(), steps.end()), 2 * 9);
   EXPECT_EQ(runner.model(0).live(), 0U);
   EXPECT_EQ(runner.pool().in_use(), 0);
   for (const RecordedWindow& recorded : result.recorded)

@@ -14,6 +14,7 @@
 #include "planner/program/memory_walk.h"
 #include "planner/studies.h"
 #include "planner/window/bin_batcher.h"
+#include "planner/window/slice_bytes.h"
 #include "planner/window/window.h"
 
 namespace braid::planner {
@@ -273,6 +274,40 @@ TEST(ProgramStream, TasksThatAreStoppedTakeNoFurtherStepsThanAreLaidOut) {
       stream.stop(0);
       latest = slice->steps.back().global_batch + 3;
     }
+  }
+}
+
+TEST(ProgramStream, SlicesComeThroughBytesAsTheyAre) {
+  for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
+    const Drawn plan = drawn(seed);
+    for (const Slice& slice : slices_of(plan)) {
+      const std::string bytes = to_bytes(slice);
+      ASSERT_EQ(slice_from_bytes(bytes), slice) << seed;
+      const std::size_t cut = bytes.size() * (slice.window % 7) / 7;
+      EXPECT_THROW(slice_from_bytes(std::string_view(bytes).substr(0, cut)), InternalError);
+      EXPECT_THROW(slice_from_bytes(bytes + "1"), InternalError);
+    }
+  }
+}
+
+TEST(ProgramStream, ThePartsOfASliceAreAllOfItsLists) {
+  for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
+    const Drawn plan = drawn(seed);
+    const Slice slice = slices_of(plan).front();
+    Program together = slice.program;
+    for (std::size_t s = 0; s < together.stages.size(); ++s) {
+      const Slice part = part_of(slice, static_cast<StageIndex>(s));
+      together.stages[s] = part.program.stages[s];
+      for (std::size_t other = 0; other < together.stages.size(); ++other) {
+        EXPECT_EQ(part.program.stages[other].ranks, slice.program.stages[other].ranks);
+        EXPECT_TRUE(other == s || part.program.stages[other].instructions.empty());
+      }
+      for (const Part& passed : part.program.stages[s].parts)
+        EXPECT_EQ(part.program.microbatch(passed.microbatch), slice.program.microbatch(passed.microbatch));
+      EXPECT_EQ(part.program.after, slice.program.after);
+      EXPECT_EQ(part.steps, slice.steps);
+    }
+    EXPECT_EQ(together, slice.program) << seed;
   }
 }
 

@@ -1,0 +1,181 @@
+#include "exec/window_feed.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "planner/plan/deployment.h"
+#include "planner/policies/common_options.h"
+#include "planner/program/dependency_graph.h"
+#include "planner/window/slice_bytes.h"
+
+namespace braid::exec {
+namespace {
+
+using planner::FixedPlan;
+using planner::PipelineTemplate;
+using planner::Slice;
+using planner::TaskIndex;
+
+/// Bytes on their way from rank 0, by where they go.
+struct Mail {
+  std::mutex mutex;
+  std::condition_variable came;
+  std::map<int, std::deque<std::string>> to;
+};
+
+/// A rank that is a thread, and only sends bytes.
+class MailCommunicator final : public Communicator {
+ public:
+  MailCommunicator(Mail& mail, int rank, int size) : mail_(mail), rank_(rank), size_(size) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  bool one_host() const override { return true; }
+  std::unique_ptr<Request> send_bytes(std::string bytes, int to) override {
+    const std::scoped_lock lock(mail_.mutex);
+    mail_.to[to].push_back(std::move(bytes));
+    mail_.came.notify_all();
+    return std::make_unique<Sent>();
+  }
+  std::string receive_bytes(int) override {
+    std::unique_lock lock(mail_.mutex);
+    std::deque<std::string>& mine = mail_.to[rank_];
+    mail_.came.wait(lock, [&] { return !mine.empty(); });
+    std::string bytes = std::move(mine.front());
+    mine.pop_front();
+    return bytes;
+  }
+  std::unique_ptr<Request> send(std::span<const float>, int, int) override { throw InternalError("not here"); }
+  std::unique_ptr<Request> receive(std::span<float>, int, int) override { throw InternalError("not here"); }
+  std::unique_ptr<CommunicatorGroup> make_group(std::span<const int>) override { return nullptr; }
+  void sum(std::span<double>) override {}
+  void barrier() override {}
+  void broadcast(std::span<std::byte>) override {}
+  std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
+
+ private:
+  struct Sent final : Request {
+    bool done() override { return true; }
+  };
+
+  Mail& mail_;
+  int rank_, size_;
+};
+
+constexpr std::int64_t kSteps = 9;
+
+struct FeedStudy {
+  explicit FeedStudy(PipelineTemplate pipeline) {
+    workload.backbone = costmodel::builtin_backbone("tinyllama-1.1b");
+    workload.backbone.layers = 3;
+    std::vector<std::vector<workload::SampleSize>> sizes;
+    for (int t = 0; t < 3; ++t) {
+      workload::Task& task = workload.tasks.emplace_back();
+      task.name = fmt::format("t{}", t);
+      task.max_length = 64;
+      task.global_batch_size = 4;
+      task.steps = kSteps;
+      sizes.emplace_back(13, workload::SampleSize{20 + 10 * t, 5});
+    }
+    samples.emplace(workload.tasks, std::move(sizes));
+    fixed.deployment = planner::deploy(3, 1, 3, 1);
+    planner::one_task_per_htask(3, fixed);
+    fixed.pipeline = pipeline;
+    fixed.microbatches = 2;
+  }
+  planner::WindowInput input() const { return {workload, *samples}; }
+
+  workload::Workload workload;
+  std::optional<workload::SampleIndex> samples;
+  FixedPlan fixed;
+};
+
+/// What each rank gets to run, and what it says of tasks after which window.
+std::vector<std::vector<WindowPart>> fed(const FeedStudy& study, int ranks,
+                                         const std::function<void(WindowFeed&, std::int64_t)>& after) {
+  Mail mail;
+  std::vector<std::vector<WindowPart>> parts(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      MailCommunicator communicator(mail, rank, ranks);
+      WindowFeed feed(study.fixed, study.input(), 0, kSteps, communicator);
+      while (std::optional<WindowPart> part = feed.next()) {
+        after(feed, part->slice.window);
+        parts[static_cast<std::size_t>(rank)].push_back(std::move(*part));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return parts;
+}
+
+class WindowFeeds : public ::testing::TestWithParam<PipelineTemplate> {
+ protected:
+  bool drains() const { return GetParam() == PipelineTemplate::one_forward_one_backward; }
+};
+
+TEST_P(WindowFeeds, GiveEachRankItsPartOfTheStream) {
+  const FeedStudy study(GetParam());
+  for (const int ranks : {1, 3}) {
+    const auto parts = fed(study, ranks, [](WindowFeed&, std::int64_t) {});
+    planner::ProgramStream stream(study.fixed, study.input(), 0, kSteps);
+    std::size_t window = 0;
+    while (const std::optional<Slice> slice = stream.next()) {
+      for (int rank = 0; rank < ranks; ++rank) {
+        ASSERT_LT(window, parts[static_cast<std::size_t>(rank)].size());
+        const WindowPart& part = parts[static_cast<std::size_t>(rank)][window];
+        EXPECT_EQ(part.slice, rank == 0 ? *slice : planner::part_of(*slice, rank));
+        EXPECT_EQ(part.ahead, planner::most_waiting_messages(slice->program));
+      }
+      ++window;
+    }
+    for (const auto& of_rank : parts) EXPECT_EQ(of_rank.size(), window);
+  }
+}
+
+TEST_P(WindowFeeds, LeaveATaskOutThatIsStopped) {
+  const FeedStudy study(GetParam());
+  const auto parts = fed(study, 3, [](WindowFeed& feed, std::int64_t window) {
+    if (window == 2) feed.stop(1);
+  });
+  for (const auto& of_rank : parts) {
+    ASSERT_EQ(of_rank.size(), static_cast<std::size_t>(kSteps));
+    for (const WindowPart& part : of_rank) {
+      const bool runs = std::any_of(part.slice.steps.begin(), part.slice.steps.end(),
+                                    [](const planner::WindowStep& step) { return step.task == 1; });
+      if (part.slice.window <= 2) {
+        EXPECT_TRUE(runs);
+      }
+      // A stream's next two were laid out, and up to two more for what its orders look ahead.
+      if (part.slice.window > (drains() ? 2 : 6)) {
+        EXPECT_FALSE(runs) << part.slice.window;
+      }
+    }
+  }
+}
+
+TEST_P(WindowFeeds, EndWithWhatIsLaidOut) {
+  const FeedStudy study(GetParam());
+  const auto parts = fed(study, 3, [](WindowFeed& feed, std::int64_t window) {
+    if (window == 1) feed.end();
+  });
+  for (const auto& of_rank : parts) {
+    EXPECT_EQ(of_rank.size(), parts.front().size());
+    EXPECT_LE(of_rank.size(), drains() ? 2U : 6U);
+    EXPECT_TRUE(planner::is_empty(of_rank.back().slice.program.after));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pipelines, WindowFeeds,
+                         ::testing::Values(PipelineTemplate::one_forward_one_backward, PipelineTemplate::lora_1f1b),
+                         [](const auto& pipeline) {
+                           return pipeline.param == PipelineTemplate::lora_1f1b ? "stream" : "drains";
+                         });
+
+}  // namespace
+}  // namespace braid::exec
