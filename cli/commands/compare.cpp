@@ -37,7 +37,7 @@ std::string to_json(const std::vector<PlanOrError>& plans) {
     } else {
       const planner::Plan& plan = *made.plan;
       row["deployment"] = describe(plan.fixed.deployment);
-      if (!plan.fixed.dispatch && !plan.fixed.bins) row["microbatches"] = plan.fixed.microbatches;
+      if (!plan.fixed.dispatch && !plan.fixed.batching.bins) row["microbatches"] = plan.fixed.batching.microbatches;
       row["htasks"] = plan.fixed.htasks.size();
       row["buckets"] = plan.fixed.buckets.size();
       row["predicted"] = nlohmann::ordered_json::parse(prediction_json(plan));
@@ -85,13 +85,14 @@ void print(const std::vector<PlanOrError>& plans) {
       continue;
     }
     const planner::Plan& plan = *made.plan;
-    fmt::print("{:{}} {:{}} {:>4} {:>11}{} {:>13} {:>13} {:>6.1f}% {:>10}{} {:>10} {:>5.1f}%\n", spelled(made.choice),
-               width, describe(plan.fixed.deployment), deployed,
-               plan.fixed.dispatch || plan.fixed.bins ? "-" : fmt::format("{}", plan.fixed.microbatches),
-               duration(plan.predicted.step_seconds), is_marked(made) ? '~' : ' ',
-               grouped(plan.predicted.effective_tokens_per_second), grouped(plan.predicted.data_tokens_per_second),
-               100 * plan.predicted.bubble_ratio, describe_bytes(peak_of(plan)), preferred_columns(plan),
-               duration(plan.lower_bound.step_seconds), 100 * gap_of(plan));
+    fmt::print(
+        "{:{}} {:{}} {:>4} {:>11}{} {:>13} {:>13} {:>6.1f}% {:>10}{} {:>10} {:>5.1f}%\n", spelled(made.choice), width,
+        describe(plan.fixed.deployment), deployed,
+        plan.fixed.dispatch || plan.fixed.batching.bins ? "-" : fmt::format("{}", plan.fixed.batching.microbatches),
+        duration(plan.predicted.step_seconds), is_marked(made) ? '~' : ' ',
+        grouped(plan.predicted.effective_tokens_per_second), grouped(plan.predicted.data_tokens_per_second),
+        100 * plan.predicted.bubble_ratio, describe_bytes(peak_of(plan)), preferred_columns(plan),
+        duration(plan.lower_bound.step_seconds), 100 * gap_of(plan));
   }
   if (std::any_of(plans.begin(), plans.end(), is_marked))
     fmt::print("~ more than {:.0f} % of the step lies beyond what was measured; `braid plan` says how much\n",

@@ -96,7 +96,7 @@ void print_plan(const planner::Plan& plan) {
     htasks.push_back(fmt::format("{}", fmt::join(names, "+")));
   }
   fmt::print("  hTasks {}; {}, {}, padded to {}, tasks {}\n", fmt::join(htasks, " | "),
-             describe_microbatches(plan.fixed), name(plan.fixed.pipeline), describe_padding(plan.fixed),
+             describe_microbatches(plan.fixed), name(plan.fixed.schedule.pipeline), describe_padding(plan.fixed),
              describe_turns(plan.fixed));
   fmt::print("predicted\n");
   print_prediction(plan.predicted, plan.ranks(), streams(plan.fixed));

@@ -35,20 +35,23 @@ BoundScope bound_scope(const Arrangement& arrangement, const Overrides& override
   const FixedPlan& fixed = arrangement.fixed;
   BoundScope scope;
   scope.deployment = fixed.deployment;
-  scope.padding = fixed.padding;
-  scope.least_chunk = scope.most_chunk = fixed.chunk_size;
+  scope.padding = fixed.batching.padding;
+  scope.least_chunk = scope.most_chunk = fixed.batching.chunk_size;
   for (const std::int64_t size : arrangement.chunk_sizes) {
     scope.least_chunk = std::min(scope.least_chunk, size);
     scope.most_chunk = std::max(scope.most_chunk, size);
   }
   // Rows of any lengths may come together where they are dispatched, or fill bins.
-  scope.packs = (fixed.pack_length > 0 && fixed.chunk_size == 0) || fixed.dispatch || fixed.bins;
-  scope.skips_padding = fixed.skips_padding;
+  scope.packs =
+      (fixed.batching.pack_length > 0 && fixed.batching.chunk_size == 0) || fixed.dispatch || fixed.batching.bins;
+  scope.skips_padding = fixed.batching.skips_padding;
   scope.kernels = fixed.adapter_kernels;
-  scope.one_by_one = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();
+  scope.one_by_one = !fixed.schedule.turns.empty() && fixed.schedule.turns.size() == fixed.htasks.size();
   scope.shares_microbatches = streams(fixed) || arrangement.may_fuse ||
-                              fixed.pipeline == PipelineTemplate::structured || fixed.htasks.size() < tasks_of(fixed);
-  const bool interleaves = fixed.pipeline == PipelineTemplate::structured || fixed.pipeline == PipelineTemplate::stream;
+                              fixed.schedule.pipeline == PipelineTemplate::structured ||
+                              fixed.htasks.size() < tasks_of(fixed);
+  const bool interleaves =
+      fixed.schedule.pipeline == PipelineTemplate::structured || fixed.schedule.pipeline == PipelineTemplate::stream;
   scope.joins_htasks = interleaves && tasks_of(fixed) > 1;
   scope.gathers_weights = fixed.shards_weights;
   scope.drains = !streams(fixed);

@@ -14,7 +14,7 @@ using Counts = std::vector<std::int32_t>;
 
 /// Where nothing is padded steps differ with their samples, and one of mean ones tells little.
 bool tells_samples_apart(const FixedPlan& fixed) {
-  return fixed.padding == Padding::none;
+  return fixed.batching.padding == Padding::none;
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ void LearnedEstimator::learn_splits(Candidate candidate) {
 
 void LearnedEstimator::learn_from(const Plan& plan) {
   std::vector<ReplicaShape> deployment = bench_.plain(plan.fixed.deployment);
-  const Candidate learned{std::move(deployment), plan.fixed.microbatches};
+  const Candidate learned{std::move(deployment), plan.fixed.batching.microbatches};
   if (std::find(candidates_.begin(), candidates_.end(), learned) == candidates_.end()) candidates_.push_back(learned);
 }
 

@@ -345,10 +345,10 @@ class Proposing {
     std::iota(bucket.begin(), bucket.end(), 0);
     fixed.buckets = {bucket};
     if (rules_.one_by_one) queue_htasks(fixed);
-    fixed.pipeline = PipelineTemplate::one_forward_one_backward;
-    fixed.padding = Padding::none;
+    fixed.schedule.pipeline = PipelineTemplate::one_forward_one_backward;
+    fixed.batching.padding = Padding::none;
     fixed.adapter_kernels = rules_.kernels;
-    fixed.microbatches = 1;
+    fixed.batching.microbatches = 1;
     arrangement.may_fuse = !rules_.one_by_one;
     const bool one_place = input_.overrides.tp && input_.overrides.pp;
     arrangement.may_differ = rules_.unlike_replicas && !one_place && input_.cluster.gpu != "cpu";
@@ -371,9 +371,9 @@ class Proposing {
       for (const bool merges : {true, false}) {
         Arrangement arrangement = ranges;
         FixedPlan& fixed = arrangement.fixed;
-        fixed.pipeline = PipelineTemplate::lora_1f1b;
+        fixed.schedule.pipeline = PipelineTemplate::lora_1f1b;
         group_tasks(means, groups, fixed);
-        fixed.bins = {most, std::gcd(kTile, dispatch.interval), BinSearch::searched, merges, unlike};
+        fixed.batching.bins = {most, std::gcd(kTile, dispatch.interval), BinSearch::searched, merges, unlike};
         if (!input_.silent)
           arrangement.reasons.back() = fmt::format(
               "rows lie end to end in microbatches as large as each replica holds, those of {} groups of tasks without "

@@ -139,10 +139,10 @@ class FusionProposing {
     FixedPlan& fixed = arrangement.fixed;
     fixed.deployment = place.deployment;
     group_tasks(lengths_, groups, fixed);
-    fixed.pipeline = PipelineTemplate::lora_1f1b;
-    fixed.padding = Padding::none;
+    fixed.schedule.pipeline = PipelineTemplate::lora_1f1b;
+    fixed.batching.padding = Padding::none;
     fixed.adapter_kernels = rules_.kernels;
-    fixed.bins = {place.capacity, rules_.multiple, rules_.search, merges};
+    fixed.batching.bins = {place.capacity, rules_.multiple, rules_.search, merges};
     arrangement.may_fuse = true;
     if (input_.silent) return arrangement;
     const std::int64_t tokens = whole(static_cast<std::int64_t>(step_tokens_));

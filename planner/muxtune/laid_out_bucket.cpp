@@ -107,7 +107,7 @@ std::size_t LaidOutBuckets::Hash::operator()(const Key& key) const {
 
 LaidOutBucket& LaidOutBuckets::of(const PolicyInput& input, const FixedPlan& fixed,
                                   std::span<const std::int32_t> bucket) {
-  Key key = {fixed.chunk_size, fixed.pack_length};
+  Key key = {fixed.batching.chunk_size, fixed.batching.pack_length};
   for (const std::int32_t h : bucket) {
     key.push_back(kNone);
     for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(h)])

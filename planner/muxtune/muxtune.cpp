@@ -35,9 +35,9 @@ class MuxTuneSearch {
       : input_(input), options_(options), shapes_(stage_shapes(input.deployment.front())) {
     const costmodel::Profile& profile = input.cost().profile();
     base_.deployment = input.deployment;
-    base_.microbatches = input.microbatches;
+    base_.batching.microbatches = input.microbatches;
     base_.storage = profile.storage();
-    base_.launch_rule = options.launch;
+    base_.schedule.launch_rule = options.launch;
     // Only a GPU has launches to share.
     base_.adapter_kernels =
         profile.device.empty() ? costmodel::AdapterKernels::separate : costmodel::AdapterKernels::side_by_side;
@@ -62,20 +62,20 @@ class MuxTuneSearch {
         if (best && input_.hurries) break;
         fixed.htasks = layout.htasks;
         fixed.buckets = layout.buckets;
-        fixed.chunk_size = size;
+        fixed.batching.chunk_size = size;
         // Reasons tell of all, the fastest must be known alone.
         const Nanoseconds limit = best && input_.silent ? least : std::numeric_limits<Nanoseconds>::max();
         const std::optional<Nanoseconds> makespan =
             order_structured(input_, options_.order, laid_out_before(), fixed, limit);
         if (!makespan) continue;
-        laid_out_.push_back({fixed.htasks.size(), fixed.buckets.size(), fixed.chunk_size, *makespan});
+        laid_out_.push_back({fixed.htasks.size(), fixed.buckets.size(), fixed.batching.chunk_size, *makespan});
         if (!best || *makespan < least) best = fixed, least = *makespan;
       }
     }
     if (!best) return std::nullopt;
     if (!options_.orchestration) {
-      best->pipeline = PipelineTemplate::one_forward_one_backward;
-      best->order.clear();
+      best->schedule.pipeline = PipelineTemplate::one_forward_one_backward;
+      best->schedule.order.clear();
     } else if (!options_.drains) {
       make_stream(*best);
     }
@@ -96,7 +96,7 @@ class MuxTuneSearch {
     std::vector<std::vector<std::int32_t>> buckets;
     std::vector<std::vector<TaskIndex>> htasks;
     std::vector<bool> seen(fixed.buckets.size(), false);
-    for (const TemplateSlot& slot : fixed.order.front()) {
+    for (const TemplateSlot& slot : fixed.schedule.order.front()) {
       const auto place = static_cast<std::size_t>(slot.bucket);
       if (seen[place]) continue;
       seen[place] = true;
@@ -110,14 +110,14 @@ class MuxTuneSearch {
                 fixed.buckets.size());
     fixed.buckets = std::move(buckets);
     fixed.htasks = std::move(htasks);
-    fixed.pipeline = PipelineTemplate::stream;
-    fixed.order.clear();
+    fixed.schedule.pipeline = PipelineTemplate::stream;
+    fixed.schedule.order.clear();
   }
 
   LaidOutBuckets& laid_out_before() { return input_.laid_out ? *input_.laid_out : laid_out_here_; }
 
   void set_alignment() {
-    base_.padding = options_.pad_to;
+    base_.batching.padding = options_.pad_to;
     std::vector<std::int64_t> lengths;
     for (const workload::Task& task : input_.workload.tasks) lengths.push_back(task.max_length);
     const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
@@ -126,20 +126,21 @@ class MuxTuneSearch {
                   longest, pack_length_for(lengths, kChunkUnit));
     switch (options_.alignment) {
       case MuxTuneOptions::Alignment::zero_padding:
-        base_.padding = Padding::longest;
+        base_.batching.padding = Padding::longest;
         break;
       case MuxTuneOptions::Alignment::packed:
-        base_.pack_length = options_.pack_length > 0 ? options_.pack_length : longest;
+        base_.batching.pack_length = options_.pack_length > 0 ? options_.pack_length : longest;
         break;
       case MuxTuneOptions::Alignment::chunks:
-        base_.chunk_size = options_.chunk_size > 0 ? options_.chunk_size : chunk_size_for(lengths);
-        check_chunk_size(base_.chunk_size);
+        base_.batching.chunk_size = options_.chunk_size > 0 ? options_.chunk_size : chunk_size_for(lengths);
+        check_chunk_size(base_.batching.chunk_size);
         if (const std::int64_t whole = pack_length_for(lengths, kChunkUnit);
-            base_.chunk_size > std::max(whole, kLeastChunk))
-          throw error("chunks of {} tokens are longer than any sample; give at most {}", base_.chunk_size,
+            base_.batching.chunk_size > std::max(whole, kLeastChunk))
+          throw error("chunks of {} tokens are longer than any sample; give at most {}", base_.batching.chunk_size,
                       std::max(whole, kLeastChunk));
-        if (options_.pack_length > 0) base_.pack_length = pack_length_for({&options_.pack_length, 1}, base_.chunk_size);
-        base_.skips_padding = options_.skips_padding;
+        if (options_.pack_length > 0)
+          base_.batching.pack_length = pack_length_for({&options_.pack_length, 1}, base_.batching.chunk_size);
+        base_.batching.skips_padding = options_.skips_padding;
         break;
     }
   }
@@ -147,13 +148,13 @@ class MuxTuneSearch {
   /// Those that are tried; the first is the paper's. Chunks trade padding against key/value reuse and small products
   /// (Figure 13).
   std::vector<std::int64_t> chunk_sizes() const {
-    std::vector<std::int64_t> sizes = {base_.chunk_size};
-    if (base_.chunk_size == 0 || !options_.searches_chunk_size) return sizes;
+    std::vector<std::int64_t> sizes = {base_.batching.chunk_size};
+    if (base_.batching.chunk_size == 0 || !options_.searches_chunk_size) return sizes;
     std::int64_t longest = 0;
     for (const workload::Task& task : input_.workload.tasks) longest = std::max(longest, task.max_length);
     for (std::int64_t size = kLeastChunk; size < 2 * longest; size *= 2) {
-      const bool divides = base_.pack_length % size == 0;  // 0 does
-      if (size != base_.chunk_size && divides) sizes.push_back(size);
+      const bool divides = base_.batching.pack_length % size == 0;  // 0 does
+      if (size != base_.batching.chunk_size && divides) sizes.push_back(size);
     }
     return sizes;
   }
@@ -252,11 +253,11 @@ class MuxTuneSearch {
   std::vector<std::string> reasons(const FixedPlan& fixed, Nanoseconds makespan,
                                    std::span<const std::int64_t> sizes) const {
     std::vector<std::string> lines;
-    if (fixed.chunk_size > 0) {
+    if (fixed.batching.chunk_size > 0) {
       std::string why = ": the greatest power of two that divides every max_length, 64 or more";
       if (options_.chunk_size > 0) why = ", as asked for";
       if (options_.searches_chunk_size) why = fmt::format(": the fastest of {}", fmt::join(sizes, ", "));
-      lines.push_back(fmt::format("chunks of {} tokens{}", fixed.chunk_size, why));
+      lines.push_back(fmt::format("chunks of {} tokens{}", fixed.batching.chunk_size, why));
     }
     lines.push_back(
         fmt::format("{} fused into {} in {}: the fastest of {} by Eq. 3, {} of them with their real microbatches",
@@ -282,7 +283,7 @@ class MuxTuneSearch {
         });
     compare(
         "tokens a chunk", [](const LaidOut& other) { return other.chunk_size; },
-        [&](const LaidOut& other) { return other.chunk_size != fixed.chunk_size; });
+        [&](const LaidOut& other) { return other.chunk_size != fixed.batching.chunk_size; });
     return lines;
   }
 

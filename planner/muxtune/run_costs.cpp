@@ -49,7 +49,7 @@ RunCosts::RunCosts(const PolicyInput& input, const FixedPlan& fixed, std::span<c
   costs_.assign(unlike.size(), HTaskCosts(static_cast<std::int32_t>(count_)));
   std::vector<MicrobatchLoad> pieces(loads.size());
   for (std::size_t c = 0; c < cuts_.size(); ++c) {
-    for (std::size_t t = 0; t < loads.size(); ++t) cut_load(loads[t], cuts_[c], fixed.chunk_size, pieces[t]);
+    for (std::size_t t = 0; t < loads.size(); ++t) cut_load(loads[t], cuts_[c], fixed.batching.chunk_size, pieces[t]);
     const auto fullness = [&](std::int32_t first, std::int32_t last) {
       const std::size_t run = place({first, last});
       return cut_places_[run] == c ? fullness_[run] : 0;
@@ -69,12 +69,13 @@ void RunCosts::find_cuts(const PolicyInput& input, const FixedPlan& fixed, std::
       tokens += loads[last].tokens;
       longest = std::max(longest, input.workload.tasks[static_cast<std::size_t>(tasks[last])].max_length);
       double cut = 1;
-      if (fixed.chunk_size > 0) {
-        const std::int64_t pack =
-            fixed.pack_length > 0 ? fixed.pack_length : pack_length_for({&longest, 1}, fixed.chunk_size);
-        cut = static_cast<double>(std::min(pack, tokens)) / static_cast<double>(fixed.chunk_size);
-      } else if (fixed.pack_length > 0) {
-        cut = std::min(1.0, static_cast<double>(tokens) / static_cast<double>(fixed.pack_length));
+      if (fixed.batching.chunk_size > 0) {
+        const std::int64_t pack = fixed.batching.pack_length > 0
+                                      ? fixed.batching.pack_length
+                                      : pack_length_for({&longest, 1}, fixed.batching.chunk_size);
+        cut = static_cast<double>(std::min(pack, tokens)) / static_cast<double>(fixed.batching.chunk_size);
+      } else if (fixed.batching.pack_length > 0) {
+        cut = std::min(1.0, static_cast<double>(tokens) / static_cast<double>(fixed.batching.pack_length));
       }
       cut = std::max(nearest_power(cut), 1 / static_cast<double>(parts_ * replicas));
       const auto known = std::find(cuts_.begin(), cuts_.end(), cut);
@@ -90,7 +91,7 @@ void RunCosts::find_fullness(const PolicyInput& input, const FixedPlan& fixed, s
                              std::span<const MicrobatchLoad> loads) {
   fullness_.assign(count_ * count_, 1);
   const auto replicas = static_cast<std::int64_t>(input.deployment.size());
-  if (replicas == 1 || (fixed.chunk_size == 0 && fixed.pack_length == 0)) return;
+  if (replicas == 1 || (fixed.batching.chunk_size == 0 && fixed.batching.pack_length == 0)) return;
   for (std::size_t first = 0; first < count_; ++first) {
     std::vector<std::pair<std::int64_t, std::int64_t>> tokens_by_pack;  // of all replicas, largest packs first
     std::int64_t part = 0, longest = 0;
@@ -99,7 +100,7 @@ void RunCosts::find_fullness(const PolicyInput& input, const FixedPlan& fixed, s
       const std::int64_t tokens = loads[last].tokens * parts_ * replicas;
       longest = std::max(longest, task.max_length);
       part += loads[last].tokens;
-      const std::int64_t pack = fixed.pack_length > 0 ? fixed.pack_length : longest;
+      const std::int64_t pack = fixed.batching.pack_length > 0 ? fixed.batching.pack_length : longest;
       const std::int64_t size_here = std::min(pack, tokens);
       const auto known = std::find_if(tokens_by_pack.begin(), tokens_by_pack.end(),
                                       [&](const auto& one) { return one.first <= size_here; });

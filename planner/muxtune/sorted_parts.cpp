@@ -11,8 +11,8 @@ namespace {
 using costmodel::MicrobatchLoad;
 
 MicrobatchLoad part_of(const PolicyInput& input, const FixedPlan& fixed, TaskIndex index) {
-  MicrobatchLoad load = task_load(input, index, fixed.padding, fixed.adapter_kernels);
-  const bool packs = fixed.chunk_size > 0 || fixed.pack_length > 0;
+  MicrobatchLoad load = task_load(input, index, fixed.batching.padding, fixed.adapter_kernels);
+  const bool packs = fixed.batching.chunk_size > 0 || fixed.batching.pack_length > 0;
   if (!packs) return load;
   const auto rows = static_cast<std::int64_t>(load.sequences.size());
   const std::int64_t samples = input.workload.tasks[static_cast<std::size_t>(index)].global_batch_size;

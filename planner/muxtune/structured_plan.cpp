@@ -65,7 +65,7 @@ class StructuredBuckets {
   }
   void time() {
     for (LaidOutBucket* bucket : buckets_) {
-      if (!bucket->timed) laid_out_.time(input_, fixed_.launch_rule, *bucket);
+      if (!bucket->timed) laid_out_.time(input_, fixed_.schedule.launch_rule, *bucket);
     }
   }
 
@@ -170,8 +170,8 @@ std::optional<Nanoseconds> order_structured(const PolicyInput& input, BucketSear
                                                 ? search_bucket_order(simulator, rules, kBucketOrders).buckets
                                                 : simulator.bucket_order(rules);
   const PipelineSchedule schedule = simulator.schedule(simulator.job_order(buckets, rules), rules);
-  fixed.pipeline = PipelineTemplate::structured;
-  fixed.order = template_of(schedule, jobs);
+  fixed.schedule.pipeline = PipelineTemplate::structured;
+  fixed.schedule.order = template_of(schedule, jobs);
   return schedule.makespan;
 }
 

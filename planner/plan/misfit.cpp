@@ -8,7 +8,7 @@ namespace braid::planner {
 namespace {
 
 const workload::Task& heaviest_task(const workload::Workload& workload, const FixedPlan& fixed) {
-  const std::int64_t parts = fixed.microbatches * static_cast<std::int64_t>(fixed.deployment.size());
+  const std::int64_t parts = fixed.batching.microbatches * static_cast<std::int64_t>(fixed.deployment.size());
   const auto tokens = [&](const workload::Task& task) {
     return (task.global_batch_size + parts - 1) / parts * task.max_length;
   };

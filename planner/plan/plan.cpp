@@ -55,25 +55,27 @@ std::string_view name(LaunchRule rule) {
 }
 
 void queue_htasks(FixedPlan& fixed) {
-  fixed.turns.clear();
-  for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.turns.push_back({static_cast<std::int32_t>(h)});
+  fixed.schedule.turns.clear();
+  for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.schedule.turns.push_back({static_cast<std::int32_t>(h)});
 }
 
 std::string describe_microbatches(const FixedPlan& fixed) {
   if (fixed.dispatch) return "microbatches of like lengths";
-  if (fixed.bins) return fmt::format("microbatches of up to {} tokens", fixed.bins->capacity);
-  return fmt::format("{} microbatch{} a global batch", fixed.microbatches, fixed.microbatches == 1 ? "" : "es");
+  if (fixed.batching.bins) return fmt::format("microbatches of up to {} tokens", fixed.batching.bins->capacity);
+  return fmt::format("{} microbatch{} a global batch", fixed.batching.microbatches,
+                     fixed.batching.microbatches == 1 ? "" : "es");
 }
 
 std::string describe_padding(const FixedPlan& fixed) {
   if (fixed.dispatch) return "their length range";
-  if (fixed.bins) return fmt::format("{} tokens a task", fixed.bins->multiple);
-  return std::string(name(fixed.padding));
+  if (fixed.batching.bins) return fmt::format("{} tokens a task", fixed.batching.bins->multiple);
+  return std::string(name(fixed.batching.padding));
 }
 
 std::string describe_turns(const FixedPlan& fixed) {
-  if (fixed.turns.empty()) return "together";
-  return fixed.turns.size() == fixed.htasks.size() ? "queued" : fmt::format("in {} turns", fixed.turns.size());
+  if (fixed.schedule.turns.empty()) return "together";
+  return fixed.schedule.turns.size() == fixed.htasks.size() ? "queued"
+                                                            : fmt::format("in {} turns", fixed.schedule.turns.size());
 }
 
 std::int32_t FixedPlan::ranks() const {

@@ -100,37 +100,47 @@ struct TokenBins {
   bool operator==(const TokenBins&) const = default;
 };
 
-/// The part of a plan that stays while the set of tasks does. With the sample index and a window's number it says all
-/// that the window's Program holds.
-struct FixedPlan {
-  std::vector<ReplicaShape> deployment;
-  std::vector<std::vector<TaskIndex>> htasks;
-  std::vector<std::vector<std::int32_t>> buckets;  ///< of hTask indices
-  std::int64_t chunk_size = 0;                     ///< tokens (MuxTune §3.5); 0: samples are not cut
+/// How the samples of a step become microbatches.
+struct Batching {
+  std::int64_t microbatches = 1;  ///< that each global batch is split into
+  Padding padding = Padding::none;
+  std::int64_t chunk_size = 0;  ///< tokens (MuxTune §3.5); 0: samples are not cut
   /// Tokens; 0: with chunks the largest max_length of the hTask in whole chunks, without them no packs.
   std::int64_t pack_length = 0;
   bool skips_padding = false;  ///< chunks of padding alone are not computed
+  /// Nothing: as above. Else microbatches are as many as it takes, of pipelines without a flush alone.
+  std::optional<TokenBins> bins;
+};
+
+/// In which order stages compute, and what runs at once.
+struct StageSchedule {
   PipelineTemplate pipeline = PipelineTemplate::one_forward_one_backward;
-  Padding padding = Padding::none;
+  std::vector<std::vector<TemplateSlot>> order;  ///< per stage; of the structured template alone
+  double transfer_share = 0;       ///< of a stream: what a message takes of a mean pass; as many more are under way
+  bool blocking_messages = false;  ///< a stage does not compute while it sends or receives
+  LaunchRule launch_rule = LaunchRule::earliest_start;  ///< of the subgraphs of hTasks in one clock (MuxTune §3.4.2)
   /// hTasks that run at once; one turn after another, each until all of its tasks have ended. Empty: all at once.
   std::vector<std::vector<std::int32_t>> turns;
   /// How the run goes where hTasks of later turns begin as soon as there is room; predicted rates are those of turns.
   /// Empty: as the turns have it.
   std::vector<Admission> admissions;
-  std::int64_t microbatches = 1;  ///< that each global batch is split into
-  /// Nothing: samples are dealt out evenly. Else microbatches are as many as it takes; of drained 1F1B alone.
-  std::optional<LengthDispatch> dispatch;
-  /// Nothing: as above. Else microbatches are as many as it takes, of pipelines without a flush alone.
-  std::optional<TokenBins> bins;
-  double transfer_share = 0;          ///< of a stream: what a message takes of a mean pass; as many more are under way
   std::int64_t steps_per_window = 1;  ///< consecutive global batches of each task that one Program covers
-  std::vector<std::vector<TemplateSlot>> order;  ///< per stage; of the structured template alone
+};
+
+/// The part of a plan that stays while the set of tasks does. With the sample index and a window's number it says all
+/// that the window's Program holds.
+struct FixedPlan {
+  std::vector<ReplicaShape> deployment;
   std::int64_t backbone_copies = 1;
   bool shards_weights = false;  ///< each replica of one stage keeps a share of every layer and gathers the rest (FSDP)
-  bool blocking_messages = false;  ///< a stage does not compute while it sends or receives
+  std::vector<std::vector<TaskIndex>> htasks;
+  std::vector<std::vector<std::int32_t>> buckets;  ///< of hTask indices
+  Batching batching;
+  /// Nothing: samples are dealt out evenly. Else microbatches are as many as it takes; of drained 1F1B alone.
+  std::optional<LengthDispatch> dispatch;
+  StageSchedule schedule;
   costmodel::AdapterKernels adapter_kernels = costmodel::AdapterKernels::separate;
-  LaunchRule launch_rule = LaunchRule::earliest_start;  ///< of the subgraphs of hTasks in one clock (MuxTune §3.4.2)
-  costmodel::Storage storage;                           ///< how what is planned for stores things
+  costmodel::Storage storage;  ///< how what is planned for stores things
 
   std::int32_t ranks() const;
 };

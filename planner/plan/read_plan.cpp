@@ -161,9 +161,9 @@ std::vector<std::vector<TaskIndex>> htasks_from(const Node& node, const workload
 
 /// Every hTask has one turn, or none is told of.
 void check_turns(const Node& node, const FixedPlan& fixed) {
-  if (fixed.turns.empty()) return;
+  if (fixed.schedule.turns.empty()) return;
   std::vector<int> times(fixed.htasks.size(), 0);
-  for (const std::vector<std::int32_t>& turn : fixed.turns) {
+  for (const std::vector<std::int32_t>& turn : fixed.schedule.turns) {
     for (const std::int32_t htask : turn) ++times[static_cast<std::size_t>(htask)];
   }
   for (std::size_t h = 0; h < times.size(); ++h) {
@@ -175,40 +175,40 @@ void check_turns(const Node& node, const FixedPlan& fixed) {
 /// Whether its template goes with its deployment.
 void check_template(const Node& schedule, const FixedPlan& fixed) {
   for (const ReplicaShape& replica : fixed.deployment) {
-    const bool interleaves = fixed.pipeline == PipelineTemplate::interleaved;
+    const bool interleaves = fixed.schedule.pipeline == PipelineTemplate::interleaved;
     if (interleaves != (replica.model_chunks > 1) || (interleaves && replica.stages() == 1))
       throw schedule.at("template")
-          .error(fmt::format("'{}' does not go with {} stages of {} model chunks", name(fixed.pipeline),
+          .error(fmt::format("'{}' does not go with {} stages of {} model chunks", name(fixed.schedule.pipeline),
                              replica.stages(), replica.model_chunks),
                  "make the plan again");
-    if (fixed.pipeline == PipelineTemplate::structured &&
-        fixed.order.size() != static_cast<std::size_t>(replica.stages()))
+    if (fixed.schedule.pipeline == PipelineTemplate::structured &&
+        fixed.schedule.order.size() != static_cast<std::size_t>(replica.stages()))
       throw schedule.at("order").error(
-          fmt::format("the template orders {} stages of {}", fixed.order.size(), replica.stages()),
+          fmt::format("the template orders {} stages of {}", fixed.schedule.order.size(), replica.stages()),
           "make the plan again");
   }
 }
 
 /// How the hTasks of a plan whose deployment has been read are run.
 void read_schedule(const Node& schedule, FixedPlan& fixed) {
-  fixed.pipeline = named(schedule, "template", kPipelines);
-  for (const Node& slots : schedule.at("order").sequence("order")) fixed.order.push_back(slots_from(slots));
+  fixed.schedule.pipeline = named(schedule, "template", kPipelines);
+  for (const Node& slots : schedule.at("order").sequence("order")) fixed.schedule.order.push_back(slots_from(slots));
   check_template(schedule, fixed);
-  fixed.padding = named(schedule, "pad_to", kPaddings);
-  fixed.turns = index_lists<std::int32_t>(schedule, "turns", static_cast<std::int64_t>(fixed.htasks.size()));
+  fixed.batching.padding = named(schedule, "pad_to", kPaddings);
+  fixed.schedule.turns = index_lists<std::int32_t>(schedule, "turns", static_cast<std::int64_t>(fixed.htasks.size()));
   check_turns(schedule.at("turns"), fixed);
   for (const Node& admission : schedule.at("admissions").sequence("admissions"))
-    fixed.admissions.push_back(
+    fixed.schedule.admissions.push_back(
         {admission.integer_at("windows", 1),
          indices_from<std::int32_t>(admission.at("htasks"), "htasks", static_cast<std::int64_t>(fixed.htasks.size()))});
-  fixed.microbatches = schedule.integer_at("microbatches", 1);
-  fixed.transfer_share = schedule.number_at("transfer_share");
-  fixed.steps_per_window = schedule.integer_at("steps_per_window", 1);
+  fixed.batching.microbatches = schedule.integer_at("microbatches", 1);
+  fixed.schedule.transfer_share = schedule.number_at("transfer_share");
+  fixed.schedule.steps_per_window = schedule.integer_at("steps_per_window", 1);
   fixed.backbone_copies = schedule.integer_at("backbone_copies", 1);
   fixed.shards_weights = schedule.at("shards_weights").as_bool("shards_weights");
-  fixed.blocking_messages = schedule.at("blocking_messages").as_bool("blocking_messages");
+  fixed.schedule.blocking_messages = schedule.at("blocking_messages").as_bool("blocking_messages");
   fixed.adapter_kernels = named(schedule, "adapter_kernels", kAdapterKernels);
-  fixed.launch_rule = named(schedule, "launch_rule", kLaunchRules);
+  fixed.schedule.launch_rule = named(schedule, "launch_rule", kLaunchRules);
 }
 
 ReplicaSpeed speed_from(const Node& node) {
@@ -256,12 +256,13 @@ TokenBins bins_from(const Node& node, const FixedPlan& fixed) {
   bins.search = named(node, "search", kSearches);
   bins.merges = node.at("merges").as_bool("merges");
   if (const Node* unlike = node.find("unlike")) bins.unlike = unlike_bins_from(*unlike, fixed, bins.capacity);
-  const bool follows = fixed.pipeline == PipelineTemplate::lora_1f1b || fixed.pipeline == PipelineTemplate::lora_gpipe;
-  if (!follows || fixed.dispatch || fixed.chunk_size > 0 || fixed.pack_length > 0)
-    throw node.error(
-        fmt::format("bins go with no chunks, packs or dispatch, in pipelines of {} and {}, not of {}",
-                    name(PipelineTemplate::lora_1f1b), name(PipelineTemplate::lora_gpipe), name(fixed.pipeline)),
-        "make the plan again");
+  const bool follows =
+      fixed.schedule.pipeline == PipelineTemplate::lora_1f1b || fixed.schedule.pipeline == PipelineTemplate::lora_gpipe;
+  if (!follows || fixed.dispatch || fixed.batching.chunk_size > 0 || fixed.batching.pack_length > 0)
+    throw node.error(fmt::format("bins go with no chunks, packs or dispatch, in pipelines of {} and {}, not of {}",
+                                 name(PipelineTemplate::lora_1f1b), name(PipelineTemplate::lora_gpipe),
+                                 name(fixed.schedule.pipeline)),
+                     "make the plan again");
   return bins;
 }
 
@@ -274,8 +275,8 @@ LengthDispatch dispatch_from(const Node& node, const FixedPlan& fixed) {
     dispatch.fixed_ranges.push_back(end.as_integer("fixed_ranges", 1, std::int64_t{1} << 40));
   for (const Node& speed : node.at("speeds").sequence("speeds")) dispatch.speeds.push_back(speed_from(speed));
   dispatch.speed_of = speeds_of_replicas(node, fixed, dispatch.speeds.size());
-  if (fixed.pipeline != PipelineTemplate::one_forward_one_backward)
-    throw node.error(fmt::format("dispatch by lengths does not go with '{}'", name(fixed.pipeline)),
+  if (fixed.schedule.pipeline != PipelineTemplate::one_forward_one_backward)
+    throw node.error(fmt::format("dispatch by lengths does not go with '{}'", name(fixed.schedule.pipeline)),
                      "make the plan again");
   return dispatch;
 }
@@ -319,12 +320,12 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.fixed.htasks = htasks_from(node, plan.workload);
   plan.fixed.buckets = index_lists<std::int32_t>(node, "buckets", static_cast<std::int64_t>(plan.fixed.htasks.size()));
   plan.fixed.storage = plan.profile.storage();
-  plan.fixed.chunk_size = node.integer_at("chunk_size", 0);
-  plan.fixed.pack_length = node.integer_at("pack_length", 0);
-  plan.fixed.skips_padding = node.at("skips_padding").as_bool("skips_padding");
+  plan.fixed.batching.chunk_size = node.integer_at("chunk_size", 0);
+  plan.fixed.batching.pack_length = node.integer_at("pack_length", 0);
+  plan.fixed.batching.skips_padding = node.at("skips_padding").as_bool("skips_padding");
   read_schedule(node.at("schedule"), plan.fixed);
   if (const Node* dispatch = node.find("dispatch")) plan.fixed.dispatch = dispatch_from(*dispatch, plan.fixed);
-  if (const Node* bins = node.find("bins")) plan.fixed.bins = bins_from(*bins, plan.fixed);
+  if (const Node* bins = node.find("bins")) plan.fixed.batching.bins = bins_from(*bins, plan.fixed);
   plan.predicted = predicted_from(node.at("predicted"));
   const Node& bound = node.at("lower_bound");
   plan.lower_bound = {bound.number_at("step_seconds"), bound.string_at("binds"),

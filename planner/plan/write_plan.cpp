@@ -51,7 +51,7 @@ Json predicted_json(const Prediction& predicted) {
 /// Per stage, "F2.0" for the forward pass of bucket 2's clock 0; "B2.0" for the backward pass.
 Json order_json(const FixedPlan& fixed) {
   Json stages = Json::array();
-  for (const std::vector<TemplateSlot>& slots : fixed.order) {
+  for (const std::vector<TemplateSlot>& slots : fixed.schedule.order) {
     std::string text;
     for (const TemplateSlot& slot : slots)
       text += fmt::format("{}{}{}.{}", text.empty() ? "" : " ", slot.backward ? 'B' : 'F', slot.bucket, slot.clock);
@@ -62,7 +62,7 @@ Json order_json(const FixedPlan& fixed) {
 
 Json admissions_json(const FixedPlan& fixed) {
   Json admissions = Json::array();
-  for (const Admission& admission : fixed.admissions)
+  for (const Admission& admission : fixed.schedule.admissions)
     admissions.push_back({{"windows", admission.windows}, {"htasks", admission.htasks}});
   return admissions;
 }
@@ -108,19 +108,19 @@ Json bins_json(const TokenBins& bins) {
 }
 
 Json schedule_json(const FixedPlan& fixed) {
-  return {{"template", name(fixed.pipeline)},
-          {"pad_to", name(fixed.padding)},
-          {"turns", fixed.turns},
+  return {{"template", name(fixed.schedule.pipeline)},
+          {"pad_to", name(fixed.batching.padding)},
+          {"turns", fixed.schedule.turns},
           {"admissions", admissions_json(fixed)},
-          {"microbatches", fixed.microbatches},
-          {"transfer_share", fixed.transfer_share},
-          {"steps_per_window", fixed.steps_per_window},
+          {"microbatches", fixed.batching.microbatches},
+          {"transfer_share", fixed.schedule.transfer_share},
+          {"steps_per_window", fixed.schedule.steps_per_window},
           {"order", order_json(fixed)},
           {"backbone_copies", fixed.backbone_copies},
           {"shards_weights", fixed.shards_weights},
-          {"blocking_messages", fixed.blocking_messages},
+          {"blocking_messages", fixed.schedule.blocking_messages},
           {"adapter_kernels", name(fixed.adapter_kernels)},
-          {"launch_rule", name(fixed.launch_rule)}};
+          {"launch_rule", name(fixed.schedule.launch_rule)}};
 }
 
 Json preferred_json(const Preferred& preferred) {
@@ -145,12 +145,12 @@ std::string to_json(const Plan& plan) {
   json["deployment"] = deployment_json(plan.fixed);
   json["htasks"] = htasks_json(plan);
   json["buckets"] = plan.fixed.buckets;
-  json["chunk_size"] = plan.fixed.chunk_size;
-  json["pack_length"] = plan.fixed.pack_length;
-  json["skips_padding"] = plan.fixed.skips_padding;
+  json["chunk_size"] = plan.fixed.batching.chunk_size;
+  json["pack_length"] = plan.fixed.batching.pack_length;
+  json["skips_padding"] = plan.fixed.batching.skips_padding;
   json["schedule"] = schedule_json(plan.fixed);
   if (plan.fixed.dispatch) json["dispatch"] = dispatch_json(*plan.fixed.dispatch);
-  if (plan.fixed.bins) json["bins"] = bins_json(*plan.fixed.bins);
+  if (plan.fixed.batching.bins) json["bins"] = bins_json(*plan.fixed.batching.bins);
   json["predicted"] = predicted_json(plan.predicted);
   json["lower_bound"] = {{"step_seconds", plan.lower_bound.step_seconds},
                          {"binds", plan.lower_bound.binds},

@@ -20,7 +20,7 @@ std::string sharing_reason(const FixedPlan& fixed, std::int32_t tasks) {
 
 std::string schedule_reason(const FixedPlan& fixed, const ReplicaShape& replica) {
   const std::int32_t stages = replica.stages(), chunks = replica.model_chunks;
-  switch (fixed.pipeline) {
+  switch (fixed.schedule.pipeline) {
     case PipelineTemplate::gpipe:
       return "all microbatches of a batch go forward before one goes back: each stage holds all of them";
     case PipelineTemplate::interleaved:
@@ -52,7 +52,7 @@ std::vector<PolicyOption> common_options(Padding padding_otherwise, bool of_laye
 }
 
 void set_common_options(const PolicyInput& input, FixedPlan& fixed) {
-  fixed.padding = padding_of(input.options);
+  fixed.batching.padding = padding_of(input.options);
   fixed.adapter_kernels = value_of(input.options, "kernels") == "fused" ? costmodel::AdapterKernels::fused
                                                                         : costmodel::AdapterKernels::separate;
 }
@@ -101,7 +101,7 @@ std::vector<std::string> reasons_of_system(const PolicyInput& input, const Fixed
     reasons.push_back(
         fmt::format("each of {} ranks keeps its share of every layer, and gathers the layer for each pass",
                     input.deployment.size()));
-  reasons.push_back(padding_reason(fixed.padding));
+  reasons.push_back(padding_reason(fixed.batching.padding));
   return reasons;
 }
 

@@ -17,7 +17,7 @@ class Gpipe final : public Policy {
     Arrangement arrangement;
     FixedPlan& fixed = arrangement.fixed;
     one_task_per_htask(input.task_count(), fixed);
-    fixed.pipeline = PipelineTemplate::gpipe;
+    fixed.schedule.pipeline = PipelineTemplate::gpipe;
     set_common_options(input, fixed);
     queue_htasks(fixed);
     arrangement.reasons = reasons_of_system(input, fixed);

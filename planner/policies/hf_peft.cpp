@@ -24,7 +24,7 @@ class HfPeft final : public Policy {
     Arrangement arrangement;
     FixedPlan& fixed = arrangement.fixed;
     one_task_per_htask(input.task_count(), fixed);
-    fixed.pipeline = PipelineTemplate::one_by_one;
+    fixed.schedule.pipeline = PipelineTemplate::one_by_one;
     set_common_options(input, fixed);
     place_backbones(input, fixed);
     arrangement.reasons = reasons_of_system(input, fixed);

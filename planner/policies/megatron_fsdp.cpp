@@ -20,7 +20,7 @@ class MegatronFsdp final : public Policy {
     Arrangement arrangement;
     FixedPlan& fixed = arrangement.fixed;
     one_task_per_htask(input.task_count(), fixed);
-    fixed.pipeline = PipelineTemplate::one_by_one;
+    fixed.schedule.pipeline = PipelineTemplate::one_by_one;
     set_common_options(input, fixed);
     queue_htasks(fixed);
     fixed.shards_weights = true;

@@ -16,7 +16,7 @@ class MegatronPp final : public Policy {
     Arrangement arrangement;
     FixedPlan& fixed = arrangement.fixed;
     one_task_per_htask(input.task_count(), fixed);
-    fixed.pipeline = PipelineTemplate::one_forward_one_backward;
+    fixed.schedule.pipeline = PipelineTemplate::one_forward_one_backward;
     set_common_options(input, fixed);
     queue_htasks(fixed);
     arrangement.reasons = reasons_of_system(input, fixed);

@@ -28,15 +28,15 @@ class LoraArrangement {
         storage_(input.cost().storage()),
         learns_(value_of(input.options, "memory") == "learned" && input.capacity > 0),
         batches_(!learns_ && value_of(input.options, "batch") == "on") {
-    fixed_.pipeline =
+    fixed_.schedule.pipeline =
         value_of(input.options, "mode") == "1f1b" ? PipelineTemplate::lora_1f1b : PipelineTemplate::lora_gpipe;
     set_common_options(input, fixed_);
-    fixed_.blocking_messages = value_of(input.options, "overlap") == "off";
+    fixed_.schedule.blocking_messages = value_of(input.options, "overlap") == "off";
     const bool fused = fixed_.adapter_kernels == costmodel::AdapterKernels::fused;
     if (!fused && value_of(input.options, "pruning") == "off")
       fixed_.adapter_kernels = costmodel::AdapterKernels::split;
     for (TaskIndex task = 0; task < input.task_count(); ++task)
-      loads_.push_back(task_load(input, task, fixed_.padding, fixed_.adapter_kernels));
+      loads_.push_back(task_load(input, task, fixed_.batching.padding, fixed_.adapter_kernels));
   }
 
   Arrangement run() {
@@ -48,7 +48,7 @@ class LoraArrangement {
         places.push_back(static_cast<std::int32_t>(fixed_.htasks.size()));
         fixed_.htasks.push_back(std::move(htask));
       }
-      if (turns.size() > 1) fixed_.turns.push_back(places);
+      if (turns.size() > 1) fixed_.schedule.turns.push_back(places);
     }
     fixed_.buckets.emplace_back(fixed_.htasks.size());
     std::iota(fixed_.buckets[0].begin(), fixed_.buckets[0].end(), 0);
@@ -94,20 +94,20 @@ class LoraArrangement {
   void hide_transfers() {
     const double share = transfer_share();
     if (share < kWorthHiding) return;
-    fixed_.transfer_share = share;
-    if (!fits(by_priority())) fixed_.transfer_share = 0;
+    fixed_.schedule.transfer_share = share;
+    if (!fits(by_priority())) fixed_.schedule.transfer_share = 0;
   }
 
   /// Where that makes the run shorter, hTasks take the places of those that end, by priority, within a turn too.
   void admit_early(std::vector<std::string>& lines) {
     const WindowInput run{input_.workload, input_.samples};
     const std::int64_t in_turns = window_count(fixed_, run);
-    fixed_.admissions = admissions();
+    fixed_.schedule.admissions = admissions();
     if (const std::int64_t windows = window_count(fixed_, run); windows < in_turns) {
       lines.push_back(
           fmt::format("tasks take the places of those that end: all are done in {} steps, not {}", windows, in_turns));
     } else {
-      fixed_.admissions.clear();
+      fixed_.schedule.admissions.clear();
     }
   }
 
@@ -126,10 +126,10 @@ class LoraArrangement {
                        input_.samples.steps(task),
                        stashes_held({&load, 1})});
     }
-    fixed_.admissions = admit_while_learning(queue, stash_budget(input_, storage_, loads_));
+    fixed_.schedule.admissions = admit_while_learning(queue, stash_budget(input_, storage_, loads_));
     lines.push_back(
         fmt::format("what tasks take of memory is learned as they run: all are done in {} steps, {} if it were known",
-                    steps_of(fixed_.admissions), known));
+                    steps_of(fixed_.schedule.admissions), known));
   }
 
   static std::int64_t steps_of(std::span<const Admission> admissions) {
@@ -166,7 +166,7 @@ class LoraArrangement {
   /// Transfers run beside passes (§3.2.2), so that enough must be under way: the longest that any batch's takes of its
   /// mean pass on the slowest stage.
   double transfer_share() const {
-    if (fixed_.pipeline != PipelineTemplate::lora_1f1b || stages_ < 2) return 0;
+    if (fixed_.schedule.pipeline != PipelineTemplate::lora_1f1b || stages_ < 2) return 0;
     double share = 0;
     for (const MicrobatchLoad& load : batch_loads(by_priority()))
       share = std::max(share, transfer_seconds(load) / mean_pass_seconds(load));
@@ -244,9 +244,9 @@ class LoraArrangement {
         stashes.insert(stashes.end(), static_cast<std::size_t>(input_.microbatches),
                        costmodel::stash_bytes(input_.workload.backbone, shapes[s], load, storage_));
       std::sort(stashes.begin(), stashes.end(), std::greater<>());
-      if (fixed_.pipeline == PipelineTemplate::lora_1f1b) {
+      if (fixed_.schedule.pipeline == PipelineTemplate::lora_1f1b) {
         const std::int64_t under_way =
-            most_under_way(static_cast<std::int64_t>(shapes.size() - s), fixed_.transfer_share);
+            most_under_way(static_cast<std::int64_t>(shapes.size() - s), fixed_.schedule.transfer_share);
         stashes.resize(std::min(stashes.size(), static_cast<std::size_t>(under_way)));
       }
       held.push_back(std::accumulate(stashes.begin(), stashes.end(), Bytes{0}));
@@ -292,10 +292,10 @@ class LoraArrangement {
         lines.back() +=
             fmt::format(": batched, tasks would not fit memory at once and need {} turns", turns_in_batches_);
     }
-    if (fixed_.transfer_share > 0)
+    if (fixed_.schedule.transfer_share > 0)
       lines.push_back(
           fmt::format("messages take {:.0f} % of a pass: nearly twice the microbatches are under way, to hide them",
-                      100 * fixed_.transfer_share));
+                      100 * fixed_.schedule.transfer_share));
     return lines;
   }
 

@@ -27,8 +27,8 @@ class Nemo final : public Policy {
     Arrangement arrangement;
     FixedPlan& fixed = arrangement.fixed;
     one_task_per_htask(input.task_count(), fixed);
-    fixed.pipeline = input.deployment.front().model_chunks > 1 ? PipelineTemplate::interleaved
-                                                               : PipelineTemplate::one_forward_one_backward;
+    fixed.schedule.pipeline = input.deployment.front().model_chunks > 1 ? PipelineTemplate::interleaved
+                                                                        : PipelineTemplate::one_forward_one_backward;
     set_common_options(input, fixed);
     place_backbones(input, fixed);
     arrangement.reasons = reasons_of_system(input, fixed);

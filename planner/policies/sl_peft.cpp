@@ -23,7 +23,7 @@ class SlPeft final : public Policy {
     fixed.htasks.emplace_back();
     for (TaskIndex task = 0; task < input.task_count(); ++task) fixed.htasks[0].push_back(task);
     fixed.buckets = {{0}};
-    fixed.pipeline = PipelineTemplate::one_forward_one_backward;
+    fixed.schedule.pipeline = PipelineTemplate::one_forward_one_backward;
     set_common_options(input, fixed);
     arrangement.reasons = reasons_of_system(input, fixed);
     return arrangement;

@@ -21,7 +21,8 @@ WindowInput window_of(const PolicyInput& asked) {
 }
 
 bool alike(const FixedPlan& a, const FixedPlan& b) {
-  return a.order == b.order && a.htasks == b.htasks && a.turns == b.turns && a.admissions == b.admissions;
+  return a.schedule.order == b.schedule.order && a.htasks == b.htasks && a.schedule.turns == b.schedule.turns &&
+         a.schedule.admissions == b.schedule.admissions;
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ std::optional<Candidate> Bench::arrange(const PolicyInput& asked) const {
   FixedPlan& fixed = arrangement->fixed;
   fixed.storage = cost().storage();
   fixed.deployment = asked.deployment;
-  fixed.microbatches = asked.microbatches;
+  fixed.batching.microbatches = asked.microbatches;
   return Candidate{std::move(*arrangement), {}};
 }
 

@@ -28,9 +28,9 @@ struct Queued {
 };
 
 bool arranged_alike(const FixedPlan& a, const FixedPlan& b) {
-  return a.deployment == b.deployment && a.microbatches == b.microbatches && a.order == b.order &&
-         a.htasks == b.htasks && a.turns == b.turns && a.admissions == b.admissions &&
-         a.transfer_share == b.transfer_share;
+  return a.deployment == b.deployment && a.batching.microbatches == b.batching.microbatches &&
+         a.schedule.order == b.schedule.order && a.htasks == b.htasks && a.schedule.turns == b.schedule.turns &&
+         a.schedule.admissions == b.schedule.admissions && a.schedule.transfer_share == b.schedule.transfer_share;
 }
 
 void forget_rates(Prediction& prediction) {
@@ -91,7 +91,7 @@ std::optional<Candidate> PlanSearch::leaner(double most_seconds, const Candidate
 bool PlanSearch::fits_at_that_rate(double most_seconds, Candidate& candidate) {
   const Candidate rated = candidate;
   const FixedPlan& fixed = rated.arrangement.fixed;
-  if (!bench_.fits_in_full(candidate, policy_input({fixed.deployment, fixed.microbatches, 0}))) return false;
+  if (!bench_.fits_in_full(candidate, policy_input({fixed.deployment, fixed.batching.microbatches, 0}))) return false;
   candidate.looks = rated.looks;
   if (!arranged_alike(candidate.arrangement.fixed, fixed)) {
     bench_.predict_rates(candidate);
@@ -202,7 +202,7 @@ const std::optional<Candidate>* PlanSearch::looked_at(const Choice& choice) cons
 void PlanSearch::tighten(double most_seconds, Candidate& candidate) {
   if (choice_.policy->proposes()) return;
   const FixedPlan& fixed = candidate.arrangement.fixed;
-  const Choice choice{fixed.deployment, fixed.microbatches, 0};
+  const Choice choice{fixed.deployment, fixed.batching.microbatches, 0};
   const auto of = [](Bytes bytes) { return static_cast<Bytes>(kTighter * static_cast<double>(bytes)); };
   for (Bytes capacity = of(candidate.fullest()); capacity > 0; capacity = of(capacity)) {
     PolicyInput asked = policy_input(choice);

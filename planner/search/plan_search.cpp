@@ -154,7 +154,7 @@ std::vector<Candidate> PlanSearch::worth_predicting(std::vector<Candidate> propo
   std::vector<Candidate> fitting;
   for (Candidate& candidate : proposals) {
     const FixedPlan& fixed = candidate.arrangement.fixed;
-    if (!bench_.judge(candidate, bench_.ask(fixed.deployment, fixed.microbatches), Outlook::glance)) continue;
+    if (!bench_.judge(candidate, bench_.ask(fixed.deployment, fixed.batching.microbatches), Outlook::glance)) continue;
     candidate.looks.glanced = candidate.prediction.step_seconds;
     fastest = std::min(fastest, candidate.looks.glanced);
     fitting.push_back(std::move(candidate));
@@ -171,7 +171,7 @@ std::optional<Candidate> PlanSearch::best_proposal(Bench::Asked what) {
   for (Candidate& candidate : worth_predicting(bench_.propose(deployments_))) {
     ++tried_;
     const FixedPlan& fixed = candidate.arrangement.fixed;
-    const PolicyInput asked = bench_.ask(fixed.deployment, fixed.microbatches);
+    const PolicyInput asked = bench_.ask(fixed.deployment, fixed.batching.microbatches);
     if (!bench_.judge_proposal(candidate, asked, what)) continue;
     if (what == Bench::Asked::memory) return std::move(candidate);
     candidate.looks.glanced = candidate.prediction.step_seconds;
@@ -192,8 +192,8 @@ void PlanSearch::recompute_less(std::vector<Candidate>& proposals) {
   for (std::size_t i = 0; i < std::min(most, proposals.size()); ++i) {
     const FixedPlan& fixed = proposals[i].arrangement.fixed;
     if (!recomputes(fixed.deployment)) continue;
-    std::optional<Candidate> leaner =
-        bench_.with_fewest_layers(proposals[i], bench_.ask(fixed.deployment, fixed.microbatches), Outlook::full);
+    std::optional<Candidate> leaner = bench_.with_fewest_layers(
+        proposals[i], bench_.ask(fixed.deployment, fixed.batching.microbatches), Outlook::full);
     if (!leaner) continue;
     bench_.predict_rates(*leaner);
     if (faster(*leaner, proposals[i])) proposals[i] = std::move(*leaner);
@@ -218,7 +218,7 @@ std::optional<Candidate> PlanSearch::fastest() {
   if (!best && !arranged_some) miss_with_tasks_alone();
   if (!best) return std::nullopt;
   const FixedPlan& fixed = best->arrangement.fixed;
-  bench_.recompute_less(*best, policy_input({bench_.plain(fixed.deployment), fixed.microbatches, 0}));
+  bench_.recompute_less(*best, policy_input({bench_.plain(fixed.deployment), fixed.batching.microbatches, 0}));
   bench_.predict_rates(*best);
   std::vector<Candidate> alone = {std::move(*best)};
   explain(alone, 1);
@@ -272,8 +272,8 @@ void PlanSearch::miss_with_tasks_alone() {
   FixedPlan& fixed = alone.arrangement.fixed;
   one_task_per_htask(static_cast<std::int32_t>(input_.workload.tasks.size()), fixed);
   fixed.deployment = choice.deployment;
-  fixed.microbatches = choice.microbatches;
-  fixed.padding = Padding::max_length;
+  fixed.batching.microbatches = choice.microbatches;
+  fixed.batching.padding = Padding::max_length;
   fixed.storage = bench_.cost().storage();
   bench_.fits(alone, policy_input(choice), Outlook::glance);
 }
@@ -376,7 +376,7 @@ void PlanSearch::glance_at_pipelines(const std::vector<Choice>& choices, std::ve
     for (const Candidate& candidate : glanced) {  // the fastest first
       const FixedPlan& fixed = candidate.arrangement.fixed;
       if (!same_places(fixed.deployment, *deployment)) continue;
-      best = fixed.microbatches;
+      best = fixed.batching.microbatches;
       break;
     }
   }
@@ -393,7 +393,7 @@ std::vector<PlanSearch::Choice> PlanSearch::best_deployments(const std::vector<C
     const auto has = [&](const Choice& choice) { return same_places(choice.deployment, fixed.deployment); };
     if (std::any_of(best.begin(), best.end(), has)) continue;
     best.push_back(*std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
-      return choice.microbatches == fixed.microbatches && has(choice);
+      return choice.microbatches == fixed.batching.microbatches && has(choice);
     }));
   }
   return best;
@@ -417,7 +417,7 @@ std::vector<PlanSearch::Choice> PlanSearch::between(const Choice& best, const st
   }
   for (const Candidate& candidate : glanced) {
     const FixedPlan& fixed = candidate.arrangement.fixed;
-    if (same_places(fixed.deployment, best.deployment)) counts.erase(fixed.microbatches);
+    if (same_places(fixed.deployment, best.deployment)) counts.erase(fixed.batching.microbatches);
   }
   for (const std::int64_t count : counts) {
     if (count < 1 || count > grid.back()) continue;
@@ -467,7 +467,7 @@ std::optional<Candidate> PlanSearch::fastest_of(const std::vector<Choice>& choic
     const Looks looks = candidate.looks;
     if (looks.glanced > most) break;
     const FixedPlan& fixed = candidate.arrangement.fixed;
-    const Choice choice{fixed.deployment, fixed.microbatches, 0};
+    const Choice choice{fixed.deployment, fixed.batching.microbatches, 0};
     if (!bench_.fits_in_full(candidate, policy_input(choice))) continue;
     bench_.predict_rates(candidate);
     candidate.looks = looks;

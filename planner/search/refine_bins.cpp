@@ -16,7 +16,7 @@ constexpr double kHiddenTransfer = 0.25;
 using Change = std::function<void(FixedPlan&)>;
 
 void scale_capacities(FixedPlan& fixed, double factor) {
-  TokenBins& bins = *fixed.bins;
+  TokenBins& bins = *fixed.batching.bins;
   const auto scaled = [&](std::int64_t capacity) {
     const auto whole = static_cast<std::int64_t>(static_cast<double>(capacity) * factor) / bins.multiple;
     return std::max(bins.multiple, whole * bins.multiple);
@@ -35,11 +35,12 @@ std::vector<Change> changes_of(const FixedPlan& fixed, std::span<const double> m
     if (count >= 1 && count <= static_cast<std::int64_t>(means.size()))
       changes.emplace_back([count, means](FixedPlan& plan) { group_tasks(means, count, plan); });
   }
-  changes.emplace_back([](FixedPlan& plan) { plan.bins->merges = !plan.bins->merges; });
+  changes.emplace_back([](FixedPlan& plan) { plan.batching.bins->merges = !plan.batching.bins->merges; });
   const bool pipeline = std::any_of(fixed.deployment.begin(), fixed.deployment.end(),
                                     [](const ReplicaShape& replica) { return replica.stages() > 1; });
   if (pipeline)
-    changes.emplace_back([](FixedPlan& plan) { plan.transfer_share = plan.transfer_share > 0 ? 0 : kHiddenTransfer; });
+    changes.emplace_back(
+        [](FixedPlan& plan) { plan.schedule.transfer_share = plan.schedule.transfer_share > 0 ? 0 : kHiddenTransfer; });
   return changes;
 }
 
@@ -47,7 +48,7 @@ std::vector<Change> changes_of(const FixedPlan& fixed, std::span<const double> m
 
 std::int64_t refine_bins(Bench& bench, std::span<const double> means, Candidate& candidate) {
   std::int64_t judged = 0;
-  if (!candidate.arrangement.fixed.bins) return judged;
+  if (!candidate.arrangement.fixed.batching.bins) return judged;
   bool faster_found = true;
   for (int round = 0; round < kRounds && faster_found; ++round) {
     faster_found = false;
@@ -56,7 +57,7 @@ std::int64_t refine_bins(Bench& bench, std::span<const double> means, Candidate&
       change(changed.arrangement.fixed);
       const FixedPlan& fixed = changed.arrangement.fixed;
       try {
-        if (!bench.fits(changed, bench.ask(fixed.deployment, fixed.microbatches), Outlook::full)) continue;
+        if (!bench.fits(changed, bench.ask(fixed.deployment, fixed.batching.microbatches), Outlook::full)) continue;
       } catch (const Error&) {
         continue;  // A sample is longer than a bin.
       }

@@ -44,7 +44,7 @@ void write_dispatch_models(const FixedPlan& fixed, const WindowInput& input, mil
 
 void write_step_models(const FixedPlan& fixed, const WindowInput& input, milp::Exchange& models) {
   if (fixed.dispatch) write_dispatch_models(fixed, input, models);
-  if (!fixed.bins) return;
+  if (!fixed.batching.bins) return;
   for (const PackedStep& step : first_packings(fixed, input)) {
     const auto bins = static_cast<std::int64_t>(step.packing.bins.size());
     if (bins == 0) continue;
@@ -54,7 +54,7 @@ void write_step_models(const FixedPlan& fixed, const WindowInput& input, milp::E
 }
 
 std::string describe_packings(const FixedPlan& fixed, const WindowInput& input) {
-  if (!fixed.bins) return "";
+  if (!fixed.batching.bins) return "";
   std::int64_t proven = 0, all = 0;
   std::array<std::int64_t, 3> from{};
   for (const PackedStep& step : first_packings(fixed, input)) {
@@ -65,7 +65,7 @@ std::string describe_packings(const FixedPlan& fixed, const WindowInput& input) 
   }
   std::string ways;
   for (const BinSearch search : {BinSearch::greedy, BinSearch::searched, BinSearch::solved}) {
-    if (search > fixed.bins->search) break;
+    if (search > fixed.batching.bins->search) break;
     ways += fmt::format("{}{} {}", ways.empty() ? "" : ", ", from[static_cast<std::size_t>(search)], name(search));
   }
   return fmt::format(

@@ -57,7 +57,7 @@ MicrobatchId& MicrobatchIds::next(std::int64_t window) {
 }
 
 std::unique_ptr<Batcher> make_batcher(const FixedPlan& fixed, const WindowInput& input) {
-  if (fixed.bins) return make_bin_batcher(fixed, input);
+  if (fixed.batching.bins) return make_bin_batcher(fixed, input);
   return std::make_unique<RoundByRound>(fixed, input);
 }
 

@@ -38,7 +38,7 @@ class BinBatcher final : public Batcher {
  public:
   BinBatcher(const FixedPlan& fixed, const WindowInput& input, std::function<void(const PackedStep&)> on_packed)
       : fixed_(fixed),
-        bins_(*fixed.bins),
+        bins_(*fixed.batching.bins),
         input_(input),
         on_packed_(std::move(on_packed)),
         busy_(fixed.deployment.size(), 0),
@@ -47,7 +47,7 @@ class BinBatcher final : public Batcher {
   void push(std::int64_t window, std::vector<WindowStep> round) override {
     WaitingRound& waiting = rounds_.emplace_back();
     waiting.window = window;
-    waiting.part = (window * fixed_.steps_per_window + round.front().round) / kMergedRounds;
+    waiting.part = (window * fixed_.schedule.steps_per_window + round.front().round) / kMergedRounds;
     for (const WindowStep& step : round) {
       if (waiting.htasks.empty() || waiting.htasks.back().htask != step.htask)
         waiting.htasks.push_back({step.htask, step.round, {}, {}});
@@ -225,7 +225,7 @@ class BinBatcher final : public Batcher {
     const std::vector<std::int64_t>& entered = entered_[replica];
     const auto between = std::lower_bound(entered.begin(), entered.end(), place) -
                          std::upper_bound(entered.begin(), entered.end(), last->second);
-    return between + 1 >= most_under_way(fixed_.deployment[replica].stages(), fixed_.transfer_share);
+    return between + 1 >= most_under_way(fixed_.deployment[replica].stages(), fixed_.schedule.transfer_share);
   }
 
   /// So that a window can be laid out without all that came before.
@@ -275,7 +275,7 @@ class BinBatcher final : public Batcher {
 }  // namespace
 
 std::int64_t first_laid_out_for(const FixedPlan& fixed, std::int64_t window) {
-  return window * fixed.steps_per_window / kMergedRounds * kMergedRounds / fixed.steps_per_window;
+  return window * fixed.schedule.steps_per_window / kMergedRounds * kMergedRounds / fixed.schedule.steps_per_window;
 }
 
 std::unique_ptr<Batcher> make_bin_batcher(const FixedPlan& fixed, const WindowInput& input,

@@ -20,7 +20,7 @@ StageOrder drained_order(const FixedPlan& fixed, std::span<const PipelineUnit> u
                          const ReplicaShape& replica) {
   const int stages = replica.stages();
   const std::vector<MicrobatchId> all = places(units.size());
-  switch (fixed.pipeline) {
+  switch (fixed.schedule.pipeline) {
     case PipelineTemplate::gpipe:
       return expand(gpipe_order(all), units);
     case PipelineTemplate::one_by_one:
@@ -35,7 +35,7 @@ StageOrder drained_order(const FixedPlan& fixed, std::span<const PipelineUnit> u
     case PipelineTemplate::lora_gpipe:
       break;
   }
-  BRAID_CHECK(false, "the order of one hTask by itself in a pipeline of {}", name(fixed.pipeline));
+  BRAID_CHECK(false, "the order of one hTask by itself in a pipeline of {}", name(fixed.schedule.pipeline));
 }
 
 void append(const StageOrder& order, StageOrder& all) {
@@ -72,7 +72,8 @@ std::vector<std::span<const HTaskRound>> by_round(std::span<const HTaskRound> ro
 std::vector<StageOrder> structured_orders(const FixedPlan& fixed, std::span<const HTaskRound> rounds,
                                           std::size_t replica) {
   const auto stages = static_cast<std::size_t>(fixed.deployment[replica].stages());
-  BRAID_CHECK(fixed.order.size() == stages, "the template orders {} stages of {}", fixed.order.size(), stages);
+  BRAID_CHECK(fixed.schedule.order.size() == stages, "the template orders {} stages of {}", fixed.schedule.order.size(),
+              stages);
   std::vector<StageOrder> orders(stages);
   for (const std::span<const HTaskRound> round : by_round(rounds)) {
     const auto clocks = clocks_of(fixed, round, replica);
@@ -87,7 +88,7 @@ std::vector<StageOrder> structured_orders(const FixedPlan& fixed, std::span<cons
     for (std::size_t stage = 0; stage < stages; ++stage) {
       StageOrder order;
       auto unseen = place;
-      for (const TemplateSlot& slot : fixed.order[stage]) {
+      for (const TemplateSlot& slot : fixed.schedule.order[stage]) {
         const auto unit = place.find({slot.bucket, slot.clock});
         if (unit == place.end()) continue;
         order.push_back({slot.backward ? Kind::backward : Kind::forward, unit->second});
@@ -107,7 +108,7 @@ std::vector<StageOrder> structured_orders(const FixedPlan& fixed, std::span<cons
 
 std::vector<StageOrder> compute_orders(const FixedPlan& fixed, std::span<const HTaskRound> rounds,
                                        std::size_t replica) {
-  if (fixed.pipeline == PipelineTemplate::structured) return structured_orders(fixed, rounds, replica);
+  if (fixed.schedule.pipeline == PipelineTemplate::structured) return structured_orders(fixed, rounds, replica);
   return drained_orders(fixed, rounds, replica);
 }
 

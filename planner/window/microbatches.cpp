@@ -11,9 +11,9 @@ namespace {
 /// What a task's rows are padded to; 0: not at all.
 std::int64_t row_length(const FixedPlan& fixed, const workload::Workload& workload, const std::vector<TaskIndex>& htask,
                         TaskIndex task) {
-  if (fixed.padding == Padding::none) return 0;
+  if (fixed.batching.padding == Padding::none) return 0;
   std::int64_t length = workload.tasks[static_cast<std::size_t>(task)].max_length;
-  if (fixed.padding == Padding::longest) {
+  if (fixed.batching.padding == Padding::longest) {
     for (const TaskIndex other : htask)
       length = std::max(length, workload.tasks[static_cast<std::size_t>(other)].max_length);
   }
@@ -23,15 +23,16 @@ std::int64_t row_length(const FixedPlan& fixed, const workload::Workload& worklo
 /// Without a chunk size whole packs, without a pack length rows.
 Alignment align(const FixedPlan& fixed, const workload::Workload& workload, const std::vector<TaskIndex>& htask,
                 HTaskRows rows) {
-  const auto parts = fixed.microbatches * static_cast<std::int64_t>(fixed.deployment.size());
-  if (fixed.chunk_size == 0)
-    return fixed.pack_length > 0 ? align_packed(rows, fixed.pack_length, parts) : align_padded(rows, parts);
+  const auto parts = fixed.batching.microbatches * static_cast<std::int64_t>(fixed.deployment.size());
+  if (fixed.batching.chunk_size == 0)
+    return fixed.batching.pack_length > 0 ? align_packed(rows, fixed.batching.pack_length, parts)
+                                          : align_padded(rows, parts);
   std::vector<std::int64_t> lengths;
   for (const TaskIndex task : htask) lengths.push_back(workload.tasks[static_cast<std::size_t>(task)].max_length);
   const std::int64_t pack_length =
-      fixed.pack_length > 0 ? fixed.pack_length : pack_length_for(lengths, fixed.chunk_size);
-  return align_chunks(rows, pack_length, fixed.chunk_size, parts,
-                      fixed.skips_padding ? EmptyChunks::skipped : EmptyChunks::computed);
+      fixed.batching.pack_length > 0 ? fixed.batching.pack_length : pack_length_for(lengths, fixed.batching.chunk_size);
+  return align_chunks(rows, pack_length, fixed.batching.chunk_size, parts,
+                      fixed.batching.skips_padding ? EmptyChunks::skipped : EmptyChunks::computed);
 }
 
 std::vector<std::vector<SampleRow>> rows_of_steps(const FixedPlan& fixed, const WindowInput& input,

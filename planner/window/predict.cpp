@@ -215,7 +215,7 @@ void Predictor::rates(ClockLatency& latency, const Judge& judge, Prediction& pre
   const WindowInput& endless = slices_.input();
   Outlooks outlooks(slices_, latency, judge, outlook_);
   FixedPlan one_step = fixed;
-  one_step.steps_per_window = 1;
+  one_step.schedule.steps_per_window = 1;
   Totals totals;
   for (const std::int64_t window : slices_.windows()) {
     const Slice& slice = slices_.of(window);
@@ -264,7 +264,7 @@ void Predictor::rates(ClockLatency& latency, const Judge& judge, Prediction& pre
   }
   const costmodel::Estimate& work = totals.sum.work;
   if (work.seconds > 0) prediction.extrapolated_share = work.extrapolated_seconds / work.seconds;
-  if (outlook_ == Outlook::full && fixed.chunk_size > 0) {
+  if (outlook_ == Outlook::full && fixed.batching.chunk_size > 0) {
     const AlignmentTokens tokens = first_step_tokens(fixed, endless);
     prediction.chunk_padding_share = static_cast<double>(tokens.chunk_padding) / static_cast<double>(tokens.computed());
   }

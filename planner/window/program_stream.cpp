@@ -19,7 +19,7 @@ LoweringRules rules_of(const FixedPlan& fixed, const WindowInput& input) {
   const costmodel::BackboneShape& backbone = input.workload.backbone;
   for (const workload::Task& task : input.workload.tasks) rules.tasks.push_back({task.optimizer.max_grad_norm > 0});
   rules.bytes_per_token = costmodel::message_bytes_per_token(backbone, fixed.storage);
-  rules.blocking_messages = fixed.blocking_messages;
+  rules.blocking_messages = fixed.schedule.blocking_messages;
   rules.gradient_bytes = [&backbone, &tasks = input.workload.tasks](TaskIndex task, LayerRange layers) {
     return static_cast<Bytes>(sizeof(float)) * layers.count() *
            tasks[static_cast<std::size_t>(task)].adapter.layer_parameters(backbone);
@@ -180,7 +180,7 @@ Program window_program(const FixedPlan& fixed, const WindowInput& input, std::in
 
 std::vector<Program> programs_around(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
   const std::int64_t filled = streams(fixed) ? std::max<std::int64_t>(0, window - 2) : window;
-  ProgramStream stream(fixed, input, fixed.bins ? first_laid_out_for(fixed, filled) : filled, window + 2);
+  ProgramStream stream(fixed, input, fixed.batching.bins ? first_laid_out_for(fixed, filled) : filled, window + 2);
   std::vector<Program> programs;
   while (std::optional<Slice> slice = stream.next()) {
     if (slice->window > window) break;

@@ -23,7 +23,7 @@ struct WindowSize {
 /// align_padded does; packs mix them, which is not looked at.
 WindowSize size_of(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
   WindowSize size;
-  const auto parts = static_cast<std::size_t>(fixed.microbatches) * fixed.deployment.size();
+  const auto parts = static_cast<std::size_t>(fixed.batching.microbatches) * fixed.deployment.size();
   std::map<std::pair<std::int32_t, std::int64_t>, std::vector<std::int64_t>> scored;  // by hTask and round, then part
   for (const WindowStep& step : window_steps(fixed, input, window)) {
     std::vector<std::int64_t>& mine = scored[{step.htask, step.round}];
@@ -41,7 +41,7 @@ WindowSize size_of(const FixedPlan& fixed, const WindowInput& input, std::int64_
     const auto last = std::find_if(mine.rbegin(), mine.rend(), [](std::int64_t rows) { return rows > 0; });
     if (last != mine.rend()) size.last = std::max(size.last, *last);
   }
-  if (fixed.padding != Padding::none) return size;
+  if (fixed.batching.padding != Padding::none) return size;
   size.largest = largest_microbatch(fixed, input, window);
   return size;
 }

@@ -17,15 +17,15 @@ std::int64_t computed_tokens(const ChunkGroup& group) {
 }  // namespace
 
 bool streams(const FixedPlan& fixed) {
-  return fixed.pipeline == PipelineTemplate::lora_1f1b || fixed.pipeline == PipelineTemplate::lora_gpipe ||
-         fixed.pipeline == PipelineTemplate::stream;
+  return fixed.schedule.pipeline == PipelineTemplate::lora_1f1b ||
+         fixed.schedule.pipeline == PipelineTemplate::lora_gpipe || fixed.schedule.pipeline == PipelineTemplate::stream;
 }
 
 UnitStream::UnitStream(const FixedPlan& fixed)
-    : fixed_(fixed), by_line_(fixed.deployment.size() == 1 && !fixed.bins), pipes_(fixed.deployment.size()) {
-  BRAID_CHECK(streams(fixed), "a stream of a pipeline of {}", name(fixed.pipeline));
-  BRAID_CHECK(fixed.pipeline != PipelineTemplate::stream || fixed.deployment.size() == 1, "a stream of {} replicas",
-              fixed.deployment.size());
+    : fixed_(fixed), by_line_(fixed.deployment.size() == 1 && !fixed.batching.bins), pipes_(fixed.deployment.size()) {
+  BRAID_CHECK(streams(fixed), "a stream of a pipeline of {}", name(fixed.schedule.pipeline));
+  BRAID_CHECK(fixed.schedule.pipeline != PipelineTemplate::stream || fixed.deployment.size() == 1,
+              "a stream of {} replicas", fixed.deployment.size());
 }
 
 std::vector<BatchKey> UnitStream::push(const Round& round, std::span<const Microbatch> microbatches) {
@@ -33,8 +33,8 @@ std::vector<BatchKey> UnitStream::push(const Round& round, std::span<const Micro
   std::vector<std::vector<Line>> lines;
   double work = 0, count = 0;
   for (std::size_t replica = 0; replica < pipes_.size(); ++replica) {
-    lines.push_back(fixed_.pipeline == PipelineTemplate::stream ? lines_of_buckets(round, microbatches)
-                                                                : lines_of_htasks(round, replica));
+    lines.push_back(fixed_.schedule.pipeline == PipelineTemplate::stream ? lines_of_buckets(round, microbatches)
+                                                                         : lines_of_htasks(round, replica));
     for (const Line& line : lines.back()) {
       for (const Unit& unit : line.second) work += static_cast<double>(unit.work), ++count;
     }
@@ -42,8 +42,8 @@ std::vector<BatchKey> UnitStream::push(const Round& round, std::span<const Micro
   if (!by_line_) place_gates(syncs, lines);
   for (const BatchKey& key : syncs) last_ids_.erase(key);
   if (count == 0) return syncs;
-  const auto mode =
-      fixed_.pipeline == PipelineTemplate::lora_gpipe ? LoraPipeline::gpipe : LoraPipeline::one_forward_one_backward;
+  const auto mode = fixed_.schedule.pipeline == PipelineTemplate::lora_gpipe ? LoraPipeline::gpipe
+                                                                             : LoraPipeline::one_forward_one_backward;
   for (std::size_t replica = 0; replica < pipes_.size(); ++replica) {
     Pipe& pipe = pipes_[replica];
     // Who knows when it will have any: what waits for it should not.
@@ -51,7 +51,7 @@ std::vector<BatchKey> UnitStream::push(const Round& round, std::span<const Micro
         std::all_of(lines[replica].begin(), lines[replica].end(), [](const Line& line) { return line.second.empty(); });
     if (idles && pipe.pipeline && pipes_.size() > 1) pipe.pipeline->pause();
     if (!pipe.pipeline && !idles)
-      pipe.pipeline.emplace(fixed_.deployment[replica].stages(), mode, fixed_.transfer_share, work / count);
+      pipe.pipeline.emplace(fixed_.deployment[replica].stages(), mode, fixed_.schedule.transfer_share, work / count);
     for (Line& line : lines[replica]) {
       const auto before = pipe.last.find(line.first);
       const std::int32_t line_gate = before == pipe.last.end() ? kNone : before->second;
@@ -129,7 +129,7 @@ std::int32_t UnitStream::gate_of(const Unit& unit, const Line& line, std::size_t
     if (known != gates_.end()) gate = std::max(gate, known->second[replica]);
   };
   for (const BatchKey& key : unit.batches) wait_for({key.task, key.global_batch - 1});
-  if (fixed_.bins) return gate;
+  if (fixed_.batching.bins) return gate;
   for (const Unit& other : line.second) {
     for (const BatchKey& key : other.batches) wait_for({key.task, key.global_batch - 1});
   }

@@ -13,7 +13,7 @@ std::vector<costmodel::AdapterShape> adapters_of(const workload::Workload& workl
 }
 
 PassStyle pass_style(const FixedPlan& fixed, const workload::Workload& workload) {
-  return {adapters_of(workload), fixed.adapter_kernels, fixed.shards_weights, fixed.launch_rule};
+  return {adapters_of(workload), fixed.adapter_kernels, fixed.shards_weights, fixed.schedule.launch_rule};
 }
 
 MemoryContext memory_context(const FixedPlan& fixed, const workload::Workload& workload) {
@@ -26,12 +26,12 @@ std::int64_t largest_microbatch(const FixedPlan& fixed, const WindowInput& input
   std::int64_t largest = 0;
   const std::vector<WindowStep> steps = window_steps(fixed, input, window);
   // As full as bins can be, or with all that there is.
-  if (fixed.bins) {
+  if (fixed.batching.bins) {
     for (const WindowStep& step : steps) {
       for (const workload::SampleRef& sample : input.samples.global_batch(step.task, step.global_batch))
         largest += sample.tokens;
     }
-    return std::min(largest, fixed.bins->capacity);
+    return std::min(largest, fixed.batching.bins->capacity);
   }
   const std::unique_ptr<Batcher> batcher = make_batcher(fixed, input);
   for (std::vector<WindowStep>& round : rounds_of(steps)) batcher->push(window, std::move(round));

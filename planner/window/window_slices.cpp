@@ -14,7 +14,7 @@ Stretch stretch_of(const FixedPlan& fixed, Outlook outlook) {
 
 /// The plan in windows of one step where it drains, else of all steps that are looked at.
 FixedPlan in_windows(FixedPlan fixed, const Stretch& stretch) {
-  fixed.steps_per_window = streams(fixed) ? stretch.settling + stretch.steps : 1;
+  fixed.schedule.steps_per_window = streams(fixed) ? stretch.settling + stretch.steps : 1;
   return fixed;
 }
 
@@ -32,7 +32,7 @@ WindowSlices::WindowSlices(const FixedPlan& plan, const WindowInput& input, Outl
 
 std::vector<std::int64_t> WindowSlices::windows() const {
   std::vector<std::int64_t> windows;
-  const auto turns = static_cast<std::int64_t>(std::max<std::size_t>(1, fixed_.turns.size()));
+  const auto turns = static_cast<std::int64_t>(std::max<std::size_t>(1, fixed_.schedule.turns.size()));
   for (std::int64_t turn = 0; turn < turns; ++turn) {
     for (std::int64_t step = 0; step < (streams(fixed_) ? 1 : stretch_.steps); ++step)
       windows.push_back(turn * kQueuedTurn + step);

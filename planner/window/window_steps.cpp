@@ -13,11 +13,11 @@ bool runs(const WindowInput& input, TaskIndex task, std::int64_t step) {
 }
 
 std::size_t turn_count(const FixedPlan& fixed) {
-  return std::max<std::size_t>(1, fixed.turns.size());
+  return std::max<std::size_t>(1, fixed.schedule.turns.size());
 }
 
 std::vector<std::int32_t> htasks_of_turn(const FixedPlan& fixed, std::size_t turn) {
-  if (!fixed.turns.empty()) return fixed.turns[turn];
+  if (!fixed.schedule.turns.empty()) return fixed.schedule.turns[turn];
   std::vector<std::int32_t> all(fixed.htasks.size());
   std::iota(all.begin(), all.end(), 0);
   return all;
@@ -29,7 +29,7 @@ std::int64_t windows_of_turn(const FixedPlan& fixed, std::span<const std::int32_
     for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(htask)])
       steps = std::max(steps, input.samples.steps(task));
   }
-  return (steps + fixed.steps_per_window - 1) / fixed.steps_per_window;
+  return (steps + fixed.schedule.steps_per_window - 1) / fixed.schedule.steps_per_window;
 }
 
 /// What runs in a window; past the end nothing.
@@ -71,7 +71,7 @@ Standing standing_at(const FixedPlan& fixed, const WindowInput& input, std::int6
 }  // namespace
 
 std::vector<Admission> course_of(const FixedPlan& fixed, const WindowInput& input) {
-  if (!fixed.admissions.empty()) return fixed.admissions;
+  if (!fixed.schedule.admissions.empty()) return fixed.schedule.admissions;
   std::vector<Admission> course;
   for (std::size_t turn = 0; turn < turn_count(fixed); ++turn) {
     std::vector<std::int32_t> htasks = htasks_of_turn(fixed, turn);
@@ -89,9 +89,10 @@ std::int64_t window_count(const FixedPlan& fixed, const WindowInput& input) {
 std::vector<WindowStep> window_steps(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
   const Standing standing = standing_at(fixed, input, window);
   std::vector<WindowStep> steps;
-  for (std::int64_t round = 0; round < fixed.steps_per_window; ++round) {
+  for (std::int64_t round = 0; round < fixed.schedule.steps_per_window; ++round) {
     for (const std::int32_t htask : standing.running) {
-      const std::int64_t batch = standing.had[static_cast<std::size_t>(htask)] * fixed.steps_per_window + round;
+      const std::int64_t batch =
+          standing.had[static_cast<std::size_t>(htask)] * fixed.schedule.steps_per_window + round;
       for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(htask)]) {
         if (runs(input, task, batch)) steps.push_back({round, htask, task, batch});
       }
@@ -117,7 +118,7 @@ std::vector<std::int64_t> steps_before(const FixedPlan& fixed, const WindowInput
   const Standing standing = standing_at(fixed, input, window);
   std::vector<std::int64_t> taken(input.workload.tasks.size(), 0);
   for (std::size_t htask = 0; htask < fixed.htasks.size(); ++htask) {
-    const std::int64_t steps = standing.had[htask] * fixed.steps_per_window;
+    const std::int64_t steps = standing.had[htask] * fixed.schedule.steps_per_window;
     for (const TaskIndex task : fixed.htasks[htask])
       taken[static_cast<std::size_t>(task)] = input.endless() ? steps : std::min(steps, input.samples.steps(task));
   }

@@ -47,9 +47,9 @@ planner::FixedPlan plan(std::vector<std::vector<planner::TaskIndex>> htasks, pla
   fixed.deployment.push_back({1, {{0, 4}}});
   fixed.htasks = std::move(htasks);
   for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.buckets.push_back({static_cast<std::int32_t>(h)});
-  fixed.pipeline = pipeline;
-  fixed.microbatches = microbatches;
-  fixed.padding = padded ? planner::Padding::max_length : planner::Padding::none;
+  fixed.schedule.pipeline = pipeline;
+  fixed.batching.microbatches = microbatches;
+  fixed.batching.padding = padded ? planner::Padding::max_length : planner::Padding::none;
   return fixed;
 }
 
@@ -58,13 +58,13 @@ TEST(Runner, ItsPoolLendsAtMostWhatTheWalkOverTheProgramSays) {
   const PoolStudy study(folder.path());
   using enum planner::PipelineTemplate;
   planner::FixedPlan streamed = plan({{0}, {1}, {2}, {3}}, lora_gpipe, 2, false);
-  streamed.steps_per_window = 3;
+  streamed.schedule.steps_per_window = 3;
   planner::FixedPlan chunks = plan({{0}, {1}, {2, 3}}, gpipe, 2, true), fine = plan({{0, 1, 2, 3}}, gpipe, 4, true);
-  chunks.chunk_size = 32;
-  fine.chunk_size = 16;
+  chunks.batching.chunk_size = 32;
+  fine.batching.chunk_size = 16;
   planner::FixedPlan of_rows = fine;
-  of_rows.padding = planner::Padding::none;
-  of_rows.skips_padding = true;
+  of_rows.batching.padding = planner::Padding::none;
+  of_rows.batching.skips_padding = true;
   for (const planner::FixedPlan& fixed :
        {plan({{0}, {1}, {2}, {3}}, one_forward_one_backward, 2, false), plan({{0, 1, 2, 3}}, gpipe, 3, false),
         plan({{0, 1}, {2, 3}}, gpipe, 2, true), streamed, chunks, fine, of_rows}) {

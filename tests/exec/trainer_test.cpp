@@ -63,10 +63,10 @@ planner::FixedPlan apart(PipelineTemplate pipeline, std::int64_t steps_per_windo
   planner::FixedPlan fixed;
   fixed.deployment.push_back({1, {{0, 2}}});
   planner::one_task_per_htask(4, fixed);
-  fixed.pipeline = pipeline;
-  fixed.padding = planner::Padding::max_length;
-  fixed.microbatches = 2;
-  fixed.steps_per_window = steps_per_window;
+  fixed.schedule.pipeline = pipeline;
+  fixed.batching.padding = planner::Padding::max_length;
+  fixed.batching.microbatches = 2;
+  fixed.schedule.steps_per_window = steps_per_window;
   return fixed;
 }
 
@@ -138,7 +138,7 @@ TEST(Trainer, TasksThatComeAndGoLearnWhatTheyLearnAlone) {
   for (const PipelineTemplate pipeline : {PipelineTemplate::lora_1f1b, PipelineTemplate::lora_gpipe}) {
     planner::FixedPlan fixed = apart(pipeline, 2);
     // Task 3 stops for a window in the middle, task 2 comes late.
-    fixed.admissions = {{1, {0, 1, 3}}, {1, {0, 1, 2}}, {1, {0, 1, 2, 3}}};
+    fixed.schedule.admissions = {{1, {0, 1, 3}}, {1, {0, 1, 2}}, {1, {0, 1, 2, 3}}};
     const Trained together = train_on(study, fixed);
     for (std::size_t task = 0; task < 4; ++task) expect_same(together, one_by_one, task);
   }
@@ -189,7 +189,7 @@ TEST(Trainer, HTasksOfOneBucketLearnInOneInstructionWhatEachLearnsAlone) {
   const Trained alone = train_on(study, apart(PipelineTemplate::one_forward_one_backward, 1));
   planner::FixedPlan fixed = apart(PipelineTemplate::structured, 1);
   fixed.buckets = {{0, 3}, {1, 2}};
-  fixed.order = {{{false, 1, 0}, {false, 0, 0}, {false, 1, 1}, {true, 1, 0}, {true, 0, 0}, {true, 1, 1}}};
+  fixed.schedule.order = {{{false, 1, 0}, {false, 0, 0}, {false, 1, 1}, {true, 1, 0}, {true, 0, 0}, {true, 1, 1}}};
   const planner::Program program = planner::window_program(fixed, {study.workload, *study.samples}, 0);
   EXPECT_TRUE(std::any_of(program.stages[0].instructions.begin(), program.stages[0].instructions.end(),
                           [](const planner::Instruction& instruction) { return instruction.parts.count == 2; }));
@@ -203,9 +203,9 @@ TEST(Trainer, ChunksTrainAsRowsDo) {
   const Trained one = train_on(study, rows);
   planner::FixedPlan chunks = rows;
   for (const std::int64_t chunk_size : {16, 32, 48}) {  // 48 cuts no sample
-    chunks.chunk_size = chunk_size;
+    chunks.batching.chunk_size = chunk_size;
     for (const bool skips_padding : {false, true}) {
-      chunks.skips_padding = skips_padding;
+      chunks.batching.skips_padding = skips_padding;
       const Trained other = train_on(study, chunks);
       for (std::size_t task = 0; task < 4; ++task) {
         ASSERT_EQ(one.steps[task].size(), other.steps[task].size());
@@ -223,8 +223,8 @@ TEST(Trainer, ChunksOfSeveralHTasksShareAPipeline) {
   planner::FixedPlan fixed = apart(PipelineTemplate::gpipe, 1);
   fixed.htasks = {{0, 1}, {2, 3}};
   fixed.buckets = {{0}, {1}};
-  fixed.chunk_size = 16;
-  fixed.pack_length = 64;
+  fixed.batching.chunk_size = 16;
+  fixed.batching.pack_length = 64;
   const Trained together = train_on(study, fixed);
   for (std::size_t task = 0; task < 4; ++task) {
     ASSERT_EQ(alone.steps[task].size(), together.steps[task].size());

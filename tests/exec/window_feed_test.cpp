@@ -84,8 +84,8 @@ struct FeedStudy {
     samples.emplace(workload.tasks, std::move(sizes));
     fixed.deployment = planner::deploy(3, 1, 3, 1);
     planner::one_task_per_htask(3, fixed);
-    fixed.pipeline = pipeline;
-    fixed.microbatches = 2;
+    fixed.schedule.pipeline = pipeline;
+    fixed.batching.microbatches = 2;
   }
   planner::WindowInput input() const { return {workload, *samples}; }
 

@@ -84,7 +84,7 @@ std::vector<std::vector<T>> any_grouping(T count, bool alone) {
 inline std::vector<std::vector<TemplateSlot>> any_template(const FixedPlan& fixed) {
   std::vector<std::pair<std::int32_t, std::int32_t>> units;
   for (std::int32_t bucket = 0; bucket < static_cast<std::int32_t>(fixed.buckets.size()); ++bucket) {
-    for (std::int32_t clock = 0; clock < fixed.microbatches; ++clock) units.emplace_back(bucket, clock);
+    for (std::int32_t clock = 0; clock < fixed.batching.microbatches; ++clock) units.emplace_back(bucket, clock);
   }
   const auto seed = *rc::gen::arbitrary<std::uint32_t>();
   RandomStream random(seed);
@@ -107,7 +107,8 @@ inline std::vector<std::vector<TemplateSlot>> any_template(const FixedPlan& fixe
 inline void draw_turns(FixedPlan& fixed) {
   const int kind = *rc::gen::inRange(0, 4);
   if (kind < 2) queue_htasks(fixed);
-  if (kind == 2) fixed.turns = any_grouping<std::int32_t>(static_cast<std::int32_t>(fixed.htasks.size()), false);
+  if (kind == 2)
+    fixed.schedule.turns = any_grouping<std::int32_t>(static_cast<std::int32_t>(fixed.htasks.size()), false);
 }
 
 /// Samples whole, cut, in packs, or in packs that are cut.
@@ -115,16 +116,17 @@ inline void draw_alignment(const workload::Workload& workload, FixedPlan& fixed)
   std::vector<std::int64_t> lengths;
   for (const workload::Task& task : workload.tasks) lengths.push_back(task.max_length);
   // Samples that are cut do not go through interleaved stages.
-  if (fixed.pipeline != PipelineTemplate::interleaved && *rc::gen::inRange(0, 3) == 0)
-    fixed.chunk_size = kChunkUnit * *rc::gen::inRange(1, 9);
+  if (fixed.schedule.pipeline != PipelineTemplate::interleaved && *rc::gen::inRange(0, 3) == 0)
+    fixed.batching.chunk_size = kChunkUnit * *rc::gen::inRange(1, 9);
   if (*rc::gen::inRange(0, 3) == 0)
-    fixed.pack_length =
-        *rc::gen::inRange(1, 4) * pack_length_for(lengths, fixed.chunk_size > 0 ? fixed.chunk_size : kChunkUnit);
+    fixed.batching.pack_length =
+        *rc::gen::inRange(1, 4) *
+        pack_length_for(lengths, fixed.batching.chunk_size > 0 ? fixed.batching.chunk_size : kChunkUnit);
 }
 
 /// Where a bucket's clock may hold several hTasks.
 inline bool has_clocks(const FixedPlan& fixed) {
-  return fixed.pipeline == PipelineTemplate::structured || fixed.pipeline == PipelineTemplate::stream;
+  return fixed.schedule.pipeline == PipelineTemplate::structured || fixed.schedule.pipeline == PipelineTemplate::stream;
 }
 
 /// Of each stage by itself; likewise in all replicas.
@@ -149,7 +151,7 @@ inline RandomPlan any_plan() {
   for (int t = 0; t < tasks; ++t) made.workload.tasks.push_back(any_task(t, made.sizes.emplace_back()));
 
   FixedPlan& fixed = made.fixed;
-  fixed.pipeline =
+  fixed.schedule.pipeline =
       *rc::gen::element(PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
                         PipelineTemplate::one_by_one, PipelineTemplate::lora_1f1b, PipelineTemplate::lora_gpipe,
                         PipelineTemplate::structured, PipelineTemplate::stream, PipelineTemplate::interleaved);
@@ -158,7 +160,7 @@ inline RandomPlan any_plan() {
   // A stream is of one replica.
   const std::int64_t replicas = streams(fixed) ? 1 : *rc::gen::element(1, 1, 2, 3);
   const auto stages = *rc::gen::inRange<std::int64_t>(1, std::min<std::int64_t>(layers, 4) + 1);
-  const bool interleaves = fixed.pipeline == PipelineTemplate::interleaved && stages > 1;
+  const bool interleaves = fixed.schedule.pipeline == PipelineTemplate::interleaved && stages > 1;
   fixed.deployment =
       deploy(layers, tp, stages, replicas, interleaves ? *rc::gen::inRange<std::int64_t>(1, layers / stages + 1) : 1);
   if (!interleaves && *rc::gen::arbitrary<bool>()) {
@@ -168,31 +170,31 @@ inline RandomPlan any_plan() {
   draw_recomputation(fixed.deployment);
   fixed.htasks = any_grouping<TaskIndex>(tasks, *rc::gen::arbitrary<bool>());
   draw_turns(fixed);
-  const bool queued = !fixed.turns.empty() && fixed.turns.size() == fixed.htasks.size();
+  const bool queued = !fixed.schedule.turns.empty() && fixed.schedule.turns.size() == fixed.htasks.size();
   fixed.buckets = any_grouping<std::int32_t>(static_cast<std::int32_t>(fixed.htasks.size()), queued);
-  fixed.padding = *rc::gen::element(Padding::none, Padding::max_length, Padding::longest);
-  fixed.microbatches = *rc::gen::inRange(1, 9);
-  if (streams(fixed)) fixed.steps_per_window = *rc::gen::element(1, 2, 8);
+  fixed.batching.padding = *rc::gen::element(Padding::none, Padding::max_length, Padding::longest);
+  fixed.batching.microbatches = *rc::gen::inRange(1, 9);
+  if (streams(fixed)) fixed.schedule.steps_per_window = *rc::gen::element(1, 2, 8);
   draw_alignment(made.workload, fixed);
-  fixed.skips_padding = *rc::gen::arbitrary<bool>();
+  fixed.batching.skips_padding = *rc::gen::arbitrary<bool>();
   fixed.adapter_kernels = *rc::gen::element(costmodel::AdapterKernels::separate, costmodel::AdapterKernels::split,
                                             costmodel::AdapterKernels::side_by_side, costmodel::AdapterKernels::fused);
-  if (fixed.pipeline == PipelineTemplate::structured) fixed.order = any_template(fixed);
+  if (fixed.schedule.pipeline == PipelineTemplate::structured) fixed.schedule.order = any_template(fixed);
   fixed.shards_weights = tp == 1 && stages == 1 && *rc::gen::arbitrary<bool>();
 
   BoundScope& scope = made.scope;
   scope.deployment = fixed.deployment;
-  scope.padding = fixed.padding;
-  scope.least_chunk = scope.most_chunk = fixed.chunk_size;
-  scope.packs = fixed.pack_length > 0 && fixed.chunk_size == 0;
-  scope.skips_padding = fixed.skips_padding;
+  scope.padding = fixed.batching.padding;
+  scope.least_chunk = scope.most_chunk = fixed.batching.chunk_size;
+  scope.packs = fixed.batching.pack_length > 0 && fixed.batching.chunk_size == 0;
+  scope.skips_padding = fixed.batching.skips_padding;
   scope.kernels = fixed.adapter_kernels;
   scope.one_by_one = queued;
   scope.shares_microbatches = fixed.htasks.size() < made.workload.tasks.size() || has_clocks(fixed);
   scope.joins_htasks = has_clocks(fixed) && fixed.buckets.size() < fixed.htasks.size();
   scope.gathers_weights = fixed.shards_weights;
   scope.drains = !streams(fixed);
-  scope.microbatches = fixed.microbatches;
+  scope.microbatches = fixed.batching.microbatches;
   return made;
 }
 

@@ -33,7 +33,7 @@ struct PilotStudy {
     plan.fixed.deployment.push_back({1, {{0, 2}}});
     planner::one_task_per_htask(2, plan.fixed);
     planner::queue_htasks(plan.fixed);
-    plan.fixed.microbatches = 4;
+    plan.fixed.batching.microbatches = 4;
     plan.profile = costmodel::analytic_profile("a40", costmodel::DataType::f32);
     samples.emplace(plan.workload.tasks, std::move(sizes));
   }

@@ -110,7 +110,7 @@ TEST(LowerBound, HoldsWhereChunksSpareScoresOfEagerAttention) {
   Ratios tightness;
   EXPECT_TRUE(rc::check([&] {
     RandomPlan made = any_plan();
-    RC_PRE(made.fixed.chunk_size > 0);
+    RC_PRE(made.fixed.batching.chunk_size > 0);
     made.attention = costmodel::AttentionKind::eager;
     made.workload.backbone.vocabulary = 100;
     made.workload.backbone.intermediate = 64;
@@ -118,7 +118,8 @@ TEST(LowerBound, HoldsWhereChunksSpareScoresOfEagerAttention) {
       made.workload.tasks[t].max_length = 2048;
       for (workload::SampleSize& size : made.sizes[t]) size = {2048, 1000};
     }
-    if (made.fixed.pack_length > 0) made.fixed.pack_length = pack_length_for({{2048}}, made.fixed.chunk_size);
+    if (made.fixed.batching.pack_length > 0)
+      made.fixed.batching.pack_length = pack_length_for({{2048}}, made.fixed.batching.chunk_size);
     hold_below_prediction(made, CostModel(profile_of(made)), tightness);
   }));
   record("chunks", tightness);
@@ -152,11 +153,12 @@ RandomPlan planned_by(const Policy& policy, RandomPlan made, const CostModel& co
     const std::vector<LayerRange> split = any_layers(made.workload.backbone.layers, deployment.front().stages());
     for (ReplicaShape& replica : deployment) replica.layers = split;
   }
-  const PolicyInput input{made.workload, samples, latency, 0, deployment, made.fixed.microbatches, choice.options};
+  const PolicyInput input{made.workload, samples, latency, 0, deployment, made.fixed.batching.microbatches,
+                          choice.options};
   Arrangement arrangement = *policy.arrange(input);
   arrangement.fixed.deployment = deployment;
-  arrangement.fixed.microbatches = made.fixed.microbatches;
-  made.scope = bound_scope(arrangement, {.tp = {}, .pp = {}, .microbatches = made.fixed.microbatches});
+  arrangement.fixed.batching.microbatches = made.fixed.batching.microbatches;
+  made.scope = bound_scope(arrangement, {.tp = {}, .pp = {}, .microbatches = made.fixed.batching.microbatches});
   made.fixed = arrangement.fixed;
   return made;
 }
@@ -292,14 +294,14 @@ Gap gap_of(const FixedPlan& fixed, std::int64_t max_length, const CostModel& cos
     made.fixed.htasks.push_back({t});
     made.fixed.buckets.push_back({t});
   }
-  if (fixed.pipeline == PipelineTemplate::one_by_one) queue_htasks(made.fixed);
+  if (fixed.schedule.pipeline == PipelineTemplate::one_by_one) queue_htasks(made.fixed);
   made.scope.deployment = fixed.deployment;
   made.scope.kernels = fixed.adapter_kernels;
-  made.scope.one_by_one = !made.fixed.turns.empty();
+  made.scope.one_by_one = !made.fixed.schedule.turns.empty();
   made.scope.shares_microbatches = made.scope.joins_htasks = false;
   made.scope.gathers_weights = fixed.shards_weights;
-  made.scope.drains = fixed.pipeline != PipelineTemplate::lora_1f1b;
-  made.scope.microbatches = fixed.microbatches;
+  made.scope.drains = fixed.schedule.pipeline != PipelineTemplate::lora_1f1b;
+  made.scope.microbatches = fixed.batching.microbatches;
   const workload::SampleIndex samples(made.workload.tasks, made.sizes);
   const WindowInput input{made.workload, samples};
   const LowerBound bound = lower_bound(made.scope, input, cost);
@@ -311,9 +313,9 @@ Gap gap_of(const FixedPlan& fixed, std::int64_t max_length, const CostModel& cos
 TEST(LowerBound, IsNearWherePassesWaitForCollectives) {
   const CostModel slow(profile_of("a40", true)), fast(profile_of("a40"));
   FixedPlan fixed;
-  fixed.pipeline = PipelineTemplate::one_by_one;
+  fixed.schedule.pipeline = PipelineTemplate::one_by_one;
   for (const std::int64_t microbatches : {1, 4}) {
-    fixed.microbatches = microbatches;
+    fixed.batching.microbatches = microbatches;
     fixed.shards_weights = true;
     fixed.deployment = deploy(22, 1, 1, 4);
     EXPECT_LT(gap_of(fixed, 64, slow).ratio, 1.02);
@@ -329,7 +331,7 @@ TEST(LowerBound, IsNearWherePassesWaitForCollectives) {
 TEST(LowerBound, IsNearWhereTasksQueueToSumTheirGradients) {
   FixedPlan fixed;
   fixed.deployment = deploy(22, 1, 1, 4);
-  fixed.pipeline = PipelineTemplate::one_forward_one_backward;
+  fixed.schedule.pipeline = PipelineTemplate::one_forward_one_backward;
   const Gap gap = gap_of(fixed, 16, CostModel(profile_of("a40", true)), 8);
   EXPECT_LT(gap.ratio, 1.15);
   EXPECT_EQ(gap.binds, "gradient sums of stage 0");

@@ -88,24 +88,24 @@ TEST(PlanFile, RangesAndBinsAreReadAndGuarded) {
   const Study study = make_study({{64, 4}, {32, 2}}, 1, 2);
   Plan ranges = make_plan(study.input(), parse_policy("lobra"));
   Plan bins = make_plan(study.input(), parse_policy("lorafusion"));
-  ASSERT_TRUE(ranges.fixed.dispatch && bins.fixed.bins);
+  ASSERT_TRUE(ranges.fixed.dispatch && bins.fixed.batching.bins);
   Plan unlike = bins;
   const std::size_t replicas = unlike.fixed.deployment.size();
-  unlike.fixed.bins->unlike = {ranges.fixed.dispatch->interval,
-                               std::vector<std::int64_t>(replicas, bins.fixed.bins->capacity),
-                               ranges.fixed.dispatch->speeds, std::vector<std::int32_t>(replicas, 0)};
+  unlike.fixed.batching.bins->unlike = {ranges.fixed.dispatch->interval,
+                                        std::vector<std::int64_t>(replicas, bins.fixed.batching.bins->capacity),
+                                        ranges.fixed.dispatch->speeds, std::vector<std::int32_t>(replicas, 0)};
   const TestFolder folder;
   for (const Plan* plan : {&ranges, &bins, &unlike}) {
     const Plan read = read_plan(folder.write("plan.json", to_json(*plan)));
     EXPECT_EQ(read.fixed.dispatch, plan->fixed.dispatch);
-    EXPECT_EQ(read.fixed.bins, plan->fixed.bins);
+    EXPECT_EQ(read.fixed.batching.bins, plan->fixed.batching.bins);
     EXPECT_EQ(to_json(read), to_json(*plan));
   }
   Json edited = Json::parse(to_json(ranges));
   edited["dispatch"]["ranges"] = 3;
   EXPECT_NE(refusal(edited).find("this plan was changed"), std::string::npos);
   edited = Json::parse(to_json(bins));
-  edited["bins"]["merges"] = !bins.fixed.bins->merges;
+  edited["bins"]["merges"] = !bins.fixed.batching.bins->merges;
   EXPECT_NE(refusal(edited).find("this plan was changed"), std::string::npos);
   edited = Json::parse(to_json(unlike));
   edited["bins"]["unlike"]["speed_of_replica"] = Json::array();

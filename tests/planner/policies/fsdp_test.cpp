@@ -38,7 +38,7 @@ class ShardedPass {
     FixedPlan fixed;
     fixed.deployment = deploy(layers(), 1, 1, ranks);
     fixed.htasks = fixed.buckets = {{0}};
-    fixed.pipeline = PipelineTemplate::one_by_one;
+    fixed.schedule.pipeline = PipelineTemplate::one_by_one;
     fixed.storage = cost.storage();
     program_ = window_program(fixed, input, 0);
     style_ = pass_style(fixed, workload);
@@ -196,7 +196,7 @@ TEST(Fsdp, RanksAreAsBusyAsWithoutShares) {
     FixedPlan fixed;
     fixed.deployment = deploy(22, 1, 1, 4);
     fixed.htasks = fixed.buckets = {{0}};
-    fixed.pipeline = PipelineTemplate::one_by_one;
+    fixed.schedule.pipeline = PipelineTemplate::one_by_one;
     fixed.storage = cost.storage();
     const auto told = [&](bool shards) {
       fixed.shards_weights = shards;

@@ -122,7 +122,7 @@ TEST(Interleaved, NemoTakesItWhereFewMicrobatchesLeaveStagesIdle) {
   const Overrides stages{.tp = 1, .pp = 4, .microbatches = 4};
   const Plan plan = make_plan(study.input(stages), nemo);
   EXPECT_EQ(plan.fixed.deployment.front().model_chunks, 2);
-  EXPECT_EQ(plan.fixed.pipeline, PipelineTemplate::interleaved);
+  EXPECT_EQ(plan.fixed.schedule.pipeline, PipelineTemplate::interleaved);
   const Plan without = make_plan(study.input(stages), plain);
   EXPECT_LT(plan.predicted.step_seconds, without.predicted.step_seconds);
   EXPECT_GT(plan.predicted.peak_memory_bytes[0], without.predicted.peak_memory_bytes[0]);

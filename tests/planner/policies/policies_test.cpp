@@ -129,9 +129,9 @@ TEST(MuxTune, TheTemplateTakesAboutWhatItsReplayDoes) {
   fixed.deployment = deployment;
   fixed.htasks = {{0, 1}, {2}, {3}};
   fixed.buckets = {{0}, {1, 2}};
-  fixed.microbatches = 4;
-  fixed.padding = Padding::max_length;
-  fixed.chunk_size = 64;
+  fixed.batching.microbatches = 4;
+  fixed.batching.padding = Padding::max_length;
+  fixed.batching.chunk_size = 64;
   fixed.storage = study.cost.storage();
   LaidOutBuckets buckets;
   const std::optional<Nanoseconds> makespan = order_structured(input, BucketSearch::descending, buckets, fixed);
@@ -169,8 +169,8 @@ TEST(MuxTune, EveryTaskIsInOneHTaskAndEveryHTaskInOneBucket) {
 
 TEST(MuxTune, ChunksAreTheGreatestPowerOfTwoThatDividesEveryLengthUnlessAskedFor) {
   const Study study = make_study({{128, 4}, {384, 4}}, 1, 2);
-  EXPECT_EQ(planned(study, "muxtune").fixed.chunk_size, 128);
-  EXPECT_EQ(planned(study, "muxtune:chunk=48").fixed.chunk_size, 48);
+  EXPECT_EQ(planned(study, "muxtune").fixed.batching.chunk_size, 128);
+  EXPECT_EQ(planned(study, "muxtune:chunk=48").fixed.batching.chunk_size, 48);
   expect_error([&] { planned(study, "muxtune:chunk=40"); }, "'40' is not a value of chunk",
                "a positive multiple of 16");
 }
@@ -200,7 +200,7 @@ TEST(MuxTune, WithoutADrainTheNextStepFillsTheBubbles) {
        {Overrides{.tp = 1, .pp = 4, .microbatches = 1}, Overrides{.tp = 2, .pp = 2, .microbatches = 1}}) {
     const Plan drained = planned(study, "muxtune:fusion=off", overrides);
     const Plan stream = planned(study, "muxtune:fusion=off:drain=off", overrides);
-    EXPECT_EQ(stream.fixed.pipeline, PipelineTemplate::stream);
+    EXPECT_EQ(stream.fixed.schedule.pipeline, PipelineTemplate::stream);
     EXPECT_LT(stream.predicted.step_seconds, 0.97 * drained.predicted.step_seconds);
     EXPECT_LE(stream.lower_bound.step_seconds, stream.predicted.step_seconds);
   }
@@ -211,8 +211,8 @@ TEST(MuxTune, ASearchedChunkSizeIsTheOneOfTheFastestTemplate) {
   const Study study = make_study({{64, 8}, {512, 8}, {512, 8}}, 1, 2);
   const Overrides stages{.tp = {}, .pp = 2, .microbatches = 4};
   const Plan paper = planned(study, "muxtune", stages), searched = planned(study, "muxtune:chunk=searched", stages);
-  EXPECT_EQ(paper.fixed.chunk_size, 64);
-  EXPECT_GT(searched.fixed.chunk_size, 64);
+  EXPECT_EQ(paper.fixed.batching.chunk_size, 64);
+  EXPECT_GT(searched.fixed.batching.chunk_size, 64);
   EXPECT_LT(searched.predicted.step_seconds, 0.99 * paper.predicted.step_seconds);
   EXPECT_LE(searched.lower_bound.step_seconds, paper.lower_bound.step_seconds);
   double fastest = paper.predicted.step_seconds;
@@ -236,15 +236,15 @@ TEST(MLora, TasksThatDoNotFitMemoryAtOnceWaitByPriority) {
   const Overrides whole{.tp = {}, .pp = 2, .microbatches = 1};
   const std::string gpipe = "mlora:mode=gpipe:batch=off";
   const Plan roomy = planned(study, gpipe, whole);
-  EXPECT_TRUE(roomy.fixed.turns.empty());
+  EXPECT_TRUE(roomy.fixed.schedule.turns.empty());
 
   costmodel::Profile tight = study.cost.profile();
   tight.memory_bytes = roomy.predicted.peak_memory_bytes[0] * 3 / 4;
   const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
   const Plan plan = planned(small, gpipe, whole);
-  ASSERT_GT(plan.fixed.turns.size(), 1U);
+  ASSERT_GT(plan.fixed.schedule.turns.size(), 1U);
   std::vector<TaskIndex> order;
-  for (const std::vector<std::int32_t>& turn : plan.fixed.turns) {
+  for (const std::vector<std::int32_t>& turn : plan.fixed.schedule.turns) {
     for (const std::int32_t htask : turn) order.push_back(plan.fixed.htasks[static_cast<std::size_t>(htask)][0]);
   }
   EXPECT_EQ(std::vector(order.begin(), order.begin() + 2), (std::vector<TaskIndex>{1, 4}));
@@ -259,7 +259,7 @@ TEST(MLora, TasksThatDoNotFitMemoryAtOnceWaitByPriority) {
   }
   EXPECT_EQ(next, std::vector<std::int64_t>(5, 9));
   // With fewer microbatches under way, all fit.
-  EXPECT_TRUE(planned(small, "mlora:batch=off", whole).fixed.turns.empty());
+  EXPECT_TRUE(planned(small, "mlora:batch=off", whole).fixed.schedule.turns.empty());
 }
 
 TEST(MLora, NoTaskWaitsThatWouldFitOutOfABatch) {
@@ -271,9 +271,9 @@ TEST(MLora, NoTaskWaitsThatWouldFitOutOfABatch) {
   tight.memory_bytes = batched.predicted.peak_memory_bytes[0] * 3 / 4;
   const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
   const Plan plan = planned(small, "mlora", whole);
-  EXPECT_TRUE(plan.fixed.turns.empty());
+  EXPECT_TRUE(plan.fixed.schedule.turns.empty());
   EXPECT_EQ(plan.fixed.htasks.size(), 5U);
-  EXPECT_EQ(plan.fixed.order, planned(small, "mlora:batch=off", whole).fixed.order);
+  EXPECT_EQ(plan.fixed.schedule.order, planned(small, "mlora:batch=off", whole).fixed.schedule.order);
 }
 
 /// Of every task, when the plan has run; each Program verified in the study's memory.
@@ -298,11 +298,12 @@ TEST(MLora, WaitingTasksTakeThePlacesOfThoseThatEnd) {
   tight.memory_bytes = planned(study, gpipe, whole).predicted.peak_memory_bytes[0] * 7 / 8;
   const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
   const Plan plan = planned(small, gpipe, whole);
-  EXPECT_EQ(plan.fixed.turns, (std::vector<std::vector<std::int32_t>>{{0, 1}, {2, 3}, {4}}));
-  EXPECT_EQ(plan.fixed.admissions, (std::vector<Admission>{{8, {0, 1}}, {16, {0, 2}}, {16, {0, 3}}, {8, {3, 4}}}));
+  EXPECT_EQ(plan.fixed.schedule.turns, (std::vector<std::vector<std::int32_t>>{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(plan.fixed.schedule.admissions,
+            (std::vector<Admission>{{8, {0, 1}}, {16, {0, 2}}, {16, {0, 3}}, {8, {3, 4}}}));
   const WindowInput input{study.workload, study.samples};
   FixedPlan in_turns = plan.fixed;
-  in_turns.admissions.clear();
+  in_turns.schedule.admissions.clear();
   EXPECT_EQ(window_count(plan.fixed, input), 48);
   EXPECT_EQ(window_count(in_turns, input), 40 + 24 + 8);
   EXPECT_EQ(steps_taken(plan, small), (std::vector<std::int64_t>{40, 8, 16, 24, 8}));
@@ -314,9 +315,10 @@ TEST(MLora, ASchedulerThatLearnsMemoryLosesTheStepsThatItLearnsIn) {
   const Overrides whole{.tp = {}, .pp = 2, .microbatches = 1};
   const std::string known = "mlora:mode=gpipe:batch=off", learned = "mlora:mode=gpipe:memory=learned";
   const Plan plenty = planned(study, learned, whole);
-  EXPECT_EQ(plenty.fixed.turns.size(), 0U);
+  EXPECT_EQ(plenty.fixed.schedule.turns.size(), 0U);
   // One by itself; then all, as the upper bounds that it leaves of the others fit.
-  EXPECT_EQ(plenty.fixed.admissions, (std::vector<Admission>{{1, {0}}, {10, {0, 1, 2, 3}}, {9, {0, 1}}, {1, {1}}}));
+  EXPECT_EQ(plenty.fixed.schedule.admissions,
+            (std::vector<Admission>{{1, {0}}, {10, {0, 1, 2, 3}}, {9, {0, 1}}, {1, {1}}}));
   EXPECT_EQ(steps_taken(plenty, study), (std::vector<std::int64_t>{20, 20, 10, 10}));
   costmodel::Profile tight = study.cost.profile();
   const Prediction together = planned(study, known, whole).predicted;
@@ -324,9 +326,9 @@ TEST(MLora, ASchedulerThatLearnsMemoryLosesTheStepsThatItLearnsIn) {
       *std::max_element(together.peak_memory_bytes.begin(), together.peak_memory_bytes.end()) * 19 / 20;
   const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
   const Plan plan = planned(small, learned, whole);
-  EXPECT_EQ(plan.fixed.turns, planned(small, known, whole).fixed.turns);
+  EXPECT_EQ(plan.fixed.schedule.turns, planned(small, known, whole).fixed.schedule.turns);
   EXPECT_EQ(steps_taken(plan, small), (std::vector<std::int64_t>{20, 20, 10, 10}));
-  EXPECT_EQ(plan.fixed.admissions.front(), (Admission{1, {0}}));
+  EXPECT_EQ(plan.fixed.schedule.admissions.front(), (Admission{1, {0}}));
   // Rates are those of what is known once all have run.
   EXPECT_EQ(plan.predicted.step_seconds, planned(small, known, whole).predicted.step_seconds);
 }
@@ -338,8 +340,8 @@ TEST(MLora, ASchedulerThatLearnsAddsUpWhatTasksHoldByThemselves) {
   costmodel::Profile tight = study.cost.profile();
   tight.memory_bytes = planned(study, "mlora:batch=off", four).predicted.peak_memory_bytes[0] * 11 / 10;
   const Study small{study.workload, study.cluster, study.samples, costmodel::CostModel(tight)};
-  EXPECT_EQ(planned(small, "mlora:batch=off", four).fixed.turns.size(), 0U);
-  EXPECT_EQ(planned(small, "mlora:memory=learned", four).fixed.turns.size(), 3U);
+  EXPECT_EQ(planned(small, "mlora:batch=off", four).fixed.schedule.turns.size(), 0U);
+  EXPECT_EQ(planned(small, "mlora:memory=learned", four).fixed.schedule.turns.size(), 3U);
 }
 
 TEST(MLora, MessagesThatBlockAreNoFasterAndNoBusier) {
@@ -347,7 +349,7 @@ TEST(MLora, MessagesThatBlockAreNoFasterAndNoBusier) {
   const Overrides four{.tp = {}, .pp = 4, .microbatches = 4};
   const Plan beside = planned(study, "mlora:transport=hosts", four);
   const Plan blocking = planned(study, "mlora:transport=hosts:overlap=off", four);
-  EXPECT_TRUE(blocking.fixed.blocking_messages);
+  EXPECT_TRUE(blocking.fixed.schedule.blocking_messages);
   EXPECT_LT(beside.predicted.step_seconds, blocking.predicted.step_seconds);
   EXPECT_LT(beside.predicted.bubble_ratio, blocking.predicted.bubble_ratio);
   EXPECT_EQ(beside.lower_bound.step_seconds, blocking.lower_bound.step_seconds);

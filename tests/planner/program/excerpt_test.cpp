@@ -42,7 +42,7 @@ RC_GTEST_PROP(Excerpt, OfAnyWindowIsAProgramThatRuns, ()) {
   RC_ASSERT(count_of(part, Kind::step) > 0u);
   // Whole samples apart, so many of each replica.
   const auto replicas = static_cast<std::int64_t>(plan.fixed.deployment.size());
-  if (plan.fixed.chunk_size == 0)
+  if (plan.fixed.batching.chunk_size == 0)
     RC_ASSERT(static_cast<std::int64_t>(part.microbatches.size()) <= std::max<std::int64_t>(count, 1) * replicas);
 }
 

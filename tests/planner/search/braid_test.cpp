@@ -81,8 +81,8 @@ TEST(BraidPolicy, PacksBinsOnUnlikeReplicas) {
   const Study study = long_tail();
   const PlanningInput input = study.input();
   const Plan plan = make_plan(input, parse_policy("braid"));
-  ASSERT_TRUE(plan.fixed.bins && plan.fixed.bins->unlike) << plan.reasons.front();
-  EXPECT_GT(plan.fixed.bins->unlike->speeds.size(), 1u);
+  ASSERT_TRUE(plan.fixed.batching.bins && plan.fixed.batching.bins->unlike) << plan.reasons.front();
+  EXPECT_GT(plan.fixed.batching.bins->unlike->speeds.size(), 1u);
   for (const char* other : {"lobra:kernels=fused", "lorafusion"})
     EXPECT_LT(plan.predicted.step_seconds, seconds_of_plan(input, other)) << other;
 }
@@ -111,7 +111,7 @@ TEST(BraidPolicy, DoesWhatOverridesAskFor) {
   overrides.microbatches = 2;
   const Plan plan = make_plan(study.input(overrides), parse_policy("braid"));
   for (const ReplicaShape& replica : plan.fixed.deployment) EXPECT_EQ(replica.stages(), 2);
-  EXPECT_EQ(plan.fixed.microbatches, 2);
+  EXPECT_EQ(plan.fixed.batching.microbatches, 2);
   overrides.pp = 1000;
   EXPECT_THROW(make_plan(study.input(overrides), parse_policy("braid")), Error);
 }

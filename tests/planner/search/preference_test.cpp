@@ -80,8 +80,9 @@ TEST_P(Prefer, MemoryTakesTheLeastOfAllPlansThatAreNearlyAsFast) {
       for (const Plan& other : all_plans(usable, choice, 8)) {
         if (other.predicted.step_seconds > most) continue;
         EXPECT_GE(peak_of(other), peak_of(plan))
-            << i << ", " << percent << " %: " << describe(other.fixed.deployment) << ", " << other.fixed.microbatches
-            << " microbatches beside " << describe(plan.fixed.deployment) << ", " << plan.fixed.microbatches;
+            << i << ", " << percent << " %: " << describe(other.fixed.deployment) << ", "
+            << other.fixed.batching.microbatches << " microbatches beside " << describe(plan.fixed.deployment) << ", "
+            << plan.fixed.batching.microbatches;
       }
       leaner += peak_of(plan) < peak_of(*fastest) ? 1 : 0;
     }
@@ -114,7 +115,8 @@ TEST(Preference, SpeedLeavesNothingInThePlanAndAllMemoryUsable) {
   EXPECT_FALSE(plan.preferred);
   EXPECT_EQ(to_json(plan).find("prefer"), std::string::npos);
   const Study full = with_memory(study, peak_of(plan));
-  EXPECT_EQ(make_plan(full.input(), parse_policy("sl-peft")).fixed.microbatches, plan.fixed.microbatches);
+  EXPECT_EQ(make_plan(full.input(), parse_policy("sl-peft")).fixed.batching.microbatches,
+            plan.fixed.batching.microbatches);
 }
 
 TEST(Preference, ATenthOfTheMachineIsLeftFreeOnce) {

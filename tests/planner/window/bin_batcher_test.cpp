@@ -36,14 +36,14 @@ BinPlan drawn_bins(std::uint64_t seed) {
   constexpr std::int64_t kLayers = 4;
   FixedPlan fixed;
   fixed.deployment = deploy(kLayers, 1, 1 + below(kLayers), 1 + below(3));
-  fixed.pipeline = PipelineTemplate::lora_1f1b;
-  fixed.transfer_share = below(3) == 0 ? 0.5 : 0;
+  fixed.schedule.pipeline = PipelineTemplate::lora_1f1b;
+  fixed.schedule.transfer_share = below(3) == 0 ? 0.5 : 0;
   for (TaskIndex task = 0; task < static_cast<TaskIndex>(tasks.size()); ++task) {
     if (fixed.htasks.empty() || below(2) == 0) fixed.htasks.emplace_back();
     fixed.htasks.back().push_back(task);
   }
   const std::int64_t multiple = below(2) == 0 ? 1 : 16;
-  fixed.bins = {longest + multiple + below(600), multiple, BinSearch::searched, true};
+  fixed.batching.bins = {longest + multiple + below(600), multiple, BinSearch::searched, true};
   workload::Workload workload = study_workload(tasks, kLayers);
   workload::SampleIndex samples = study_samples(workload);
   return {std::move(workload), std::move(samples), std::move(fixed)};
@@ -68,7 +68,7 @@ TEST(BinBatcher, NoMicrobatchIsOverTheCapacityAndPaddingIsToTheMultiple) {
     const BinPlan plan = drawn_bins(seed);
     for (const Round& round : rounds_laid_out(plan)) {
       for (const Microbatch& microbatch : microbatches_of(round.htasks)) {
-        EXPECT_LE(microbatch.computed_tokens(), plan.fixed.bins->capacity);
+        EXPECT_LE(microbatch.computed_tokens(), plan.fixed.batching.bins->capacity);
         std::map<TaskIndex, std::int64_t> of_task;
         std::map<TaskIndex, std::int64_t> batch;
         for (const Segment& segment : microbatch.segments) {
@@ -76,7 +76,7 @@ TEST(BinBatcher, NoMicrobatchIsOverTheCapacityAndPaddingIsToTheMultiple) {
           EXPECT_EQ(batch.try_emplace(segment.task, segment.global_batch).first->second, segment.global_batch)
               << "two batches of a task in one microbatch";
         }
-        for (const auto& [task, tokens] : of_task) EXPECT_EQ(tokens % plan.fixed.bins->multiple, 0);
+        for (const auto& [task, tokens] : of_task) EXPECT_EQ(tokens % plan.fixed.batching.bins->multiple, 0);
       }
     }
   }
@@ -88,7 +88,8 @@ TEST(BinBatcher, MergedRowsStandFarFromTheirTasksBatchBefore) {
   std::int64_t merged = 0;
   for (std::uint64_t seed = 0; seed < kBinPlans; ++seed) {
     const BinPlan plan = drawn_bins(seed);
-    const std::int64_t least = most_under_way(plan.fixed.deployment.front().stages(), plan.fixed.transfer_share);
+    const std::int64_t least =
+        most_under_way(plan.fixed.deployment.front().stages(), plan.fixed.schedule.transfer_share);
     using BatchOfTask = std::pair<TaskIndex, std::int64_t>;
     for (std::size_t replica = 0; replica < plan.fixed.deployment.size(); ++replica) {
       std::map<BatchOfTask, std::int64_t> last;  // of each batch its last microbatch on this replica
@@ -132,13 +133,13 @@ TEST(BinBatcher, DealsAboutAsManyTokensToEachReplica) {
     }
     const auto [least, most] = std::minmax_element(tokens.begin(), tokens.end());
     // A bin that is filled up for one replica is at most one more than another has.
-    EXPECT_LE(*most - *least, 2 * plan.fixed.bins->capacity) << seed;
+    EXPECT_LE(*most - *least, 2 * plan.fixed.batching.bins->capacity) << seed;
   }
 }
 
 TEST(BinBatcher, NamesTheSampleThatNoBinHolds) {
   BinPlan plan = drawn_bins(3);
-  plan.fixed.bins->capacity = 16;
+  plan.fixed.batching.bins->capacity = 16;
   try {
     rounds_laid_out(plan);
     FAIL() << "nothing was refused";

@@ -14,7 +14,7 @@ using namespace testing;
 
 /// What a step takes in slices that are replayed one after another, long after the first.
 double mid_stream_seconds(FixedPlan fixed, const Study& study, ClockLatency& latency) {
-  fixed.steps_per_window = kPredictedSteps;
+  fixed.schedule.steps_per_window = kPredictedSteps;
   WindowInput input{study.workload, study.samples};
   input.cycle = kPredictedSteps;
   ProgramStream stream(fixed, input, 0, 8);

@@ -69,8 +69,8 @@ Drawn drawn(std::uint64_t seed, Together together = Together::all) {
   ReplicaShape replica{static_cast<std::int32_t>(1 + below(4) / 3), {}};
   for (std::int32_t s = 0; s < stages; ++s) replica.layers.push_back({s, s + 1});
   fixed.deployment = {replica};
-  fixed.pipeline = std::array{PipelineTemplate::lora_1f1b, PipelineTemplate::lora_gpipe,
-                              PipelineTemplate::stream}[static_cast<std::size_t>(below(3))];
+  fixed.schedule.pipeline = std::array{PipelineTemplate::lora_1f1b, PipelineTemplate::lora_gpipe,
+                                       PipelineTemplate::stream}[static_cast<std::size_t>(below(3))];
   for (TaskIndex task = 0; task < static_cast<TaskIndex>(tasks.size()); ++task) {
     if (fixed.htasks.empty() || below(2) == 0) fixed.htasks.emplace_back();
     fixed.htasks.back().push_back(task);
@@ -78,24 +78,24 @@ Drawn drawn(std::uint64_t seed, Together together = Together::all) {
   for (std::int32_t htask = 0; htask < static_cast<std::int32_t>(fixed.htasks.size()); ++htask) {
     if (fixed.buckets.empty() || below(2) == 0) fixed.buckets.emplace_back();
     fixed.buckets.back().push_back(htask);
-    if (together == Together::turns) fixed.turns.push_back({htask});
+    if (together == Together::turns) fixed.schedule.turns.push_back({htask});
   }
-  fixed.padding = below(2) == 0 ? Padding::none : Padding::max_length;
-  if (below(3) == 0) fixed.chunk_size = kChunkUnit * (1 + below(2));
-  fixed.microbatches = 1 + below(4);
-  fixed.transfer_share = std::array{0.0, 0.3, 0.9}[static_cast<std::size_t>(below(3))];
-  if (fixed.pipeline != PipelineTemplate::stream) {
+  fixed.batching.padding = below(2) == 0 ? Padding::none : Padding::max_length;
+  if (below(3) == 0) fixed.batching.chunk_size = kChunkUnit * (1 + below(2));
+  fixed.batching.microbatches = 1 + below(4);
+  fixed.schedule.transfer_share = std::array{0.0, 0.3, 0.9}[static_cast<std::size_t>(below(3))];
+  if (fixed.schedule.pipeline != PipelineTemplate::stream) {
     for (std::int64_t more = below(3); more > 0; --more)
       fixed.deployment.push_back(
           deploy(stages, 1 + below(2), 1 + below(static_cast<std::uint64_t>(stages)), 1).front());
     std::int64_t longest = 0;
     for (const StudyTask& task : tasks) longest = std::max(longest, task.max_length);
     const std::int64_t multiple = std::array{1, 16, 64}[static_cast<std::size_t>(below(3))];
-    if (fixed.chunk_size == 0 && below(2) == 0)
-      fixed.bins = {longest + multiple + below(400), multiple,
-                    std::array{BinSearch::greedy, BinSearch::searched}[below(2)], below(3) > 0};
+    if (fixed.batching.chunk_size == 0 && below(2) == 0)
+      fixed.batching.bins = {longest + multiple + below(400), multiple,
+                             std::array{BinSearch::greedy, BinSearch::searched}[below(2)], below(3) > 0};
   }
-  fixed.steps_per_window = std::array{1, 2, 3, 8}[static_cast<std::size_t>(below(4))];
+  fixed.schedule.steps_per_window = std::array{1, 2, 3, 8}[static_cast<std::size_t>(below(4))];
   workload::Workload workload = study_workload(tasks, stages);
   workload::SampleIndex samples = study_samples(workload);
   if (together == Together::admissions) {
@@ -103,9 +103,9 @@ Drawn drawn(std::uint64_t seed, Together together = Together::all) {
     for (const std::vector<TaskIndex>& htask : fixed.htasks) {
       std::int64_t steps = 0;
       for (const TaskIndex task : htask) steps = std::max(steps, samples.steps(task));
-      windows.push_back((steps + fixed.steps_per_window - 1) / fixed.steps_per_window);
+      windows.push_back((steps + fixed.schedule.steps_per_window - 1) / fixed.schedule.steps_per_window);
     }
-    fixed.admissions = any_admissions(std::move(windows), random);
+    fixed.schedule.admissions = any_admissions(std::move(windows), random);
   }
   return {std::move(workload), std::move(samples), std::move(fixed)};
 }
@@ -118,7 +118,7 @@ std::vector<Slice> slices_of(const Drawn& plan, std::int64_t first = 0) {
 }
 
 Program whole_of(Drawn plan) {
-  plan.fixed.steps_per_window = kManySteps;
+  plan.fixed.schedule.steps_per_window = kManySteps;
   return window_program(plan.fixed, plan.input(), 0);
 }
 
@@ -248,7 +248,7 @@ TEST(ProgramStream, ASliceHoldsItsWindowsStepsThatNoSliceBeforeHeld) {
           if (instruction.kind != Kind::step) continue;
           EXPECT_TRUE(taken[s].emplace(instruction.task, instruction.global_batch).second);
           const bool own = steps_of(slice.steps).contains({instruction.task, instruction.global_batch});
-          const bool plain = plan.fixed.deployment.size() == 1 && !plan.fixed.bins;
+          const bool plain = plan.fixed.deployment.size() == 1 && !plan.fixed.batching.bins;
           EXPECT_TRUE(own || !plain || s + 1 < taken.size()) << seed << " window " << slice.window << " stage " << s;
           if (plain) early += own ? 0 : 1, ++all;
         }
@@ -330,7 +330,7 @@ TEST(ProgramStream, EndsWithWhatIsLaidOut) {
 TEST(ProgramStream, AWindowOfBinsIsLaidOutFromAFewBefore) {
   for (std::uint64_t seed = 0; seed < kDraws; ++seed) {
     const Drawn plan = drawn(seed);
-    if (!plan.fixed.bins) continue;
+    if (!plan.fixed.batching.bins) continue;
     const std::vector<Slice> slices = slices_of(plan);
     for (std::size_t window = 2; window < slices.size(); ++window) {
       const std::int64_t place = slices[window].window;
@@ -360,10 +360,10 @@ Drawn alike(const LoraCase& one, PipelineTemplate pipeline, std::int64_t steps_p
   FixedPlan fixed;
   fixed.deployment = deploy(one.stages, 1, one.stages, 1);
   one_task_per_htask(one.tasks, fixed);
-  fixed.pipeline = pipeline;
-  fixed.padding = Padding::max_length;
-  fixed.microbatches = one.microbatches;
-  fixed.steps_per_window = steps_per_window;
+  fixed.schedule.pipeline = pipeline;
+  fixed.batching.padding = Padding::max_length;
+  fixed.batching.microbatches = one.microbatches;
+  fixed.schedule.steps_per_window = steps_per_window;
   workload::Workload workload = study_workload(tasks, one.stages);
   workload::SampleIndex samples(
       workload.tasks,

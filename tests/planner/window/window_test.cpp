@@ -54,9 +54,9 @@ std::vector<FixedPlan> plans() {
           fixed.htasks = fused ? std::vector<std::vector<TaskIndex>>{{0, 2}, {1}}
                                : std::vector<std::vector<TaskIndex>>{{0}, {1}, {2}};
           for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.buckets.push_back({static_cast<std::int32_t>(h)});
-          fixed.pipeline = pipeline;
+          fixed.schedule.pipeline = pipeline;
           if (queued) queue_htasks(fixed);
-          fixed.microbatches = 2;
+          fixed.batching.microbatches = 2;
           plans.push_back(fixed);
         }
       }
