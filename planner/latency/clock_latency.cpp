@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/latency/adapter_fusion.h"
-#include "planner/latency/subgraph_schedule.h"
+#include "planner/latency/clock_schedule.h"
 
 namespace braid::planner {
 
@@ -114,25 +113,9 @@ ClockLatency::Interleaved ClockLatency::scheduled(const Clock& clock, std::int64
   StageShape stage = clock.stage;
   stage.layers = layers;
   if (stage.recompute.any()) stage.recompute.layers = layers;
-  std::vector<OperatorGraph> graphs;
-  graphs.reserve(clock.loads.size());
-  for (const MicrobatchLoad& load : clock.loads) {
-    graphs.push_back(stage_graph(backbone(), stage, load, clock.pass, cost().storage(), pricing,
-                                 static_cast<std::int32_t>(graphs.size())));
-  }
-  const auto laid_out = [&](Adapters adapters) -> Interleaved {
-    std::vector<std::vector<Subgraph>> segments;
-    for (const OperatorGraph& graph : graphs) segments.push_back(segment(graph, adapters));
-    std::vector<Subgraph> subgraphs = joined(segments);
-    if (adapters == Adapters::isolated) subgraphs = fuse_adapters(subgraphs, graphs, clock.loads, pricing);
-    const LaunchSchedule made = schedule(subgraphs, clock.rule, cost().overlap_slowdown());
-    return {seconds(made.makespan), seconds(made.exposed_communication)};
-  };
-  const Interleaved apart = laid_out(Adapters::with_neighbours);
-  const bool share = clock.loads.front().kernels == costmodel::AdapterKernels::side_by_side;
-  if (!share || !single_tasks(clock.loads)) return apart;
-  const Interleaved isolated = laid_out(Adapters::isolated);
-  return isolated.seconds < apart.seconds ? isolated : apart;
+  const ClockSchedule made = clock_schedule(backbone(), stage, clock.loads, clock.pass, cost().storage(), clock.rule,
+                                            pricing, cost().overlap_slowdown());
+  return {seconds(made.launches.makespan), seconds(made.launches.exposed_communication)};
 }
 
 }  // namespace braid::planner
