@@ -79,7 +79,8 @@ double LinkBound::gradient_sums(std::size_t stage, std::int64_t layer_parameters
 }
 
 WeightGathers LinkBound::gathers() const {
-  const StageShape whole{deployment_.front().layers_of(0), true, true, deployment_.front().tp};
+  const StageShape whole{deployment_.front().layers_of(0), true, true, deployment_.front().tp,
+                         deployment_.front().sequence_parallel};
   return weight_gathers(whole, holders(0), cost_, backbone_);
 }
 

@@ -8,6 +8,7 @@
 #include "planner/bound/link_bound.h"
 #include "planner/bound/pipeline_bound.h"
 #include "planner/bound/step_demand.h"
+#include "planner/plan/stash_budget.h"
 
 // Passes of a stage take at least, over a step:
 //
@@ -94,8 +95,7 @@ class DeploymentBound {
         demands_(scope, input, cost.storage().whole_logits) {
     const ReplicaShape& replica = scope.deployment.front();
     for (std::int32_t s = 0; s < replica.stages(); ++s) {
-      stages_.push_back(
-          {replica.layers_of(s), s == 0, s + 1 == replica.stages(), replica.tp, false, replica.recompute_of(s)});
+      stages_.push_back(stage_shapes(replica)[static_cast<std::size_t>(s)]);
       shortest_.push_back(stages_.back());
       // Of the model chunks the highest has the fewest recomputed layers.
       for (std::int32_t c = 0; replica.model_chunks > 1 && c < replica.model_chunks; ++c) {

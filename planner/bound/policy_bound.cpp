@@ -98,6 +98,10 @@ LowerBound bound_of_mixes(const Arrangement& arrangement, std::span<const std::v
     const std::int64_t ranks = std::int64_t{replica.tp} * replica.stages();
     most_ranks = std::max(most_ranks, static_cast<std::int64_t>(deployment.size()) * ranks);
   }
+  // tp alone may be 1 here, of which nothing is told: any replica that shares tokens says that all may.
+  bool shares = false;
+  for (const ReplicaShape& replica : fixed.deployment) shares = shares || replica.sequence_parallel;
+  for (const std::vector<ReplicaShape>& deployment : grid) shares = shares || deployment.front().sequence_parallel;
   const bool shards = !overrides.tp && !cost.profile().device.empty();
   for (std::int32_t tp = 1; shards && tp <= most_ranks; tp *= 2) {
     if (splits_heads(backbone, tp)) all.insert(tp);
@@ -114,6 +118,7 @@ LowerBound bound_of_mixes(const Arrangement& arrangement, std::span<const std::v
     for (const std::int32_t tp : degrees) {
       scope.deployment = deploy(backbone.layers, tp, 1, 1);
       recompute_all(recompute, scope.deployment);
+      if (shares) share_tokens(scope.deployment);
       for (const costmodel::AdapterKernels used : kernels) {
         scope.kernels = used;
         const double seconds = seconds_of_work(scope, ranks, window, cost, rates);
@@ -131,14 +136,16 @@ LowerBound bound_of_mixes(const Arrangement& arrangement, std::span<const std::v
 
 }  // namespace
 
-double work_of_any_policy(Padding padding, std::span<const costmodel::AdapterKernels> kernels, std::int64_t ranks,
-                          const WindowInput& window, const costmodel::CostModel& cost, BestRates& rates) {
+double work_of_any_policy(Padding padding, std::span<const costmodel::AdapterKernels> kernels, bool shares_tokens,
+                          std::int64_t ranks, const WindowInput& window, const costmodel::CostModel& cost,
+                          BestRates& rates) {
   BoundScope scope = of_any_policy(padding);
   double least = std::numeric_limits<double>::infinity();
   const bool shards = !cost.profile().device.empty();
   for (std::int32_t tp = 1; tp == 1 || (shards && tp <= ranks); tp *= 2) {
     if (!splits_heads(window.workload.backbone, tp)) continue;
     scope.deployment = deploy(window.workload.backbone.layers, tp, 1, 1);
+    if (shares_tokens) share_tokens(scope.deployment);
     for (const costmodel::AdapterKernels used : kernels) {
       scope.kernels = used;
       least = std::min(least, seconds_of_work(scope, ranks, window, cost, rates));

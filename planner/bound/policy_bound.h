@@ -18,8 +18,9 @@ LowerBound policy_bound(const Arrangement& arrangement, std::span<const std::vec
                         BestRates& rates, Bytes capacity);
 
 /// What no plan of any policy is faster than whose rows have at least this padding and whose adapters run in one of
-/// these ways, on up to so many ranks.
-double work_of_any_policy(Padding padding, std::span<const costmodel::AdapterKernels> kernels, std::int64_t ranks,
-                          const WindowInput& window, const costmodel::CostModel& cost, BestRates& rates);
+/// these ways, on up to so many ranks, sequence-parallel ones or not.
+double work_of_any_policy(Padding padding, std::span<const costmodel::AdapterKernels> kernels, bool shares_tokens,
+                          std::int64_t ranks, const WindowInput& window, const costmodel::CostModel& cost,
+                          BestRates& rates);
 
 }  // namespace braid::planner

@@ -84,6 +84,7 @@ std::vector<ReplicaKind> replica_kinds(const ProposalInput& input, const RowRule
       for (const costmodel::RecomputeKind kind : recompute) {
         std::vector<ReplicaShape> one = deploy(input.workload.backbone.layers, tp, pp, 1);
         recompute_all(kind, one);
+        if (input.shares_tokens) share_tokens(one);
         maker.add(one.front(), kinds);
       }
     }

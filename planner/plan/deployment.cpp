@@ -237,6 +237,10 @@ void recompute_all(costmodel::RecomputeKind kind, ReplicaShape& replica) {
     replica.recompute.push_back({kind, replica.layers_of(s)});
 }
 
+void share_tokens(std::vector<ReplicaShape>& deployment) {
+  for (ReplicaShape& replica : deployment) replica.sequence_parallel = replica.tp > 1;
+}
+
 bool recomputes(const std::vector<ReplicaShape>& deployment) {
   const auto any = [](const costmodel::Recompute& recompute) { return recompute.any(); };
   return std::any_of(deployment.begin(), deployment.end(), [&](const ReplicaShape& replica) {
@@ -256,7 +260,8 @@ std::string describe(const std::vector<ReplicaShape>& deployment) {
   if (other != deployment.end()) return describe_unlike(deployment);
   std::string chunks;
   if (first.model_chunks > 1) chunks = fmt::format(" of {} model chunks each", first.model_chunks);
-  return fmt::format("tp {}, pp {}{}{}{}{}", first.tp, first.stages(), chunks, uneven_split(first.layers),
+  return fmt::format("tp {}{}, pp {}{}{}{}{}", first.tp, first.sequence_parallel ? " with sequence parallelism" : "",
+                     first.stages(), chunks, uneven_split(first.layers),
                      deployment.size() > 1 ? fmt::format(", {} replicas", deployment.size()) : "",
                      recomputation(first));
 }

@@ -75,11 +75,14 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
 void recompute_all(costmodel::RecomputeKind kind, ReplicaShape& replica);
 void recompute_all(costmodel::RecomputeKind kind, std::vector<ReplicaShape>& deployment);
 bool recomputes(const std::vector<ReplicaShape>& deployment);
+/// Replicas of several shards share the tokens between products.
+void share_tokens(std::vector<ReplicaShape>& deployment);
 /// Whether the layers are on the same ranks, whatever is recomputed.
 bool same_places(const std::vector<ReplicaShape>& a, const std::vector<ReplicaShape>& b);
 
 /// "tp 2, pp 4, 2 replicas"; of layers that are not split evenly "tp 1, pp 4 of 3 x 9, 5 layers"; of recomputed ones
-/// "tp 1, pp 2, full recomputation of 12 + 5 layers"; of unlike replicas "1 x tp 8, pp 1 | 4 x tp 1, pp 2".
+/// "tp 1, pp 2, full recomputation of 12 + 5 layers"; with shared tokens "tp 4 with sequence parallelism, pp 2"; of
+/// unlike replicas "1 x tp 8, pp 1 | 4 x tp 1, pp 2".
 std::string describe(const std::vector<ReplicaShape>& deployment);
 
 }  // namespace braid::planner

@@ -82,6 +82,7 @@ struct ProposalInput {
   const OptionValues& options;                           ///< all, resolved
   std::vector<costmodel::RecomputeKind> recompute = {};  ///< that it may choose from
   bool silent = false;                                   ///< nobody reads the reasons
+  bool shares_tokens = false;                            ///< replicas are sequence-parallel
   milp::Exchange* models = nullptr;                      ///< what takes models for other solvers; nullptr: nothing
 
   /// Of as few layers as memory asks for; else what is recomputed is given, of all layers.

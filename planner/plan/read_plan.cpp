@@ -123,6 +123,8 @@ ReplicaShape replica_from(const Node& node, std::int64_t layer_count) {
     throw node.at("layers").error(fmt::format("the stages hold {} of {} layers", next, layer_count),
                                   "make the plan again");
   if (const Node* recompute = node.find("recompute")) read_recompute(*recompute, replica);
+  if (const Node* parallel = node.find("sequence_parallel"))
+    replica.sequence_parallel = parallel->as_bool("sequence_parallel");
   return replica;
 }
 

@@ -13,8 +13,8 @@ using costmodel::StageShape;
 std::vector<StageShape> stage_shapes(const ReplicaShape& replica) {
   std::vector<StageShape> shapes;
   for (std::int32_t s = 0; s < replica.stages(); ++s)
-    shapes.push_back(
-        {replica.layers_of(s), s == 0, s + 1 == replica.stages(), replica.tp, false, replica.recompute_of(s)});
+    shapes.push_back({replica.layers_of(s), s == 0, s + 1 == replica.stages(), replica.tp, replica.sequence_parallel,
+                      replica.recompute_of(s)});
   return shapes;
 }
 

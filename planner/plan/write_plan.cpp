@@ -28,6 +28,7 @@ Json deployment_json(const FixedPlan& fixed) {
                                                  {"ranks", ranks}});
     for (const costmodel::Recompute& recompute : replica.recompute)
       written["recompute"].push_back({{"kind", name(recompute.kind)}, {"layers", recompute.layers}});
+    if (replica.sequence_parallel) written["sequence_parallel"] = true;
   }
   return deployment;
 }

@@ -14,7 +14,10 @@ class Braid final : public Policy {
            "that helps";
   }
   std::vector<PolicyOption> options() const override {
-    return {{"kernels", {"auto", "fused", "separate"}}, transport_option(), recompute_option(true)};
+    return {{"kernels", {"auto", "fused", "separate"}},
+            transport_option(),
+            recompute_option(true),
+            sequence_parallel_option()};
   }
   bool shares_backbone() const override { return true; }
   Parallelism parallelism(const OptionValues& /*options*/) const override {

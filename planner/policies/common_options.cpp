@@ -1,5 +1,6 @@
 #include "planner/policies/common_options.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -59,6 +60,15 @@ void set_common_options(const PolicyInput& input, FixedPlan& fixed) {
 
 PolicyOption transport_option() {
   return {"transport", {"links", "hosts"}};
+}
+
+PolicyOption sequence_parallel_option() {
+  return {"sequence_parallel", {"off", "on"}};
+}
+
+bool shares_tokens(const OptionValues& options) {
+  return std::find(options.begin(), options.end(), std::pair<std::string, std::string>("sequence_parallel", "on")) !=
+         options.end();
 }
 
 bool stages_through_hosts(const OptionValues& options) {

@@ -17,6 +17,9 @@ void set_common_options(const PolicyInput& input, FixedPlan& fixed);
 /// How messages and collectives go between GPUs: over the cluster's links, or copied through the hosts' memory, as
 /// mLoRA's released code does. staged_cost reads it.
 PolicyOption transport_option();
+/// Of systems with tensor parallelism as Megatron-LM has it.
+PolicyOption sequence_parallel_option();
+bool shares_tokens(const OptionValues& options);
 bool stages_through_hosts(const OptionValues& options);
 
 Padding padding_of(const OptionValues& options);

@@ -23,10 +23,11 @@ class Lobra final : public Policy {
                                          {"capacity", {"exact", "doubled"}},
                                          {"kernels", {"separate", "fused"}},
                                          transport_option(),
-                                         recompute_option(true)};
+                                         recompute_option(true),
+                                         sequence_parallel_option()};
     if (unlike_replicas_) options.insert(options.begin(), {"deployment", {"searched", "solved"}});
     // Bins hold rows of all tasks.
-    if (!one_by_one_) options.insert(options.end() - 3, {"rows", {"ranges", "bins"}});
+    if (!one_by_one_) options.insert(options.end() - 4, {"rows", {"ranges", "bins"}});
     return options;
   }
   Parallelism parallelism(const OptionValues& /*options*/) const override {

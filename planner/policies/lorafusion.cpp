@@ -22,7 +22,8 @@ class LoraFusion final : public Policy {
             {"merge", {"auto", "on", "off"}},
             {"kernels", {"auto", "fused", "separate"}},
             transport_option(),
-            recompute_option(true)};
+            recompute_option(true),
+            sequence_parallel_option()};
   }
   bool shares_backbone() const override { return true; }
   Parallelism parallelism(const OptionValues& /*options*/) const override {

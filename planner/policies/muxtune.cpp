@@ -26,7 +26,8 @@ class MuxTune final : public Policy {
             {"drain", {"on", "off"}},
             {"pad_to", {padding_name(Padding::max_length), padding_name(Padding::none)}},
             transport_option(),
-            recompute_option(true)};
+            recompute_option(true),
+            sequence_parallel_option()};
   }
   bool shares_backbone() const override { return true; }
   /// Streams of replicas would end global batches in unlike orders.

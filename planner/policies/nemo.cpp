@@ -15,6 +15,7 @@ class Nemo final : public Policy {
   std::vector<PolicyOption> options() const override {
     std::vector<PolicyOption> options = common_options(Padding::max_length);
     options.push_back(resident_option());
+    options.push_back(sequence_parallel_option());
     options.push_back({"schedule", {"best", "1f1b"}});
     return options;
   }

@@ -115,6 +115,7 @@ StageProgram copy_range(const StageProgram& whole, std::size_t first, std::size_
   part.ranks = whole.ranks;
   part.subgraphs = whole.subgraphs;
   part.recompute = whole.recompute;
+  part.sequence_parallel = whole.sequence_parallel;
   part.first_id = whole.first_id + static_cast<InstructionId>(first);
   part.instructions.reserve(last - first);
   for (std::size_t i = first; i < last; ++i) {

@@ -22,7 +22,7 @@ costmodel::MicrobatchLoad load_of(const Microbatch& microbatch, std::span<const 
 
 costmodel::StageShape shape_of(const StageProgram& stage) {
   const auto tp = static_cast<std::int64_t>(std::max<std::size_t>(stage.ranks.size(), 1));
-  return {stage.layer_count(), stage.has_embedding, stage.has_head, tp, false, stage.recompute};
+  return {stage.layer_count(), stage.has_embedding, stage.has_head, tp, stage.sequence_parallel, stage.recompute};
 }
 
 costmodel::StageShape shape_of(const StageProgram& stage, const Part& part) {

@@ -17,6 +17,9 @@ struct ReplicaShape {
   std::int32_t model_chunks = 1;  ///< that each stage holds (Narayanan et al. 2021, interleaved schedule)
   /// Per stage: of its lowest layers; interleaved, of those of its lowest model chunks. Empty: nothing is recomputed.
   std::vector<costmodel::Recompute> recompute = {};
+  /// Between products each of its tp ranks works on a share of the tokens (Korthikanti et al. 2022). Messages between
+  /// stages are whole.
+  bool sequence_parallel = false;
 
   bool operator==(const ReplicaShape&) const = default;
 

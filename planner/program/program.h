@@ -132,6 +132,7 @@ struct StageProgram {
   std::vector<std::int32_t> ranks;
   std::int32_t subgraphs = 1;      ///< that its layers are cut into
   costmodel::Recompute recompute;  ///< of all its layers, those of the lowest run first
+  bool sequence_parallel = false;  ///< its ranks share the tokens between products
 
   InstructionId first_id = 0;  ///< the id of instructions[0]; the rest count on
   std::vector<Instruction> instructions;

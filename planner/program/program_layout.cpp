@@ -37,6 +37,7 @@ class LayingOut {
         for (std::int32_t c = 0; c < shape.model_chunks; ++c) stage.layers.push_back(shape.chunk(s, c));
         stage.subgraphs = shape.model_chunks;
         stage.recompute = shape.recompute_of(s);
+        stage.sequence_parallel = shape.sequence_parallel;
         stage.has_embedding = s == 0;
         stage.has_head = s == shape.stages() - 1;
         stage.first_id = first_id_;

@@ -5,6 +5,7 @@
 
 #include "planner/plan/stage_layers.h"
 #include "planner/plan/stash_budget.h"
+#include "planner/policies/common_options.h"
 #include "planner/search/through_hosts.h"
 #include "planner/window/run_memory.h"
 
@@ -38,6 +39,7 @@ Bench::Bench(const PlanningInput& input, const PolicyChoice& choice)
 
 std::vector<ReplicaShape> Bench::plain(std::vector<ReplicaShape> deployment) const {
   recompute_all(recompute_.first(), deployment);
+  if (shares_tokens(choice_.options)) share_tokens(deployment);
   return deployment;
 }
 
@@ -46,8 +48,17 @@ PolicyInput Bench::ask(const std::vector<ReplicaShape>& deployment, std::int64_t
 }
 
 std::vector<Candidate> Bench::propose(std::span<const std::vector<ReplicaShape>> deployments) {
-  const ProposalInput asked{input_.workload,  input_.samples, input_.cluster,  latency_,         capacity_,
-                            input_.overrides, deployments,    choice_.options, recompute_.kinds, false,
+  const ProposalInput asked{input_.workload,
+                            input_.samples,
+                            input_.cluster,
+                            latency_,
+                            capacity_,
+                            input_.overrides,
+                            deployments,
+                            choice_.options,
+                            recompute_.kinds,
+                            false,
+                            shares_tokens(choice_.options),
                             input_.models};
   std::vector<Candidate> candidates;
   for (Arrangement& arrangement : choice_.policy->propose(asked)) {

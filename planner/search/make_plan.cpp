@@ -7,6 +7,7 @@
 #include "planner/bound/policy_bound.h"
 #include "planner/plan/head_tail_groups.h"
 #include "planner/plan/plan_hashes.h"
+#include "planner/policies/common_options.h"
 #include "planner/search/plan_search.h"
 #include "planner/search/refine_bins.h"
 #include "planner/search/remedy.h"
@@ -95,8 +96,8 @@ bool cannot_be_faster(const Way& way, const PlanningInput& input, PlanSearch& kn
   if (kernels != "fused") run.push_back(AdapterKernels::separate);
   if (kernels != "separate" && !input.cost.profile().device.empty()) run.push_back(AdapterKernels::fused);
   const Padding least = padding == "none" || skips ? Padding::none : Padding::max_length;
-  return work_of_any_policy(least, run, input.cluster.gpus(), known.window(), known.bench().cost(), known.rates()) >=
-         seconds;
+  return work_of_any_policy(least, run, shares_tokens(way.choice.options), input.cluster.gpus(), known.window(),
+                            known.bench().cost(), known.rates()) >= seconds;
 }
 
 std::string planned_as(const PolicyChoice& choice, std::size_t searches, std::int64_t changes) {

@@ -53,6 +53,9 @@ void check_on_cpus(const Overrides& overrides, const PolicyChoice& choice) {
     if (option == "recompute" && value != "auto" && value != "none")
       throw error("policy {}: recompute={} is not what braid's executor on CPUs does yet; leave it out",
                   choice.policy->name(), value);
+    if (option == "sequence_parallel" && value == "on")
+      throw error("policy {}: sequence_parallel=on is of shards, which these CPUs have none of; leave it out",
+                  choice.policy->name());
     if (option == "overlap" && value == "off")
       throw error("policy {}: overlap=off is between GPUs, and these ranks are CPUs; leave it out",
                   choice.policy->name());

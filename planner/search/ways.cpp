@@ -48,6 +48,8 @@ std::optional<PolicyChoice> as_asked(PolicyChoice choice, const PolicyChoice& un
     const std::string& value = value_of(united.options, option);
     if (!give(choice, option, value) && value != "auto") return std::nullopt;
   }
+  // Those without tensor parallelism are as they are.
+  give(choice, "sequence_parallel", value_of(united.options, "sequence_parallel"));
   const std::string& kernels = value_of(united.options, "kernels");
   const bool fused = kernels == "fused" || (kernels == "auto" && on_gpus);
   const bool undecided = kernels == "separate" || value_or_none(choice, "kernels") == "auto";

@@ -78,7 +78,7 @@ class Fields {
   void field(Microbatch& one) { all(one.id, one.replica, one.segments); }
   void field(StageProgram& one) {
     all(one.replica, one.stage, one.layers, one.has_embedding, one.has_head, one.ranks, one.subgraphs, one.recompute,
-        one.first_id, one.instructions, one.waits, one.parts);
+        one.sequence_parallel, one.first_id, one.instructions, one.waits, one.parts);
   }
   void field(Group& one) { all(one.stages); }
   void field(PartialGradient& one) { all(one.task, one.global_batch, one.samples); }
@@ -124,6 +124,7 @@ Slice part_of(const Slice& slice, StageIndex stage) {
                                 other.ranks,
                                 other.subgraphs,
                                 other.recompute,
+                                other.sequence_parallel,
                                 other.first_id,
                                 {},
                                 {},

@@ -168,6 +168,7 @@ inline RandomPlan any_plan() {
     for (ReplicaShape& replica : fixed.deployment) replica.layers = split;
   }
   draw_recomputation(fixed.deployment);
+  if (*rc::gen::arbitrary<bool>()) share_tokens(fixed.deployment);
   fixed.htasks = any_grouping<TaskIndex>(tasks, *rc::gen::arbitrary<bool>());
   draw_turns(fixed);
   const bool queued = !fixed.schedule.turns.empty() && fixed.schedule.turns.size() == fixed.htasks.size();
