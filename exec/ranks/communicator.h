@@ -16,6 +16,12 @@ class Request {
   virtual bool done() = 0;
 };
 
+/// Of what has ended when it returns.
+class DoneRequest final : public Request {
+ public:
+  bool done() override { return true; }
+};
+
 /// Some ranks that meet in collectives.
 class CommunicatorGroup {
  public:

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "exec/ranks/thread_ranks.h"
 #include "planner/policies/common_options.h"
 #include "planner/window/program_stream.h"
 #include "support.h"
@@ -77,9 +78,8 @@ struct Trained {
   std::set<TaskIndex> diverged;
 };
 
+/// On as many ranks as the plan has, which are threads.
 Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fixed) {
-  const std::unique_ptr<Communicator> communicator = make_local_communicator();
-  Runner runner({fixed, study.workload, *study.samples, study.datasets}, *communicator);
   planner::Plan plan;
   plan.workload = study.workload;
   plan.fixed = fixed;
@@ -92,9 +92,22 @@ Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fixed) {
     for (const StepMetrics& step : report.steps) seconds += step.task == 0 ? step.seconds : 0;
     EXPECT_NEAR(seconds, report.seconds, 1e-9 * report.seconds);
   };
-  trained.diverged = train(plan, *study.samples, runner, *communicator, options).diverged;
-  for (const std::unique_ptr<Adapter>& adapter : runner.adapters())
-    trained.adapters.emplace_back(adapter->parameters().begin(), adapter->parameters().end());
+  // Stages hold their layers in order, and an adapter's numbers stand layer by layer.
+  std::vector<std::vector<std::vector<float>>> parts(static_cast<std::size_t>(fixed.ranks()));
+  run_on_threads(fixed.ranks(), [&](Communicator& communicator) {
+    workload::SampleIndex samples = *study.samples;  // one thread's
+    Runner runner({fixed, study.workload, samples, study.datasets}, communicator);
+    const TrainResult result = train(plan, samples, runner, communicator, options);
+    if (communicator.rank() == 0) trained.diverged = result.diverged;
+    for (const std::unique_ptr<Adapter>& adapter : runner.adapters())
+      parts[static_cast<std::size_t>(communicator.rank())].emplace_back(adapter->parameters().begin(),
+                                                                        adapter->parameters().end());
+  });
+  trained.adapters.resize(study.workload.tasks.size());
+  for (const auto& part : parts) {
+    for (std::size_t task = 0; task < part.size(); ++task)
+      trained.adapters[task].insert(trained.adapters[task].end(), part[task].begin(), part[task].end());
+  }
   return trained;
 }
 
@@ -141,6 +154,25 @@ TEST(Trainer, TasksThatComeAndGoLearnWhatTheyLearnAlone) {
     fixed.schedule.admissions = {{1, {0, 1, 3}}, {1, {0, 1, 2}}, {1, {0, 1, 2, 3}}};
     const Trained together = train_on(study, fixed);
     for (std::size_t task = 0; task < 4; ++task) expect_same(together, one_by_one, task);
+  }
+}
+
+/// Two stages on two ranks compute what one computes, to the bit: a sum is only cut where a layer ends.
+TEST(Trainer, StagesOnRanksOfTheirOwnLearnWhatOneLearns) {
+  const TrainerStudy study, bad(kDivergingRate);
+  const planner::FixedPlan one = apart(PipelineTemplate::one_forward_one_backward, 1);
+  const Trained alone = train_on(study, one), diverged = train_on(bad, one);
+  for (const PipelineTemplate pipeline : {PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
+                                          PipelineTemplate::lora_1f1b, PipelineTemplate::lora_gpipe}) {
+    for (const std::int64_t steps_per_window : {1, 3}) {
+      planner::FixedPlan fixed = apart(pipeline, steps_per_window);
+      fixed.deployment = {{1, {{0, 1}, {1, 2}}}};
+      const Trained together = train_on(study, fixed);
+      for (std::size_t task = 0; task < 4; ++task) expect_same(together, alone, task);
+      const Trained with_bad = train_on(bad, fixed);
+      EXPECT_EQ(with_bad.diverged, std::set<TaskIndex>{1});
+      for (const std::size_t task : {0, 2, 3}) expect_same(with_bad, diverged, task);
+    }
   }
 }
 

@@ -1,12 +1,8 @@
 #include "exec/window_feed.h"
 
-#include <condition_variable>
-#include <mutex>
-#include <thread>
-
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "exec/ranks/thread_ranks.h"
 #include "planner/plan/deployment.h"
 #include "planner/policies/common_options.h"
 #include "planner/program/dependency_graph.h"
@@ -19,52 +15,6 @@ using planner::FixedPlan;
 using planner::PipelineTemplate;
 using planner::Slice;
 using planner::TaskIndex;
-
-/// Bytes on their way from rank 0, by where they go.
-struct Mail {
-  std::mutex mutex;
-  std::condition_variable came;
-  std::map<int, std::deque<std::string>> to;
-};
-
-/// A rank that is a thread, and only sends bytes.
-class MailCommunicator final : public Communicator {
- public:
-  MailCommunicator(Mail& mail, int rank, int size) : mail_(mail), rank_(rank), size_(size) {}
-
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  bool one_host() const override { return true; }
-  std::unique_ptr<Request> send_bytes(std::string bytes, int to) override {
-    const std::scoped_lock lock(mail_.mutex);
-    mail_.to[to].push_back(std::move(bytes));
-    mail_.came.notify_all();
-    return std::make_unique<Sent>();
-  }
-  std::string receive_bytes(int) override {
-    std::unique_lock lock(mail_.mutex);
-    std::deque<std::string>& mine = mail_.to[rank_];
-    mail_.came.wait(lock, [&] { return !mine.empty(); });
-    std::string bytes = std::move(mine.front());
-    mine.pop_front();
-    return bytes;
-  }
-  std::unique_ptr<Request> send(std::span<const float>, int, int) override { throw InternalError("not here"); }
-  std::unique_ptr<Request> receive(std::span<float>, int, int) override { throw InternalError("not here"); }
-  std::unique_ptr<CommunicatorGroup> make_group(std::span<const int>) override { return nullptr; }
-  void sum(std::span<double>) override {}
-  void barrier() override {}
-  void broadcast(std::span<std::byte>) override {}
-  std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
-
- private:
-  struct Sent final : Request {
-    bool done() override { return true; }
-  };
-
-  Mail& mail_;
-  int rank_, size_;
-};
 
 constexpr std::int64_t kSteps = 9;
 
@@ -97,20 +47,14 @@ struct FeedStudy {
 /// What each rank gets to run, and what it says of tasks after which window.
 std::vector<std::vector<WindowPart>> fed(const FeedStudy& study, int ranks,
                                          const std::function<void(WindowFeed&, std::int64_t)>& after) {
-  Mail mail;
   std::vector<std::vector<WindowPart>> parts(static_cast<std::size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      MailCommunicator communicator(mail, rank, ranks);
-      WindowFeed feed(study.fixed, study.input(), 0, kSteps, communicator);
-      while (std::optional<WindowPart> part = feed.next()) {
-        after(feed, part->slice.window);
-        parts[static_cast<std::size_t>(rank)].push_back(std::move(*part));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_on_threads(ranks, [&](Communicator& communicator) {
+    WindowFeed feed(study.fixed, study.input(), 0, kSteps, communicator);
+    while (std::optional<WindowPart> part = feed.next()) {
+      after(feed, part->slice.window);
+      parts[static_cast<std::size_t>(communicator.rank())].push_back(std::move(*part));
+    }
+  });
   return parts;
 }
 
