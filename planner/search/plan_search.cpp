@@ -10,6 +10,7 @@
 #include "planner/bound/policy_bound.h"
 #include "planner/plan/balanced_layers.h"
 #include "planner/policies/common_options.h"
+#include "planner/search/asked.h"
 #include "planner/search/make_plan.h"
 #include "planner/window/unit_stream.h"
 
@@ -26,85 +27,12 @@ constexpr Bytes kLittleMore = 32;
 /// The best sketches that are arranged: up to so many tasks' worth.
 constexpr std::size_t kLeastArranged = 6, kMostArranged = 24, kTasksArranged = 128;
 
-std::int64_t largest_batch(const workload::Workload& workload) {
-  std::int64_t most = 1;
-  for (const workload::Task& task : workload.tasks) most = std::max(most, task.global_batch_size);
-  return most;
-}
-
 /// A number of microbatches, and quarters between it and the next power of two.
 std::array<std::int64_t, 5> and_quarters(std::int64_t count) {
   return {count * 3 / 4, count, count * 5 / 4, count * 6 / 4, count * 7 / 4};
 }
 
-void check_microbatches(const workload::Workload& workload, const Overrides& overrides) {
-  const std::int64_t most = largest_batch(workload), given = overrides.microbatches.value_or(1);
-  if (given < 1 || given > most)
-    throw error("--microbatches {} is not usable; give 1..{}, the samples of the largest global batch", given, most);
-}
-
-void check_on_cpus(const Overrides& overrides, const PolicyChoice& choice) {
-  if (const std::int64_t tp = overrides.tp.value_or(1); tp > 1 && choice.policy->parallelism(choice.options).tensor)
-    throw error("--tp {}: profiles measured on CPUs have no shards; give --tp 1, or --cluster of GPUs", tp);
-  for (const auto& [option, value] : choice.options) {
-    if ((option == "kernels" && value == "fused") || (option == "pruning" && value == "off"))
-      throw error("policy {}: {}={} are kernels of GPUs, and these ranks are CPUs; leave it out", choice.policy->name(),
-                  option, value);
-    if (option == "recompute" && value != "auto" && value != "none")
-      throw error("policy {}: recompute={} is not what braid's executor on CPUs does yet; leave it out",
-                  choice.policy->name(), value);
-    if (option == "sequence_parallel" && value == "on")
-      throw error("policy {}: sequence_parallel=on is of shards, which these CPUs have none of; leave it out",
-                  choice.policy->name());
-    if (option == "overlap" && value == "off")
-      throw error("policy {}: overlap=off is between GPUs, and these ranks are CPUs; leave it out",
-                  choice.policy->name());
-  }
-}
-
-/// What has no meaning for a policy that finds deployments and microbatches itself.
-void check_proposer(const Overrides& overrides, const PolicyChoice& choice) {
-  if (!choice.policy->proposes()) return;
-  if (overrides.microbatches)
-    throw error("--microbatches does not go with {}, whose microbatches hold as many samples as fit; leave it out",
-                choice.policy->name());
-  if (!choice.policy->takes(overrides.split))
-    throw error("--layers does not go with {}, whose replicas split layers evenly; leave it out",
-                choice.policy->name());
-}
-
-/// The input, where ranks and workload have what is asked for.
-const PlanningInput& checked(const PlanningInput& input, const PolicyChoice& choice) {
-  if (input.cost.profile().device.empty()) check_on_cpus(input.overrides, choice);
-  check_microbatches(input.workload, input.overrides);
-  check_proposer(input.overrides, choice);
-  return input;
-}
-
 }  // namespace
-
-Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrides& overrides,
-                                 const PolicyChoice& choice) {
-  Parallelism parallelism = choice.policy->parallelism(choice.options);
-  if (cluster.gpu == "cpu") {
-    parallelism.tensor = parallelism.tensor && overrides.tp.has_value();
-    parallelism.data = parallelism.interleaved = false;
-  }
-  return parallelism;
-}
-
-void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
-                     const PolicyChoice& choice) {
-  deployments(workload, cluster, overrides, searched_parallelism(cluster, overrides, choice));
-  if (cluster.gpu == "cpu") check_on_cpus(overrides, choice);
-  check_microbatches(workload, overrides);
-  check_proposer(overrides, choice);
-}
-
-void check_overrides(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides) {
-  deployments(workload, cluster, overrides, {.tensor = true, .pipeline = true, .data = true});
-  check_microbatches(workload, overrides);
-}
 
 PlanSearch::PlanSearch(const PlanningInput& input, const PolicyChoice& choice, std::int64_t most_laid_out)
     : input_(input),

@@ -7,10 +7,6 @@
 
 namespace braid::planner {
 
-/// What of a policy's parallelism is searched: on CPUs what `braid train` runs there, or the overrides ask for.
-Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrides& overrides,
-                                 const PolicyChoice& choice);
-
 /// The deployments and microbatches that one policy has for a workload on a cluster, and which of them fit memory. Of
 /// balanced splits only those that are not even: there may be none, and then no plan. Deterministic. What it is made
 /// from must outlive it.
