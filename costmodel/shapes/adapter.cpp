@@ -73,4 +73,33 @@ std::int64_t AdapterShape::layer_parameters(const BackboneShape& backbone) const
   return count;
 }
 
+std::span<const Module> modules_of(ModuleGroup group) {
+  static constexpr std::array kQkv = {Module::q, Module::k, Module::v};
+  static constexpr std::array kO = {Module::o};
+  static constexpr std::array kGateUp = {Module::gate, Module::up};
+  static constexpr std::array kDown = {Module::down};
+  switch (group) {
+    case ModuleGroup::qkv:
+      return kQkv;
+    case ModuleGroup::o:
+      return kO;
+    case ModuleGroup::gate_up:
+      return kGateUp;
+    case ModuleGroup::down:
+      break;
+  }
+  return kDown;
+}
+
+bool targets_any(const AdapterShape& adapter, ModuleGroup group) {
+  const std::span<const Module> modules = modules_of(group);
+  return std::any_of(modules.begin(), modules.end(), [&](Module module) { return adapter.has(module); });
+}
+
+std::int64_t low_rank_width(const AdapterShape& adapter, ModuleGroup group) {
+  std::int64_t width = 0;
+  for (const Module module : modules_of(group)) width += adapter.has(module) ? adapter.rank_of(module) : 0;
+  return width;
+}
+
 }  // namespace braid::costmodel

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +27,17 @@ struct ModuleShape {
   std::int64_t out = 0;
 };
 ModuleShape module_shape(const BackboneShape& backbone, Module module);
+
+/// Modules that read the same input, so that their adapters can share a pass over it.
+enum class ModuleGroup { qkv, o, gate_up, down };
+inline constexpr std::array<ModuleGroup, 4> kModuleGroups = {ModuleGroup::qkv, ModuleGroup::o, ModuleGroup::gate_up,
+                                                             ModuleGroup::down};
+std::span<const Module> modules_of(ModuleGroup group);
+/// Of a tensor-parallel frozen product: its rows are split, and so are A's of its adapters, and the partial sums of all
+/// shards meet after it. The others' columns are split, and so are B's.
+constexpr bool splits_rows(ModuleGroup group) {
+  return group == ModuleGroup::o || group == ModuleGroup::down;
+}
 
 /// What a mask of dropout takes for each number: PyTorch keeps Booleans.
 inline constexpr std::int64_t kMaskBytes = 1;
@@ -52,5 +64,11 @@ struct AdapterShape {
 
   bool operator==(const AdapterShape&) const = default;
 };
+
+/// Whether it targets any of them.
+bool targets_any(const AdapterShape& adapter, ModuleGroup group);
+
+/// Numbers that the group's targets make of a token between A and B: the sum of their ranks.
+std::int64_t low_rank_width(const AdapterShape& adapter, ModuleGroup group);
 
 }  // namespace braid::costmodel

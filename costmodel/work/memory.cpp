@@ -53,9 +53,14 @@ void add_adapter_inputs(const BackboneShape& shard, const MicrobatchLoad& load, 
   }
 }
 
-/// The softmax's result, which is in f32, and its copy in the type that values are multiplied in.
-void add_probabilities(const BackboneShape& shard, const MicrobatchLoad& load, const Storage& storage,
-                       Tensors& tensors) {
+/// Attention's result, and what its gradient reads of the scores: log sums; or of eager attention the softmax's result,
+/// which is in f32, and its copy in the type that values are multiplied in.
+void add_attention(const BackboneShape& shard, const MicrobatchLoad& load, const Storage& storage, Tensors& tensors) {
+  tensors.add(load.tokens * shard.query_width());
+  if (storage.attention == AttentionKind::flash) {
+    tensors.add(load.tokens * shard.heads);
+    return;
+  }
   const std::int64_t scores = score_numbers(shard, load);
   tensors.add_bytes(scores * bytes_of(DataType::f32), 1);
   if (storage.activations != DataType::f32) tensors.add(scores);
@@ -93,22 +98,32 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
     }
     return tensors.bytes();
   }
-  // The other residual input and both norms' scales; q, k, v after rotation; attention's output, and log sums or
-  // probabilities.
-  tensors.add(between * hidden).add(between, shard.gated() ? 2 : 4);
-  tensors.add(tokens * shard.qkv_width());
-  if (all) tensors.add(tokens * shard.query_width());
-  // Queries and keys before their norms, and the scales of these.
-  if (shard.qk_norm) {
-    tensors.add(tokens * shard.query_width()).add(tokens * shard.kv_width());
-    tensors.add(tokens * (shard.heads + shard.kv_heads));
+  for (const LayerOp& op : layer_ops(shard)) {
+    const bool stays = op.kept && (all || !recomputed_selectively(op.work));
+    switch (op.work) {
+      case LayerWork::norm:
+        // The rows' scales; a layer norm's means too.
+        tensors.add(between, shard.gated() ? 1 : 2);
+        break;
+      case LayerWork::head_norm:
+        // Queries and keys before it, and its scales.
+        tensors.add(tokens * shard.query_width()).add(tokens * shard.kv_width());
+        tensors.add(tokens * (shard.heads + shard.kv_heads));
+        break;
+      case LayerWork::attention:
+        if (stays) add_attention(shard, load, storage, tensors);
+        break;
+      case LayerWork::residual:
+        if (stays) tensors.add(between * width(shard, op.to));
+        break;
+      case LayerWork::linear:
+        if (stays) tensors.add(tokens * width(shard, op.to));
+        break;
+      case LayerWork::rope:        // turns in place
+      case LayerWork::activation:  // is no part of the stash, or an adapter's input
+        break;
+    }
   }
-  if (all && storage.attention == AttentionKind::flash) {
-    tensors.add(tokens * shard.heads);
-  } else if (all) {
-    add_probabilities(shard, load, storage, tensors);
-  }
-  tensors.add(tokens * shard.up_width());
   if (storage.keeps_operator_inputs) {
     // The gate's activation, for the gradient of its product with the other half.
     if (all && shard.gated() && !storage.fused_activation) tensors.add(tokens * shard.intermediate);

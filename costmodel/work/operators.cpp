@@ -192,67 +192,69 @@ class StageCalls {
     const std::int64_t tokens = stage_.sequence_parallel ? (load_.tokens + stage_.tp - 1) / stage_.tp : load_.tokens;
     add(op, pass, {whole_.hidden}, tokens, count);
   }
-  void add_norm(Pass pass, double count) {
-    add_between(whole_.gated() ? Operator::rms_norm : Operator::layer_norm, pass, count);
-  }
-  void add_head_norm(Pass pass, double count) {
-    if (whole_.qk_norm)
-      add(Operator::head_norm, pass, {shard_.heads, shard_.kv_heads, shard_.head_dim}, load_.tokens, count);
-  }
-  void add_rope(Pass pass, double count) {
-    if (whole_.rotary())
-      add(Operator::rope, pass, {shard_.heads + shard_.kv_heads, shard_.head_dim}, load_.tokens, count);
-  }
-  void add_activation(Pass pass, double count) {
-    add(whole_.gated() ? Operator::swiglu : Operator::gelu, pass, {shard_.intermediate}, load_.tokens, count);
+  /// A layer's operator but for the adapters beside it, `count` times.
+  void add_op(const LayerOp& op, Pass pass, double count) {
+    const Operator charged = operator_of(whole_, op.work);
+    switch (op.work) {
+      case LayerWork::norm:
+      case LayerWork::residual:
+        return add_between(charged, pass, count);
+      case LayerWork::linear:
+        return add_linear(pass, op.group, width(shard_, op.from), width(shard_, op.to), count);
+      case LayerWork::head_norm:
+        return add(charged, pass, {shard_.heads, shard_.kv_heads, shard_.head_dim}, load_.tokens, count);
+      case LayerWork::rope:
+        return add(charged, pass, {shard_.heads + shard_.kv_heads, shard_.head_dim}, load_.tokens, count);
+      case LayerWork::attention:
+        return add_attention(pass, count);
+      case LayerWork::activation:
+        return add(charged, pass, {shard_.intermediate}, load_.tokens, count);
+    }
   }
 
   void forward_layers(double layers) {
-    const std::int64_t hidden = whole_.hidden;
-    add_norm(Pass::forward, 2 * layers);
-    add_linear(Pass::forward, ModuleGroup::qkv, hidden, shard_.qkv_width(), layers);
-    add_lora(Pass::forward, ModuleGroup::qkv, layers);
-    add_head_norm(Pass::forward, layers);
-    add_rope(Pass::forward, layers);
-    add_attention(Pass::forward, layers);
-    add_linear(Pass::forward, ModuleGroup::o, shard_.query_width(), hidden, layers);
-    add_lora(Pass::forward, ModuleGroup::o, layers);
-    add_between(Operator::residual, Pass::forward, 2 * layers);
-    add_linear(Pass::forward, ModuleGroup::gate_up, hidden, shard_.up_width(), layers);
-    add_lora(Pass::forward, ModuleGroup::gate_up, layers);
-    add_activation(Pass::forward, layers);
-    add_linear(Pass::forward, ModuleGroup::down, shard_.intermediate, hidden, layers);
-    add_lora(Pass::forward, ModuleGroup::down, layers);
+    const std::span<const LayerOp> ops = layer_ops(whole_);
+    for (auto op = ops.begin(); op != ops.end(); ++op) {
+      const auto alike = [&](const LayerOp& other) { return other.work == op->work; };
+      double count = layers;
+      // The norms of a layer are one call, and so are its residuals: where the first stands.
+      if (op->work == LayerWork::norm || op->work == LayerWork::residual) {
+        if (std::any_of(ops.begin(), op, alike)) continue;
+        count *= static_cast<double>(std::count_if(ops.begin(), ops.end(), alike));
+      }
+      add_op(*op, Pass::forward, count);
+      if (op->work == LayerWork::linear) add_lora(Pass::forward, op->group, layers);
+    }
   }
 
-  /// Whether what the group's adapters read is computed again, as it was not kept.
-  bool again(ModuleGroup group) const { return !storage_.keeps_operator_inputs && any_lora(group); }
+  /// Of what a linear layer's adapters read: how often it is computed again, as it was not kept or its layer is
+  /// recomputed selectively.
+  double again(const LayerOp& linear, double layers) const {
+    const LayerOp& writer = writer_of(layer_ops(whole_), linear.from);
+    if (!writer.kept && !storage_.keeps_operator_inputs && any_lora(linear.group)) return layers;
+    return recomputed_selectively(writer.work) ? recomputed(RecomputeKind::selective) : 0;
+  }
 
+  /// `inner` layers, and `bottom` (0 or 1) that have no layer below: of those only adapters need a gradient, and none
+  /// of what comes before the lowest.
   void backward_layers(double inner, double bottom) {
     const double layers = inner + bottom;
-    const std::int64_t hidden = whole_.hidden;
-    const double selectively = recomputed(RecomputeKind::selective);
-    add_activation(Pass::forward, again(ModuleGroup::down) ? layers : selectively);
-    add_linear(Pass::backward, ModuleGroup::down, shard_.intermediate, hidden, layers);
-    add_lora(Pass::backward, ModuleGroup::down, layers);
-    add_activation(Pass::backward, layers);
-    if (again(ModuleGroup::gate_up)) add_norm(Pass::forward, layers);
-    add_linear(Pass::backward, ModuleGroup::gate_up, hidden, shard_.up_width(), layers);
-    add_lora(Pass::backward, ModuleGroup::gate_up, layers);
-    add_norm(Pass::backward, layers);
-    add_attention(Pass::forward, selectively);
-    add_linear(Pass::backward, ModuleGroup::o, shard_.query_width(), hidden, layers);
-    add_lora(Pass::backward, ModuleGroup::o, layers);
-    const bool attention_below = any_lora(ModuleGroup::qkv);
-    const double through_attention = inner + (attention_below ? bottom : 0);
-    add_attention(Pass::backward, through_attention);
-    add_rope(Pass::backward, through_attention);
-    add_head_norm(Pass::backward, through_attention);
-    if (again(ModuleGroup::qkv)) add_norm(Pass::forward, layers);
-    add_linear(Pass::backward, ModuleGroup::qkv, hidden, shard_.qkv_width(), inner);
-    add_lora(Pass::backward, ModuleGroup::qkv, inner);
-    add_lora(Pass::parameters, ModuleGroup::qkv, bottom);
-    add_norm(Pass::backward, inner);
+    const std::span<const LayerOp> ops = layer_ops(whole_);
+    const auto is_linear = [](const LayerOp& op) { return op.work == LayerWork::linear; };
+    const auto lowest = std::find_if(ops.begin(), ops.end(), is_linear);
+    const auto second = std::find_if(lowest + 1, ops.end(), is_linear);
+    const double through_attention = inner + (any_lora(lowest->group) ? bottom : 0);
+    for (auto op = ops.end(); op-- != ops.begin();) {
+      if (op->work == LayerWork::residual) continue;  // the gradient of either input is that of the sum
+      if (op->work == LayerWork::linear) {
+        const LayerOp& writer = writer_of(ops, op->from);
+        add_op(writer, Pass::forward, again(*op, layers));
+      }
+      add_op(*op, Pass::backward, op <= lowest ? inner : op < second ? through_attention : layers);
+      if (op->work != LayerWork::linear) continue;
+      add_lora(Pass::backward, op->group, op == lowest ? inner : layers);
+      if (op == lowest) add_lora(Pass::parameters, op->group, bottom);
+    }
   }
 
   const BackboneShape& whole_;
@@ -265,6 +267,26 @@ class StageCalls {
 };
 
 }  // namespace
+
+Operator operator_of(const BackboneShape& backbone, LayerWork work) {
+  switch (work) {
+    case LayerWork::norm:
+      return backbone.gated() ? Operator::rms_norm : Operator::layer_norm;
+    case LayerWork::linear:
+      return Operator::linear;
+    case LayerWork::head_norm:
+      return Operator::head_norm;
+    case LayerWork::rope:
+      return Operator::rope;
+    case LayerWork::attention:
+      return Operator::attention;
+    case LayerWork::activation:
+      return backbone.gated() ? Operator::swiglu : Operator::gelu;
+    case LayerWork::residual:
+      break;
+  }
+  return Operator::residual;
+}
 
 ShapeSize shape_size(Operator op) {
   return kOperators[static_cast<std::size_t>(op)].size;
@@ -290,29 +312,6 @@ Pass pass_of(std::string_view name) {
   return static_cast<Pass>(place(kPassNames, name, "pass"));
 }
 
-std::span<const Module> modules_of(ModuleGroup group) {
-  static constexpr std::array kQkv = {Module::q, Module::k, Module::v};
-  static constexpr std::array kO = {Module::o};
-  static constexpr std::array kGateUp = {Module::gate, Module::up};
-  static constexpr std::array kDown = {Module::down};
-  switch (group) {
-    case ModuleGroup::qkv:
-      return kQkv;
-    case ModuleGroup::o:
-      return kO;
-    case ModuleGroup::gate_up:
-      return kGateUp;
-    case ModuleGroup::down:
-      break;
-  }
-  return kDown;
-}
-
-bool targets_any(const AdapterShape& adapter, ModuleGroup group) {
-  const std::span<const Module> modules = modules_of(group);
-  return std::any_of(modules.begin(), modules.end(), [&](Module module) { return adapter.has(module); });
-}
-
 StageShape run_of(const StageShape& stage, std::int64_t first, std::int64_t count) {
   StageShape run = stage;
   run.layers = count;
@@ -333,28 +332,21 @@ BackboneShape shard_of(const BackboneShape& backbone, std::int64_t tp) {
 
 OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group,
                          std::int64_t tp) {
-  const bool splits_rows = group == ModuleGroup::o || group == ModuleGroup::down;
   OperatorShape shape{0, 0, adapter.rank, 0};
   std::int64_t numbers = 0;
   const std::optional<BackboneShape> shard = tp > 1 ? std::optional(shard_of(backbone, tp)) : std::nullopt;
   for (const Module module : modules_of(group)) {
     const ModuleShape whole = module_shape(backbone, module);
     const ModuleShape part = shard ? module_shape(*shard, module) : whole;
-    shape[0] = splits_rows ? part.in : whole.in;
+    shape[0] = splits_rows(group) ? part.in : whole.in;
     if (!adapter.has(module)) continue;
-    const std::int64_t out = splits_rows ? whole.out : part.out;
+    const std::int64_t out = splits_rows(group) ? whole.out : part.out;
     shape[1] += out;
     ++shape[3];
     numbers += adapter.rank_of(module) * (shape[0] + out);
   }
   if (shape[3] > 0) shape[2] = shares(numbers, shape[3] * shape[0] + shape[1]);
   return shape;
-}
-
-std::int64_t low_rank_width(const AdapterShape& adapter, ModuleGroup group) {
-  std::int64_t width = 0;
-  for (const Module module : modules_of(group)) width += adapter.has(module) ? adapter.rank_of(module) : 0;
-  return width;
 }
 
 std::vector<OperatorCall> stage_operators(const BackboneShape& backbone, const StageShape& stage,

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "costmodel/shapes/adapter.h"
 #include "costmodel/shapes/backbone.h"
+#include "costmodel/shapes/layer_ops.h"
 #include "costmodel/work/recompute.h"
 #include "costmodel/work/storage.h"
 
@@ -71,6 +72,9 @@ struct ShapeSize {
 };
 ShapeSize shape_size(Operator op);
 
+/// The operator that does a layer's work on that backbone, frozen layers apart from their adapters.
+Operator operator_of(const BackboneShape& backbone, LayerWork work);
+
 std::string_view name(Operator op);
 std::string_view name(Pass pass);
 /// Throw Error that lists what is known.
@@ -102,17 +106,6 @@ enum class AdapterKernels {
   fused          ///< LoRAFusion's FusedLoRA, of several tasks FusedMultiLoRA
 };
 std::string_view name(AdapterKernels kernels);
-
-/// Modules that read the same input, so that their adapters can share a pass over it.
-enum class ModuleGroup { qkv, o, gate_up, down };
-inline constexpr std::array<ModuleGroup, 4> kModuleGroups = {ModuleGroup::qkv, ModuleGroup::o, ModuleGroup::gate_up,
-                                                             ModuleGroup::down};
-std::span<const Module> modules_of(ModuleGroup group);
-/// Whether it targets any of them.
-bool targets_any(const AdapterShape& adapter, ModuleGroup group);
-
-/// Numbers that the group's targets make of a token between A and B: the sum of their ranks.
-std::int64_t low_rank_width(const AdapterShape& adapter, ModuleGroup group);
 
 /// {in, sum of out, rank, modules} of the group's targets on one of `tp` shards; modules is 0 when there are none. Of
 /// targets with unlike ranks the one rank with which they would hold as many numbers, rounded up.

@@ -11,18 +11,16 @@ namespace braid::planner {
 namespace {
 
 using costmodel::BackboneShape;
+using costmodel::LayerOp;
+using costmodel::LayerWork;
 using costmodel::MicrobatchLoad;
 using costmodel::ModuleGroup;
 using costmodel::Operator;
 using costmodel::OperatorCall;
 using costmodel::Pass;
 using costmodel::RecomputeKind;
+using costmodel::Slot;
 using costmodel::StageShape;
-
-constexpr std::array<ModuleGroup, 4> kForwardProducts = {ModuleGroup::qkv, ModuleGroup::o, ModuleGroup::gate_up,
-                                                         ModuleGroup::down};
-constexpr std::array<ModuleGroup, 4> kBackwardProducts = {ModuleGroup::down, ModuleGroup::gate_up, ModuleGroup::o,
-                                                          ModuleGroup::qkv};
 
 /// The calls of one layer, or of what lies outside the layers, as launches to be put in their places.
 class Launches {
@@ -37,14 +35,15 @@ class Launches {
       // Every stage has one, and so none of its layers.
       if (calls[first].op == Operator::dispatch && stage.layers > 0) continue;
       const bool forward = calls[first].pass == Pass::forward;
-      const auto& order = forward ? kForwardProducts : kBackwardProducts;
+      const std::size_t last_product = costmodel::kModuleGroups.size() - 1;
       std::size_t& products = forward ? products_forward : products_backward;
       if (calls[first].op == Operator::linear) ++products;
       Work& work =
           add({calls.begin() + static_cast<std::ptrdiff_t>(first), calls.begin() + static_cast<std::ptrdiff_t>(last)},
               pricing, htask);
       // The bottom layer's qkv adapters have no product before them.
-      if (products > 0) work.node.group = order[products - 1];
+      if (products > 0)
+        work.node.group = costmodel::kModuleGroups[forward ? products - 1 : last_product + 1 - products];
       if (calls[first].pass == Pass::parameters) work.node.group = ModuleGroup::qkv;
     }
     for (const OperatorCall& call : stage_collectives(backbone, stage, load, pass, storage)) {
@@ -126,7 +125,7 @@ Ends both(Ends a, const Ends& b) {
 class StageGraph {
  public:
   StageGraph(const BackboneShape& backbone, const StageShape& stage, OperatorGraph& graph)
-      : backbone_(backbone), stage_(stage), graph_(graph) {}
+      : backbone_(backbone), ops_(costmodel::layer_ops(backbone)), stage_(stage), graph_(graph) {}
 
   void embed(Launches& work) {
     ends_ = then(work.take(Operator::embedding), ends_);
@@ -163,43 +162,86 @@ class StageGraph {
   }
 
  private:
+  /// Whose results stand in each slot; going back, whose gradients do.
+  using Slots = std::array<Ends, costmodel::kSlotCount>;
+  static Ends& at(Slots& slots, Slot slot) { return slots[static_cast<std::size_t>(slot)]; }
+
   void run_forward(Launches& work) {
-    Ends out = gather(work, then(work.take(norm()), ends_));
-    out = product(work, ModuleGroup::qkv, Pass::forward, out, out);
-    out = then(work.take(Operator::head_norm), out);
-    out = then(work.take(Operator::rope), out);
-    out = then(work.take(Operator::attention), out);
-    out = sum_up(work, product(work, ModuleGroup::o, Pass::forward, out, out));
-    ends_ = then(work.take(Operator::residual), both(out, ends_));
-    out = gather(work, then(work.take(norm()), ends_));
-    out = product(work, ModuleGroup::gate_up, Pass::forward, out, out);
-    out = then(work.take(activation()), out);
-    out = sum_up(work, product(work, ModuleGroup::down, Pass::forward, out, out));
-    ends_ = then(work.take(Operator::residual), both(out, ends_));
+    Slots made;
+    at(made, Slot::input) = ends_;
+    for (const LayerOp& op : ops_) {
+      const Ends& from = at(made, op.from);
+      Ends to;
+      switch (op.work) {
+        case LayerWork::norm:
+          to = gather(work, then(work.take(charged(op)), from));
+          break;
+        case LayerWork::linear:
+          to = product(work, op.group, Pass::forward, from, from);
+          if (splits_rows(op.group)) to = sum_up(work, to);
+          break;
+        case LayerWork::residual:
+          to = then(work.take(charged(op)), both(from, at(made, op.also)));
+          break;
+        case LayerWork::head_norm:
+        case LayerWork::rope:
+        case LayerWork::attention:
+        case LayerWork::activation:
+          to = then(work.take(charged(op)), from);
+          break;
+      }
+      at(made, op.to) = to;
+    }
+    ends_ = at(made, Slot::output);
   }
 
   void run_backward(Launches& work, bool selectively) {
-    Ends out = gather(work, ends_);
-    const Ends middle =
-        selectively ? then(work.take(activation()), out) : again(work, ModuleGroup::down, activation(), out);
-    out = product(work, ModuleGroup::down, Pass::backward, out, middle);
-    out = then(work.take(activation(), Pass::backward), selectively ? both(out, middle) : out);
-    out = sum_up(
-        work, product(work, ModuleGroup::gate_up, Pass::backward, out, again(work, ModuleGroup::gate_up, norm(), out)));
-    ends_ = then(work.take(norm(), Pass::backward), both(out, ends_));
-    out = gather(work, ends_);
-    const Ends attended = selectively ? then(work.take(Operator::attention), out) : out;
-    out = both(product(work, ModuleGroup::o, Pass::backward, out, attended), attended);
-    out = then(work.take(Operator::attention, Pass::backward), out);
-    out = then(work.take(Operator::rope, Pass::backward), out);
-    out = then(work.take(Operator::head_norm, Pass::backward), out);
-    out =
-        sum_up(work, product(work, ModuleGroup::qkv, Pass::backward, out, again(work, ModuleGroup::qkv, norm(), out)));
-    ends_ = then(work.take(norm(), Pass::backward), both(out, ends_));
+    Slots back, again;
+    at(back, Slot::output) = ends_;
+    for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
+      Ends out = at(back, op->to);
+      switch (op->work) {
+        case LayerWork::residual:
+          at(back, op->also) = out;
+          break;
+        case LayerWork::linear: {
+          if (splits_rows(op->group)) out = gather(work, out);
+          const LayerOp& writer = costmodel::writer_of(ops_, op->from);
+          Ends input = out;
+          if (!writer.kept || selectively) input = compute_again(work, writer, op->group, selectively, out);
+          // Attention's way back reads its result, too.
+          if (selectively && recomputed_selectively(writer.work)) at(again, op->from) = input;
+          out = product(work, op->group, Pass::backward, out, input);
+          if (!splits_rows(op->group)) out = sum_up(work, out);
+          break;
+        }
+        case LayerWork::norm:
+          out = then(work.take(charged(*op), Pass::backward), both(out, at(back, op->from)));
+          break;
+        case LayerWork::attention:
+        case LayerWork::activation:
+          out = both(out, at(again, op->to));
+          out = then(work.take(charged(*op), Pass::backward), out);
+          break;
+        case LayerWork::head_norm:
+        case LayerWork::rope:
+          out = then(work.take(charged(*op), Pass::backward), out);
+          break;
+      }
+      at(back, op->from) = out;
+    }
+    ends_ = at(back, Slot::input);
   }
 
-  Operator norm() const { return backbone_.gated() ? Operator::rms_norm : Operator::layer_norm; }
-  Operator activation() const { return backbone_.gated() ? Operator::swiglu : Operator::gelu; }
+  Operator charged(const LayerOp& op) const { return operator_of(backbone_, op.work); }
+
+  /// What a product's adapters read of a result that is not there, after `before`: of the adapters' own inputs where
+  /// there are adapters, of what selective recomputation drops always.
+  Ends compute_again(Launches& work, const LayerOp& writer, ModuleGroup group, bool selectively, const Ends& before) {
+    const bool dropped = selectively && recomputed_selectively(writer.work);
+    if (!dropped && (writer.kept || !work.adapts(group))) return before;
+    return then(work.take(charged(writer)), before);
+  }
 
   /// What comes after the operator; just `before` where the stage has none.
   Ends then(std::optional<OperatorNode> node, const Ends& before) {
@@ -217,11 +259,6 @@ class StageGraph {
   }
   Ends gather(Launches& work, const Ends& before) { return then(work.take(Operator::all_gather), before); }
 
-  /// An adapter's input that was not kept.
-  Ends again(Launches& work, ModuleGroup group, Operator op, const Ends& before) {
-    return work.adapts(group) ? then(work.take(op), before) : before;
-  }
-
   /// The frozen product with its adapters beside it. LoRAFusion's kernels make the low-rank rows that the product takes
   /// in.
   Ends product(Launches& work, ModuleGroup group, Pass pass, const Ends& input, const Ends& adapter_input) {
@@ -238,6 +275,7 @@ class StageGraph {
   }
 
   const BackboneShape& backbone_;
+  std::span<const LayerOp> ops_;
   const StageShape& stage_;
   OperatorGraph& graph_;
   Ends ends_;
