@@ -17,7 +17,7 @@
 #include "cli/support/launch.h"
 #include "exec/profiling/process_memory.h"
 #include "exec/ranks/communicator.h"
-#include "kernels/versions.h"
+#include "kernels/device.h"
 
 namespace braid::cli {
 namespace {
@@ -44,7 +44,7 @@ void print_usage() {
 
 void print_version() {
   fmt::print("braid {}\n", BRAID_VERSION);
-  for (const std::string& library : kernels::library_versions()) fmt::print("  {}\n", library);
+  for (const std::string& library : kernels::make_cpu_device()->library_versions()) fmt::print("  {}\n", library);
   fmt::print("  {}\n  CUDA, NCCL: not in this build\n", exec::mpi_version());
 }
 

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <new>
 
-#include <sys/mman.h>
-
 namespace braid::exec {
 namespace {
 
 constexpr Bytes kAlignment = 64;
-constexpr Bytes kPage = 4096;
+constexpr Bytes kPage = kernels::Device::kPage;
 
 Bytes rounded_up(Bytes bytes, Bytes step) {
   return (bytes + step - 1) / step * step;
@@ -40,20 +38,17 @@ void Buffer::release() {
 }
 
 /// Addresses cost nothing, but the system may grant fewer than would never run out.
-BufferPool::BufferPool() {
+BufferPool::BufferPool(kernels::Device& device) : device_(device) {
   constexpr Bytes kMost = Bytes{1} << 42, kLeast = Bytes{1} << 30;
   for (reserved_ = kMost; reserved_ >= kLeast; reserved_ /= 2) {
-    void* range = ::mmap(nullptr, static_cast<std::size_t>(reserved_), PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED) continue;
-    base_ = static_cast<char*>(range);
-    return;
+    base_ = static_cast<char*>(device_.reserve(reserved_));
+    if (base_) return;
   }
   throw std::bad_alloc();
 }
 
 BufferPool::~BufferPool() {
-  ::munmap(base_, static_cast<std::size_t>(reserved_));
+  device_.release(base_, reserved_);
 }
 
 Bytes BufferPool::held() const {
@@ -125,8 +120,7 @@ void BufferPool::discard(Range pages, std::int64_t& excess) {
       --held_pages_;
       --excess;
     }
-    if (last > pages.last)
-      ::madvise(base_ + pages.last * kPage, static_cast<std::size_t>((last - pages.last) * kPage), MADV_DONTNEED);
+    if (last > pages.last) device_.discard(base_ + pages.last * kPage, (last - pages.last) * kPage);
   }
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "kernels/matrix.h"
+#include "kernels/device.h"
 
 namespace braid::exec {
 
@@ -43,10 +43,13 @@ class Buffer {
 /// One thread at a time; outlives its buffers.
 class BufferPool {
  public:
-  BufferPool();
+  explicit BufferPool(kernels::Device& device);
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
   ~BufferPool();
+
+  /// Whose memory it lends.
+  kernels::Device& device() const { return device_; }
 
   Buffer take(std::int64_t numbers);
   /// Bytes on loan, and the most that ever were.
@@ -72,6 +75,7 @@ class BufferPool {
   void touch(Range wanted, Bytes most);
   void discard(Range pages, std::int64_t& excess);
 
+  kernels::Device& device_;
   char* base_ = nullptr;
   Bytes reserved_ = 0;
   Bytes end_ = 0;                              ///< nothing beyond is on loan

@@ -1,11 +1,6 @@
 #include "exec/decoder_layer.h"
 
 #include "exec/adapters/lora.h"
-#include "kernels/attention.h"
-#include "kernels/elementwise.h"
-#include "kernels/rms_norm.h"
-#include "kernels/rope.h"
-#include "kernels/swiglu.h"
 
 namespace braid::exec {
 namespace {
@@ -14,8 +9,8 @@ using costmodel::ModuleGroup;
 using costmodel::Operator;
 using costmodel::OperatorShape;
 using costmodel::Pass;
+using kernels::FrozenLinear;
 using kernels::Matrix;
-using kernels::cpu::PackedLinear;
 
 /// One pass of one microbatch through one layer: names the shapes once, and tells the probe of every operator.
 class LayerPass {
@@ -23,6 +18,7 @@ class LayerPass {
   LayerPass(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, const LayerBatch& batch,
             LayerStash& stash)
       : context_(context),
+        kernels_(context.pool.device().kernels()),
         shape_(context.backbone),
         weights_(weights),
         batch_(batch.batch),
@@ -62,14 +58,14 @@ class LayerPass {
   }
 
   void add(Matrix from, Matrix to) const {
-    run(Operator::residual, Pass::forward, {shape_.hidden}, [&] { kernels::cpu::add(from, to); });
+    run(Operator::residual, Pass::forward, {shape_.hidden}, [&] { kernels_.add(from, to); });
   }
 
-  void linear_forward(const PackedLinear& linear, Matrix x, Matrix y) const {
+  void linear_forward(const FrozenLinear& linear, Matrix x, Matrix y) const {
     run(Operator::linear, Pass::forward, {linear.in(), linear.out()}, [&] { linear.forward(x, y); });
   }
 
-  void linear_backward(const PackedLinear& linear, Matrix dy, Matrix dx) const {
+  void linear_backward(const FrozenLinear& linear, Matrix dy, Matrix dx) const {
     run(Operator::linear, Pass::backward, {linear.in(), linear.out()}, [&] { linear.backward(dy, dx); });
   }
 
@@ -77,25 +73,24 @@ class LayerPass {
     Buffer y = take(shape_.hidden);
     scale = context_.pool.take(rows_);
     run(Operator::rms_norm, Pass::forward, {shape_.hidden}, [&] {
-      kernels::cpu::rms_norm_forward(matrix(x, shape_.hidden), weight, static_cast<float>(shape_.norm_epsilon),
-                                     matrix(y, shape_.hidden), scale.span());
+      kernels_.rms_norm_forward(matrix(x, shape_.hidden), weight, static_cast<float>(shape_.norm_epsilon),
+                                matrix(y, shape_.hidden), scale.span());
     });
     return y;
   }
 
   Buffer norm_again(const Buffer& x, const std::vector<float>& weight, const Buffer& scale) const {
     Buffer y = take(shape_.hidden);
-    run(Operator::rms_norm, Pass::forward, {shape_.hidden}, [&] {
-      kernels::cpu::rms_norm_again(matrix(x, shape_.hidden), weight, scale.span(), matrix(y, shape_.hidden));
-    });
+    run(Operator::rms_norm, Pass::forward, {shape_.hidden},
+        [&] { kernels_.rms_norm_again(matrix(x, shape_.hidden), weight, scale.span(), matrix(y, shape_.hidden)); });
     return y;
   }
 
   void norm_backward(const Buffer& dy, const Buffer& x, const std::vector<float>& weight, const Buffer& scale,
                      const Buffer& dx) const {
     run(Operator::rms_norm, Pass::backward, {shape_.hidden}, [&] {
-      kernels::cpu::rms_norm_backward(matrix(dy, shape_.hidden), matrix(x, shape_.hidden), weight, scale.span(),
-                                      matrix(dx, shape_.hidden));
+      kernels_.rms_norm_backward(matrix(dy, shape_.hidden), matrix(x, shape_.hidden), weight, scale.span(),
+                                 matrix(dx, shape_.hidden));
     });
   }
 
@@ -160,8 +155,7 @@ class LayerPass {
       const Buffer& gradients = stash_.key_gradients[s];
       const SampleRows& rows = batch_.sequences[s];
       if (gradients.size() == 0) continue;
-      kernels::cpu::add(gradients.matrix(rows.tokens, d_kv.columns),
-                        d_kv.row_range(rows.first, rows.first + rows.tokens));
+      kernels_.add(gradients.matrix(rows.tokens, d_kv.columns), d_kv.row_range(rows.first, rows.first + rows.tokens));
     }
   }
 
@@ -185,8 +179,8 @@ class LayerPass {
     const HeadNorms kept = head_norms();
     const auto epsilon = static_cast<float>(shape_.norm_epsilon);
     run(Operator::head_norm, Pass::forward, head_norm_shape(), [&] {
-      kernels::cpu::head_norm_forward(qkv.q, weights_.q_norm, epsilon, kept.q, kept.q_scale);
-      kernels::cpu::head_norm_forward(qkv.k, weights_.k_norm, epsilon, kept.k, kept.k_scale);
+      kernels_.head_norm_forward(qkv.q, weights_.q_norm, epsilon, kept.q, kept.q_scale);
+      kernels_.head_norm_forward(qkv.k, weights_.k_norm, epsilon, kept.k, kept.k_scale);
     });
   }
 
@@ -194,34 +188,33 @@ class LayerPass {
     if (!shape_.qk_norm) return;
     const HeadNorms kept = head_norms();
     run(Operator::head_norm, Pass::backward, head_norm_shape(), [&] {
-      kernels::cpu::head_norm_backward(d.q, kept.q, weights_.q_norm, kept.q_scale);
-      kernels::cpu::head_norm_backward(d.k, kept.k, weights_.k_norm, kept.k_scale);
+      kernels_.head_norm_backward(d.q, kept.q, weights_.q_norm, kept.q_scale);
+      kernels_.head_norm_backward(d.k, kept.k, weights_.k_norm, kept.k_scale);
     });
   }
 
   void attend() {
     const Buffer normed = norm_forward(stash_.input, weights_.input_norm, stash_.input_scale);
     stash_.qkv = take(shape_.qkv_width());
-    linear_forward(weights_.qkv, matrix(normed, shape_.hidden), matrix(stash_.qkv, shape_.qkv_width()));
+    linear_forward(*weights_.qkv, matrix(normed, shape_.hidden), matrix(stash_.qkv, shape_.qkv_width()));
     qkv_lora_.forward(matrix(normed, shape_.hidden), matrix(stash_.qkv, shape_.qkv_width()), stash_);
     const Qkv qkv = split(stash_.qkv);
     normalize_heads(qkv);
     run(Operator::rope, Pass::forward, rope_shape(), [&] {
-      kernels::cpu::rope_forward(qkv.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies, rope_scale());
+      kernels_.rope_forward(qkv.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies, rope_scale());
     });
     stash_.attention = take(shape_.query_width());
     stash_.log_sum = take(shape_.heads);
     run_attention(Pass::forward, [&] {
       const Sequences all = sequences(Pass::forward);
-      kernels::cpu::attention_forward(attention_shape(), all.rows, qkv.q, qkv.k, qkv.v,
-                                      matrix(stash_.attention, shape_.query_width()),
-                                      matrix(stash_.log_sum, shape_.heads));
+      kernels_.attention_forward(attention_shape(), all.rows, qkv.q, qkv.k, qkv.v,
+                                 matrix(stash_.attention, shape_.query_width()), matrix(stash_.log_sum, shape_.heads));
     });
   }
 
   Buffer attention_output() {
     Buffer output = take(shape_.hidden);
-    linear_forward(weights_.o, matrix(stash_.attention, shape_.query_width()), matrix(output, shape_.hidden));
+    linear_forward(*weights_.o, matrix(stash_.attention, shape_.query_width()), matrix(output, shape_.hidden));
     o_lora_.forward(matrix(stash_.attention, shape_.query_width()), matrix(output, shape_.hidden), stash_);
     return output;
   }
@@ -229,8 +222,7 @@ class LayerPass {
   Buffer activation() const {
     Buffer result = take(shape_.intermediate);
     run(Operator::swiglu, Pass::forward, {shape_.intermediate}, [&] {
-      kernels::cpu::swiglu_forward(matrix(stash_.gate_up, 2 * shape_.intermediate),
-                                   matrix(result, shape_.intermediate));
+      kernels_.swiglu_forward(matrix(stash_.gate_up, 2 * shape_.intermediate), matrix(result, shape_.intermediate));
     });
     return result;
   }
@@ -239,12 +231,12 @@ class LayerPass {
     {
       const Buffer normed = norm_forward(stash_.middle, weights_.attention_norm, stash_.middle_scale);
       stash_.gate_up = take(2 * shape_.intermediate);
-      linear_forward(weights_.gate_up, matrix(normed, shape_.hidden), matrix(stash_.gate_up, 2 * shape_.intermediate));
+      linear_forward(*weights_.gate_up, matrix(normed, shape_.hidden), matrix(stash_.gate_up, 2 * shape_.intermediate));
       gate_up_lora_.forward(matrix(normed, shape_.hidden), matrix(stash_.gate_up, 2 * shape_.intermediate), stash_);
     }
     const Buffer activated = activation();
     Buffer output = take(shape_.hidden);
-    linear_forward(weights_.down, matrix(activated, shape_.intermediate), matrix(output, shape_.hidden));
+    linear_forward(*weights_.down, matrix(activated, shape_.intermediate), matrix(output, shape_.hidden));
     down_lora_.forward(matrix(activated, shape_.intermediate), matrix(output, shape_.hidden), stash_);
     return output;
   }
@@ -256,15 +248,15 @@ class LayerPass {
     {
       const Buffer d_activation = take(shape_.intermediate);
       const Buffer activated = down_lora_.any() ? activation() : Buffer();
-      linear_backward(weights_.down, d_output, matrix(d_activation, shape_.intermediate));
+      linear_backward(*weights_.down, d_output, matrix(d_activation, shape_.intermediate));
       if (down_lora_.any())
         down_lora_.backward(matrix(activated, shape_.intermediate), d_output, matrix(d_activation, shape_.intermediate),
                             stash_);
       run(Operator::swiglu, Pass::backward, {shape_.intermediate},
-          [&] { kernels::cpu::swiglu_backward(matrix(d_activation, shape_.intermediate), gate_up, gate_up); });
+          [&] { kernels_.swiglu_backward(matrix(d_activation, shape_.intermediate), gate_up, gate_up); });
     }
     const Buffer d_normed = take(shape_.hidden);
-    linear_backward(weights_.gate_up, gate_up, matrix(d_normed, shape_.hidden));
+    linear_backward(*weights_.gate_up, gate_up, matrix(d_normed, shape_.hidden));
     if (gate_up_lora_.any()) {
       const Buffer normed = norm_again(stash_.middle, weights_.attention_norm, stash_.middle_scale);
       gate_up_lora_.backward(matrix(normed, shape_.hidden), gate_up, matrix(d_normed, shape_.hidden), stash_);
@@ -277,26 +269,26 @@ class LayerPass {
     const Matrix d_middle = matrix(gradient, shape_.hidden);
     const Buffer d_attention = take(shape_.query_width());
     const Matrix attention = matrix(stash_.attention, shape_.query_width());
-    linear_backward(weights_.o, d_middle, matrix(d_attention, shape_.query_width()));
+    linear_backward(*weights_.o, d_middle, matrix(d_attention, shape_.query_width()));
     if (o_lora_.any()) o_lora_.backward(attention, d_middle, matrix(d_attention, shape_.query_width()), stash_);
     if (bottom_ && !qkv_lora_.any()) return;
     const Buffer d_qkv = take(shape_.qkv_width());
     const Qkv qkv = split(stash_.qkv), d = split(d_qkv);
     run_attention(Pass::backward, [&] {
       const Sequences all = sequences(Pass::backward);
-      kernels::cpu::attention_backward(attention_shape(), all.rows, qkv.q, qkv.k, qkv.v, attention,
-                                       matrix(stash_.log_sum, shape_.heads), matrix(d_attention, shape_.query_width()),
-                                       d.q, d.k, d.v);
+      kernels_.attention_backward(attention_shape(), all.rows, qkv.q, qkv.k, qkv.v, attention,
+                                  matrix(stash_.log_sum, shape_.heads), matrix(d_attention, shape_.query_width()), d.q,
+                                  d.k, d.v);
       add_key_gradients_of_later_chunks(d.kv);
     });
     run(Operator::rope, Pass::backward, rope_shape(), [&] {
-      kernels::cpu::rope_backward(d.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies, rope_scale());
+      kernels_.rope_backward(d.qk, shape_.head_dim, batch_.positions, context_.rope_frequencies, rope_scale());
     });
     normalize_heads_backward(d);
     Buffer d_normed;
     if (!bottom_) {
       d_normed = take(shape_.hidden);
-      linear_backward(weights_.qkv, matrix(d_qkv, shape_.qkv_width()), matrix(d_normed, shape_.hidden));
+      linear_backward(*weights_.qkv, matrix(d_qkv, shape_.qkv_width()), matrix(d_normed, shape_.hidden));
     }
     if (qkv_lora_.any()) {
       const Buffer normed = norm_again(stash_.input, weights_.input_norm, stash_.input_scale);
@@ -307,6 +299,7 @@ class LayerPass {
   }
 
   const LayerContext& context_;
+  const kernels::Kernels& kernels_;
   const costmodel::BackboneShape& shape_;
   const LayerWeights& weights_;
   const Batch& batch_;

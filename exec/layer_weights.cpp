@@ -8,7 +8,7 @@ namespace braid::exec {
 namespace {
 
 using kernels::ConstMatrix;
-using kernels::cpu::PackedLinear;
+using kernels::FrozenLinear;
 
 /// Some linear layers of one input, stacked along their outputs.
 struct Stacked {
@@ -19,8 +19,9 @@ struct Stacked {
 
 class LayerReader {
  public:
-  LayerReader(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone, std::string prefix)
-      : tensors_(tensors), backbone_(backbone), prefix_(std::move(prefix)) {}
+  LayerReader(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone,
+              const kernels::Kernels& kernels, std::string prefix)
+      : tensors_(tensors), backbone_(backbone), kernels_(kernels), prefix_(std::move(prefix)) {}
 
   std::vector<float> norm(const char* name) const {
     return tensors_.read_f32(prefix_ + name + ".weight", {backbone_.hidden});
@@ -32,7 +33,8 @@ class LayerReader {
     return tensors_.read_f32(prefix_ + "self_attn." + name + ".weight", {backbone_.head_dim});
   }
 
-  PackedLinear linear(std::initializer_list<costmodel::Module> modules, bool bias, bool backward) const {
+  std::unique_ptr<FrozenLinear> linear(std::initializer_list<costmodel::Module> modules, bool bias,
+                                       bool backward) const {
     Stacked stacked;
     std::int64_t in = 0;
     for (const costmodel::Module module : modules) {
@@ -50,19 +52,20 @@ class LayerReader {
       const std::vector<float> values = tensors_.read_f32(name + ".bias", {shape.out});
       stacked.bias.insert(stacked.bias.end(), values.begin(), values.end());
     }
-    return PackedLinear(ConstMatrix(stacked.weight.data(), stacked.out, in), stacked.bias, backward);
+    return kernels_.pack_linear(ConstMatrix(stacked.weight.data(), stacked.out, in), stacked.bias, backward);
   }
 
  private:
   const SafetensorsFolder& tensors_;
   const costmodel::BackboneShape& backbone_;
+  const kernels::Kernels& kernels_;
   std::string prefix_;
 };
 
 LayerWeights load_layer(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone,
-                        const WeightNames& names, std::int32_t layer) {
+                        const WeightNames& names, std::int32_t layer, const kernels::Kernels& kernels) {
   using costmodel::Module;
-  const LayerReader reader(tensors, backbone, names.layer(layer));
+  const LayerReader reader(tensors, backbone, kernels, names.layer(layer));
   // Nothing below the first layer's projections needs a gradient.
   const bool qkv_backward = layer > 0;
   return {reader.norm("input_layernorm"),
@@ -78,18 +81,18 @@ LayerWeights load_layer(const SafetensorsFolder& tensors, const costmodel::Backb
 }  // namespace
 
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone,
-                                planner::LayerRange layers) {
+                                planner::LayerRange layers, const kernels::Kernels& kernels) {
   const WeightNames names(tensors, backbone);
   StageWeights weights;
   weights.rope_frequencies = rope_frequencies(backbone);
   const std::vector<std::int64_t> table = {backbone.vocabulary, backbone.hidden};
   if (layers.first == 0) weights.embedding = tensors.read_f32(names.embedding(), table);
   for (std::int32_t layer = layers.first; layer < layers.last; ++layer)
-    weights.layers.push_back(load_layer(tensors, backbone, names, layer));
+    weights.layers.push_back(load_layer(tensors, backbone, names, layer, kernels));
   if (layers.last == backbone.layers) {
     weights.final_norm = tensors.read_f32(names.final_norm(), {backbone.hidden});
     const std::vector<float> head = tensors.read_f32(names.head(), table);
-    weights.head.emplace_back(ConstMatrix(head.data(), backbone.vocabulary, backbone.hidden), std::span<const float>{});
+    weights.head = kernels.pack_linear(ConstMatrix(head.data(), backbone.vocabulary, backbone.hidden), {}, true);
   }
   return weights;
 }

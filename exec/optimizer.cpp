@@ -4,9 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "kernels/adamw.h"
-#include "kernels/elementwise.h"
-
 namespace braid::exec {
 
 double learning_rate(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps) {
@@ -26,10 +23,10 @@ double learning_rate(const workload::Optimizer& optimizer, std::int64_t step, st
   return optimizer.lr;
 }
 
-std::vector<double> squared_norms(Adapter& adapter) {
+std::vector<double> squared_norms(Adapter& adapter, const kernels::Kernels& kernels) {
   std::vector<double> norms;
   for (std::int32_t layer = adapter.layers().first; layer < adapter.layers().last; ++layer)
-    norms.push_back(kernels::cpu::squared_norm(adapter.gradients({layer, layer + 1})));
+    norms.push_back(kernels.squared_norm(adapter.gradients({layer, layer + 1})));
   return norms;
 }
 
@@ -39,7 +36,7 @@ double clip_scale(double norm, double max_norm) {
 }
 
 void take_step(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps, double gradient_scale,
-               Adapter& adapter) {
+               Adapter& adapter, const kernels::Kernels& kernels) {
   kernels::AdamWStep adamw;
   adamw.learning_rate = learning_rate(optimizer, step, steps);
   adamw.beta1 = optimizer.beta1;
@@ -48,8 +45,7 @@ void take_step(const workload::Optimizer& optimizer, std::int64_t step, std::int
   adamw.weight_decay = optimizer.weight_decay;
   adamw.gradient_scale = gradient_scale;
   adamw.step = step + 1;
-  kernels::cpu::adamw(adamw, adapter.gradients(), adapter.parameters(), adapter.first_moments(),
-                      adapter.second_moments());
+  kernels.adamw(adamw, adapter.gradients(), adapter.parameters(), adapter.first_moments(), adapter.second_moments());
   std::fill(adapter.gradients().begin(), adapter.gradients().end(), 0.0F);
 }
 

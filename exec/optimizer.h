@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/adapters/adapter.h"
+#include "kernels/kernels.h"
 #include "workload/workload.h"
 
 namespace braid::exec {
@@ -10,13 +11,13 @@ namespace braid::exec {
 double learning_rate(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps);
 
 /// Per layer of the stage, in order, the sum of squares of the task's gradients.
-std::vector<double> squared_norms(Adapter& adapter);
+std::vector<double> squared_norms(Adapter& adapter, const kernels::Kernels& kernels);
 
 /// What a global norm makes of the gradient: 1 when it is within `max_norm` (0: always), as torch's clip_grad_norm_.
 double clip_scale(double norm, double max_norm);
 
 /// One AdamW step on this stage's part of the adapter, then clears the gradient. `step` counts from 0.
 void take_step(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps, double gradient_scale,
-               Adapter& adapter);
+               Adapter& adapter, const kernels::Kernels& kernels);
 
 }  // namespace braid::exec

@@ -106,6 +106,7 @@ class Runner::Execution {
     }
   }
 
+  const kernels::Kernels& kernels() const { return runner_.device().kernels(); }
   InstructionId id_of(std::size_t place) const { return stage_->first_id + static_cast<InstructionId>(place); }
   /// Null: of an earlier Program, and it has ended.
   Span* span_of(InstructionId id) {
@@ -267,7 +268,7 @@ class Runner::Execution {
 
   void reduce_norm(InstructionId id, const Instruction& instruction) {
     std::vector<double>& mine = norms_[instruction.task].mine =
-        squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)]);
+        squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)], kernels());
     std::vector<int> counts;
     std::int64_t layers = 0;
     for (const planner::StageIndex stage : program_->groups[static_cast<std::size_t>(instruction.group)].stages) {
@@ -287,7 +288,7 @@ class Runner::Execution {
     const workload::Optimizer& optimizer = runner_.input_.workload.tasks[task].optimizer;
     StepReport& report = report_.steps[{instruction.task, instruction.global_batch}];
     report.loss = std::exchange(losses_[task], {}).sum;
-    const std::vector<double> norms_here = squared_norms(adapter);
+    const std::vector<double> norms_here = squared_norms(adapter, kernels());
     report.squared_norms.assign(static_cast<std::size_t>(runner_.input_.workload.backbone.layers), 0);
     std::copy(norms_here.begin(), norms_here.end(), report.squared_norms.begin() + adapter.layers().first);
     const double local = std::accumulate(norms_here.begin(), norms_here.end(), 0.0);
@@ -313,7 +314,7 @@ class Runner::Execution {
                         1},
                        [&] {
                          take_step(optimizer, instruction.global_batch, runner_.input_.samples.steps(instruction.task),
-                                   scale, adapter);
+                                   scale, adapter, kernels());
                        });
   }
 
@@ -372,7 +373,8 @@ class Runner::Execution {
   std::set<TaskIndex> stopped_;   // diverged
 };
 
-Runner::Runner(const RunInput& input, Communicator& communicator) : input_(input), communicator_(communicator) {
+Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Device& device)
+    : input_(input), communicator_(communicator), pool_(device) {
   check_executable(input.fixed);
   check_ranks(input.fixed, communicator);
   check_family(input.workload.backbone);
@@ -380,9 +382,9 @@ Runner::Runner(const RunInput& input, Communicator& communicator) : input_(input
   layers_ = input.fixed.deployment[0].layers[static_cast<std::size_t>(stage_)];
   const SafetensorsFolder tensors = SafetensorsFolder::open(input.workload.backbone_folder);
   for (std::int64_t copy = 0; copy < input.fixed.backbone_copies; ++copy) {
-    models_.push_back(std::make_unique<StageModel>(input.workload.backbone, layers_,
-                                                   load_stage_weights(tensors, input.workload.backbone, layers_), pool_,
-                                                   probe_));
+    models_.push_back(std::make_unique<StageModel>(
+        input.workload.backbone, layers_,
+        load_stage_weights(tensors, input.workload.backbone, layers_, device.kernels()), pool_, probe_));
     models_.back()->compile_layers();
     models_.back()->compile_head();
   }

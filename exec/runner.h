@@ -40,8 +40,9 @@ struct RunReport {
 /// no sender is held up. A Program's list is therefore run just as a replay runs it.
 class Runner {
  public:
-  /// Loads this rank's stage. Throws Error as check_executable does, and when the ranks are not the plan's.
-  Runner(const RunInput& input, Communicator& communicator);
+  /// Loads this rank's stage into `device`, which outlives the runner as the input does. Throws Error as
+  /// check_executable does, and when the ranks are not the plan's.
+  Runner(const RunInput& input, Communicator& communicator, kernels::Device& device);
   ~Runner();
 
   /// Of a slice of a stream, the one after those that ran before. Waits for all that goes on beside computing only
@@ -56,6 +57,7 @@ class Runner {
   std::vector<std::unique_ptr<Adapter>>& adapters() { return adapters_; }
   planner::LayerRange layers() const { return layers_; }
   planner::StageIndex stage() const { return stage_; }
+  kernels::Device& device() const { return pool_.device(); }
   BufferPool& pool() { return pool_; }
   Probe& probe() { return probe_; }
   StageModel& model(std::size_t copy) { return *models_[copy]; }

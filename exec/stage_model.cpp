@@ -5,9 +5,6 @@
 
 #include "base/error.h"
 #include "costmodel/work/memory.h"
-#include "kernels/cross_entropy.h"
-#include "kernels/embedding.h"
-#include "kernels/rms_norm.h"
 
 namespace braid::exec {
 
@@ -27,25 +24,28 @@ void check_family(const costmodel::BackboneShape& backbone) {
 
 StageModel::StageModel(const costmodel::BackboneShape& backbone, planner::LayerRange layers, StageWeights weights,
                        BufferPool& pool, Probe& probe)
-    : backbone_(backbone), layers_(layers), weights_(std::move(weights)), pool_(pool), probe_(probe) {}
+    : backbone_(backbone),
+      layers_(layers),
+      weights_(std::move(weights)),
+      kernels_(pool.device().kernels()),
+      pool_(pool),
+      probe_(probe) {}
 
 void StageModel::compile_layers() const {
   for (const LayerWeights& layer : weights_.layers) {
-    for (const kernels::cpu::PackedLinear* linear : {&layer.qkv, &layer.o, &layer.gate_up, &layer.down})
-      linear->compile();
+    for (const auto* linear : {&layer.qkv, &layer.o, &layer.gate_up, &layer.down}) (*linear)->compile();
   }
 }
 
 void StageModel::compile_head() const {
-  for (const kernels::cpu::PackedLinear& head : weights_.head) head.compile();
+  if (weights_.head) weights_.head->compile();
 }
 
 Buffer StageModel::embed(const Batch& batch) const {
   Buffer hidden = pool_.take(batch.rows() * backbone_.hidden);
   const ConstMatrix table(weights_.embedding.data(), backbone_.vocabulary, backbone_.hidden);
-  probe_.run(
-      {Operator::embedding, Pass::forward, {backbone_.vocabulary, backbone_.hidden}, batch.rows(), 0, 0, 1},
-      [&] { kernels::cpu::embedding_forward(table, batch.tokens, hidden.matrix(batch.rows(), backbone_.hidden)); });
+  probe_.run({Operator::embedding, Pass::forward, {backbone_.vocabulary, backbone_.hidden}, batch.rows(), 0, 0, 1},
+             [&] { kernels_.embedding_forward(table, batch.tokens, hidden.matrix(batch.rows(), backbone_.hidden)); });
   return hidden;
 }
 
@@ -147,15 +147,15 @@ Buffer StageModel::loss_gradient(const Batch& batch, const Buffer& hidden, std::
             static_cast<float>(loss_scale[static_cast<std::size_t>(batch.scored_tasks[place(i)])]);
       }
       const std::span<float> norm_scale(scale.data(), static_cast<std::size_t>(rows));
-      kernels::cpu::rms_norm_forward(x, weights_.final_norm, static_cast<float>(backbone_.norm_epsilon), y, norm_scale);
-      weights_.head.front().forward(y, z);
-      kernels::cpu::cross_entropy(
+      kernels_.rms_norm_forward(x, weights_.final_norm, static_cast<float>(backbone_.norm_epsilon), y, norm_scale);
+      weights_.head->forward(y, z);
+      kernels_.cross_entropy(
           z, std::span(batch.scored_labels).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(rows)),
           std::span(row_scale).first(static_cast<std::size_t>(rows)),
           std::span(row_loss).first(static_cast<std::size_t>(rows)));
-      weights_.head.front().backward(z, d);
+      weights_.head->backward(z, d);
       std::fill_n(y.data, rows * width, 0.0F);
-      kernels::cpu::rms_norm_backward(d, x, weights_.final_norm, norm_scale, y);
+      kernels_.rms_norm_backward(d, x, weights_.final_norm, norm_scale, y);
       for (std::int64_t i = 0; i < rows; ++i) {
         std::memcpy(all.row(batch.scored_rows[place(i)]), y.row(i), static_cast<std::size_t>(width) * sizeof(float));
         const auto task = static_cast<std::size_t>(batch.scored_tasks[place(i)]);
@@ -174,12 +174,11 @@ std::vector<float> StageModel::logits(Batch batch, std::span<const std::unique_p
   const std::int64_t rows = live.batch.rows();
   const Buffer hidden = through_layers(context(adapters, seeds), live, embed(live.batch));
   const Buffer normed = pool_.take(rows * backbone_.hidden), scale = pool_.take(rows);
-  kernels::cpu::rms_norm_forward(hidden.matrix(rows, backbone_.hidden), weights_.final_norm,
-                                 static_cast<float>(backbone_.norm_epsilon), normed.matrix(rows, backbone_.hidden),
-                                 scale.span());
+  kernels_.rms_norm_forward(hidden.matrix(rows, backbone_.hidden), weights_.final_norm,
+                            static_cast<float>(backbone_.norm_epsilon), normed.matrix(rows, backbone_.hidden),
+                            scale.span());
   std::vector<float> result(static_cast<std::size_t>(rows * backbone_.vocabulary));
-  weights_.head.front().forward(normed.matrix(rows, backbone_.hidden),
-                                Matrix(result.data(), rows, backbone_.vocabulary));
+  weights_.head->forward(normed.matrix(rows, backbone_.hidden), Matrix(result.data(), rows, backbone_.vocabulary));
   return result;
 }
 

@@ -18,6 +18,7 @@ void check_family(const costmodel::BackboneShape& backbone);
 /// One stage of the backbone with what its microbatches have under way. Not for concurrent use.
 class StageModel {
  public:
+  /// Computes on the device whose memory `pool` lends; the weights are packed for it.
   StageModel(const costmodel::BackboneShape& backbone, planner::LayerRange layers, StageWeights weights,
              BufferPool& pool, Probe& probe);
 
@@ -67,6 +68,7 @@ class StageModel {
   costmodel::BackboneShape backbone_;
   planner::LayerRange layers_;
   StageWeights weights_;
+  const kernels::Kernels& kernels_;
   BufferPool& pool_;
   Probe& probe_;
   std::map<planner::MicrobatchId, Live> live_;

@@ -18,14 +18,14 @@ struct AdamWStep {
   std::int64_t step = 1;  ///< t, from 1
 };
 
-namespace reference {
-void adamw(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter,
-           std::span<float> first_moment, std::span<float> second_moment);
-}
+using AdamW = void(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter,
+                   std::span<float> first_moment, std::span<float> second_moment);
 
+namespace reference {
+AdamW adamw;
+}
 namespace cpu {
-void adamw(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter,
-           std::span<float> first_moment, std::span<float> second_moment);
+AdamW adamw;
 }
 
 }  // namespace braid::kernels

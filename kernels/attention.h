@@ -32,23 +32,23 @@ struct AttentionShape {
   std::int64_t head_dim = 0;
 };
 
+using AttentionForward = void(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
+                              ConstMatrix k, ConstMatrix v, Matrix out, Matrix log_sum);
+using AttentionBackward = void(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
+                               ConstMatrix k, ConstMatrix v, ConstMatrix out, ConstMatrix log_sum, ConstMatrix dout,
+                               Matrix dq, Matrix dk, Matrix dv);
+
 namespace reference {
-void attention_forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
-                       ConstMatrix k, ConstMatrix v, Matrix out, Matrix log_sum);
-void attention_backward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
-                        ConstMatrix k, ConstMatrix v, ConstMatrix out, ConstMatrix log_sum, ConstMatrix dout, Matrix dq,
-                        Matrix dk, Matrix dv);
+AttentionForward attention_forward;
+AttentionBackward attention_backward;
 }  // namespace reference
 
 /// Never holds more than a block of scores a thread. What a row gets does not depend on what else is in the microbatch,
 /// nor on the number of threads: blocks are counted from each sequence's own start. A sequence cut into chunks gets the
 /// same out, log_sum and dq, to the bit, as whole; its dk and dv differ by the order of their sums.
 namespace cpu {
-void attention_forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
-                       ConstMatrix k, ConstMatrix v, Matrix out, Matrix log_sum);
-void attention_backward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
-                        ConstMatrix k, ConstMatrix v, ConstMatrix out, ConstMatrix log_sum, ConstMatrix dout, Matrix dq,
-                        Matrix dk, Matrix dv);
+AttentionForward attention_forward;
+AttentionBackward attention_backward;
 }  // namespace cpu
 
 }  // namespace braid::kernels

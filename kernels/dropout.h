@@ -20,12 +20,13 @@ struct DropoutRows {
   float probability = 0.0F;
 };
 
-namespace reference {
-void dropout(const DropoutRows& rows, ConstMatrix x, bool accumulate, Matrix y);
-}
+using Dropout = void(const DropoutRows& rows, ConstMatrix x, bool accumulate, Matrix y);
 
+namespace reference {
+Dropout dropout;
+}
 namespace cpu {
-void dropout(const DropoutRows& rows, ConstMatrix x, bool accumulate, Matrix y);
+Dropout dropout;
 }
 
 }  // namespace braid::kernels

@@ -8,14 +8,16 @@ namespace braid::kernels {
 
 /// y += x. x, y [T, H].
 /// squared_norm: Σ x², summed in double in an order that depends on the length alone.
-namespace reference {
-void add(ConstMatrix x, Matrix y);
-double squared_norm(std::span<const float> x);
-}  // namespace reference
+using Add = void(ConstMatrix x, Matrix y);
+using SquaredNorm = double(std::span<const float> x);
 
+namespace reference {
+Add add;
+SquaredNorm squared_norm;
+}  // namespace reference
 namespace cpu {
-void add(ConstMatrix x, Matrix y);
-double squared_norm(std::span<const float> x);
+Add add;
+SquaredNorm squared_norm;
 }  // namespace cpu
 
 }  // namespace braid::kernels

@@ -15,22 +15,28 @@ namespace braid::kernels {
 /// Head norms do the same to each head of D columns of x [T, heads · D], in place, with one weight [D] for all of them:
 /// `before` gets what x was, and `scale` is [T, heads]. Their backward pass turns d, the gradient of the result, into
 /// that of x.
-namespace reference {
-void rms_norm_forward(ConstMatrix x, std::span<const float> weight, float epsilon, Matrix y, std::span<float> scale);
-void rms_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> weight, std::span<const float> scale,
-                       Matrix dx);
-void head_norm_forward(Matrix x, std::span<const float> weight, float epsilon, Matrix before, Matrix scale);
-void head_norm_backward(Matrix d, ConstMatrix before, std::span<const float> weight, ConstMatrix scale);
-}  // namespace reference
-
-namespace cpu {
-void rms_norm_forward(ConstMatrix x, std::span<const float> weight, float epsilon, Matrix y, std::span<float> scale);
-void rms_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> weight, std::span<const float> scale,
-                       Matrix dx);
+using RmsNormForward = void(ConstMatrix x, std::span<const float> weight, float epsilon, Matrix y,
+                            std::span<float> scale);
 /// y = x · scale · weight with the scale of an earlier forward pass: the same bits as then.
-void rms_norm_again(ConstMatrix x, std::span<const float> weight, std::span<const float> scale, Matrix y);
-void head_norm_forward(Matrix x, std::span<const float> weight, float epsilon, Matrix before, Matrix scale);
-void head_norm_backward(Matrix d, ConstMatrix before, std::span<const float> weight, ConstMatrix scale);
+using RmsNormAgain = void(ConstMatrix x, std::span<const float> weight, std::span<const float> scale, Matrix y);
+using RmsNormBackward = void(ConstMatrix dy, ConstMatrix x, std::span<const float> weight, std::span<const float> scale,
+                             Matrix dx);
+using HeadNormForward = void(Matrix x, std::span<const float> weight, float epsilon, Matrix before, Matrix scale);
+using HeadNormBackward = void(Matrix d, ConstMatrix before, std::span<const float> weight, ConstMatrix scale);
+
+namespace reference {
+RmsNormForward rms_norm_forward;
+RmsNormAgain rms_norm_again;
+RmsNormBackward rms_norm_backward;
+HeadNormForward head_norm_forward;
+HeadNormBackward head_norm_backward;
+}  // namespace reference
+namespace cpu {
+RmsNormForward rms_norm_forward;
+RmsNormAgain rms_norm_again;
+RmsNormBackward rms_norm_backward;
+HeadNormForward head_norm_forward;
+HeadNormBackward head_norm_backward;
 }  // namespace cpu
 
 }  // namespace braid::kernels

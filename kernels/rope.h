@@ -10,18 +10,16 @@ namespace braid::kernels {
 /// Rotary embedding in place, Hugging Face's half-split pairing: (x[i], x[i + D/2]) of each head turns by
 /// positions[t] · frequencies[i] and is multiplied by `scale`. x [T, heads · D], positions [T], frequencies [D/2]. The
 /// backward pass turns back, and multiplies as the forward pass does.
-namespace reference {
-void rope_forward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
-                  std::span<const float> frequencies, float scale = 1.0F);
-void rope_backward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
-                   std::span<const float> frequencies, float scale = 1.0F);
-}  // namespace reference
+using Rope = void(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
+                  std::span<const float> frequencies, float scale);
 
+namespace reference {
+Rope rope_forward;
+Rope rope_backward;
+}  // namespace reference
 namespace cpu {
-void rope_forward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
-                  std::span<const float> frequencies, float scale = 1.0F);
-void rope_backward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
-                   std::span<const float> frequencies, float scale = 1.0F);
+Rope rope_forward;
+Rope rope_backward;
 }  // namespace cpu
 
 }  // namespace braid::kernels

@@ -48,12 +48,19 @@ bool tell_of_magnitudes(const workload::Workload& workload, const std::vector<do
   return written;
 }
 
+std::unique_ptr<kernels::Device> device_of(const std::string& backend) {
+  if (backend == "cpu") return kernels::make_cpu_device();
+  if (backend == "reference") return kernels::make_reference_device();
+  throw error("--backend {}: unknown; known: cpu, reference", backend);
+}
+
 int execute(const planner::Plan& plan, const CommonFlags& flags) {
   const std::unique_ptr<exec::Communicator> communicator = communicator_for(plan);
   set_thread_count(threads_of_rank(flags, plan.ranks()));
   const Data data = load_data(plan.workload, true);
   const exec::RunInput input{plan.fixed, plan.workload, data.samples, data.datasets};
-  exec::Runner runner(input, *communicator);
+  const std::unique_ptr<kernels::Device> device = device_of(flags.backend);
+  exec::Runner runner(input, *communicator, *device);
   const bool tells = communicator->rank() == 0;
   const std::filesystem::path out = flags.out;
   std::optional<TrainingLog> log;
@@ -97,10 +104,12 @@ int run_train(const std::vector<std::string>& words) {
   line.add_out("folder for adapters/, metrics.jsonl, timeline.json and plan.json");
   line.add_threads();
   line.add_timeline();
+  line.add_backend();
   if (!line.parse(words)) return kSuccess;
   if (flags.out.empty()) throw error("--out is missing; give a folder for the adapters and metrics");
   if (exec::launched_ranks() == 0) check_output_folder(flags.out, flags.overwrite);
   if (exec::launched_ranks() == 0) check_writable(std::filesystem::path(flags.out) / "plan.json");
+  device_of(flags.backend);
   const planner::Plan plan = plan_from_flags(flags);
   if (!must_launch(plan)) return execute(plan, flags);
   return launch_with_plan("train", plan, flags);

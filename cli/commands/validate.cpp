@@ -201,15 +201,16 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const ValidateF
   set_thread_count(threads_of_rank(flags, plan.ranks()));
   const Data data = load_data(plan.workload, true);
   const Bytes without_run = exec::resident_memory();
-  exec::ReferencePass(plan.workload.backbone);
+  const std::unique_ptr<kernels::Device> device = kernels::make_cpu_device();
+  exec::ReferencePass(plan.workload.backbone, *device);
   exec::return_free_memory();
   const Bytes kept = exec::resident_memory() - without_run;  // by libraries, as they would for the run alone
   // What it holds from here on is none of the run's.
-  exec::ReferencePass reference(plan.workload.backbone);
+  exec::ReferencePass reference(plan.workload.backbone, *device);
   exec::reset_peak_memory();
   const Bytes baseline = exec::resident_memory() - kept;
   const exec::RunInput input{plan.fixed, plan.workload, data.samples, data.datasets};
-  exec::Runner runner(input, *communicator);
+  exec::Runner runner(input, *communicator, *device);
   Validation validation(plan, data, runner, *communicator, reference, flags, own);
   Execution execution = validation.run();
   execution.peak_memory = gather_peaks(baseline, *communicator);

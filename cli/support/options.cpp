@@ -98,6 +98,11 @@ void CommandLine::add_threads() {
   described_.add_options()("threads", po::value(&flags_.threads), "worker threads a rank; left out: cores / ranks");
 }
 
+void CommandLine::add_backend() {
+  described_.add_options()("backend", po::value(&flags_.backend)->default_value("cpu"),
+                           "kernels to compute with: cpu, or reference, which are slow, simple and read to be right");
+}
+
 void CommandLine::add_seed() {
   described_.add_options()("seed", po::value(&flags_.seed)->default_value(1), "of what is drawn at random");
 }

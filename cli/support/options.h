@@ -15,7 +15,7 @@ namespace braid::cli {
 /// The flags that mean the same everywhere; a command shows those it has.
 struct CommonFlags {
   std::string workload, cluster, profile, policy, plan, out, timeline_out;
-  std::string layers = "even", prefer = "memory";
+  std::string layers = "even", prefer = "memory", backend = "cpu";
   std::int64_t seed = 1;
   std::int64_t threads = 0;                                  ///< 0: cores / ranks
   std::int64_t tp = 0, pp = 0, microbatches = 0, ranks = 0;  ///< 0: not given
@@ -49,6 +49,8 @@ class CommandLine {
   void add_out(const std::string& what);
   void add_timeline();
   void add_threads();
+  /// --backend.
+  void add_backend();
   void add_seed();
   /// One word without a flag, named `name`.
   void add_positional(const std::string& name, std::string& value);

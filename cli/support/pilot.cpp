@@ -40,8 +40,9 @@ void tell(const exec::Pilot& pilot, const CommonFlags& flags) {
 costmodel::Profile pilot_here(const planner::Plan& plan, const Data& data, const CommonFlags& flags, double seconds,
                               exec::Communicator& communicator) {
   set_thread_count(threads_of_rank(flags, plan.ranks()));
+  const std::unique_ptr<kernels::Device> device = kernels::make_cpu_device();
   const exec::Pilot pilot =
-      exec::run_pilot(plan, data.samples, data.datasets, judge_by_replay(), seconds, communicator);
+      exec::run_pilot(plan, data.samples, data.datasets, judge_by_replay(), seconds, communicator, *device);
   costmodel::Profile profile = plan.profile;
   if (communicator.rank() != 0) return profile;
   tell(pilot, flags);

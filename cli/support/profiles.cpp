@@ -95,6 +95,10 @@ std::vector<std::string> measuring_words(const std::filesystem::path& file, cons
   return words;
 }
 
+std::vector<std::string> versions_here() {
+  return exec::machine_versions(*kernels::make_cpu_device());
+}
+
 }  // namespace
 
 void check_measurable(const workload::Workload& workload) {
@@ -113,9 +117,9 @@ void check_machine(const costmodel::Profile& profile, const std::string& file, c
   };
   if (profile.machine != exec::machine_name())
     refuse(fmt::format("on '{}'", profile.machine), fmt::format("'{}'", exec::machine_name()));
-  if (profile.versions != exec::machine_versions())
+  if (profile.versions != versions_here())
     refuse(fmt::format("with {}", fmt::join(profile.versions, ", ")),
-           fmt::format("{}", fmt::join(exec::machine_versions(), ", ")));
+           fmt::format("{}", fmt::join(versions_here(), ", ")));
   if (profile.cores > 0 && profile.cores != cores)
     refuse(fmt::format("on {} cores", profile.cores), fmt::format("a machine of {}", cores));
 }
@@ -124,7 +128,7 @@ std::filesystem::path cached_profile(const workload::Workload& workload, int thr
   const costmodel::BackboneShape& shape = workload.backbone;
   const std::string key =
       fmt::format("10 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
-                  fmt::join(exec::machine_versions(), " "), std::thread::hardware_concurrency(), shape.hidden,
+                  fmt::join(versions_here(), " "), std::thread::hardware_concurrency(), shape.hidden,
                   shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary, shape.layers,
                   static_cast<int>(shape.architecture), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
   return cache_folder() / fmt::format("profile-{}.json", hash_bytes(key));
@@ -140,6 +144,7 @@ void measure_into(const std::filesystem::path& file, const std::filesystem::path
   const std::unique_ptr<exec::Communicator> communicator =
       ranks > 1 ? exec::make_mpi_communicator() : exec::make_local_communicator();
   set_thread_count(threads);
+  const std::unique_ptr<kernels::Device> device = kernels::make_cpu_device();
   exec::MeasureRequest request;
   request.backbone = planned.workload.backbone;
   for (const workload::Task& task : planned.workload.tasks) request.adapters.push_back(task.adapter);
@@ -153,7 +158,7 @@ void measure_into(const std::filesystem::path& file, const std::filesystem::path
   request.on_progress = [&](const exec::MeasureProgress& now) {
     progress.update(now.seconds / now.budget, fmt::format("{} points, {}", now.points, now.what));
   };
-  costmodel::Profile profile = exec::measure_profile(request, *communicator);
+  costmodel::Profile profile = exec::measure_profile(request, *communicator, *device);
   if (communicator->rank() != 0) return;
   const std::string key = measuring_key(flags, planned);
   if (std::find(profile.measured_for.begin(), profile.measured_for.end(), key) == profile.measured_for.end())

@@ -58,6 +58,7 @@ int launch_with_plan(const std::string& command, const planner::Plan& plan, cons
   if (flags.threads > 0) pass_on("--threads", std::to_string(flags.threads));
   if (flags.json) words.emplace_back("--json");
   if (flags.quiet) words.emplace_back("--quiet");
+  if (flags.backend != "cpu") pass_on("--backend", flags.backend);
   words.insert(words.end(), flags.passed_on.begin(), flags.passed_on.end());
   int status = kFailure;
   try {

@@ -1,8 +1,6 @@
 #include "exec/adapters/lora.h"
 
 #include "base/random.h"
-#include "kernels/dropout.h"
-#include "kernels/matmul.h"
 
 namespace braid::exec {
 
@@ -10,7 +8,6 @@ using costmodel::Module;
 using kernels::ConstMatrix;
 using kernels::Matrix;
 using kernels::Transpose;
-using kernels::cpu::matmul;
 using Part = Adapter::Part;
 
 bool LoraGroup::any() const {
@@ -78,19 +75,21 @@ void LoraGroup::forward_span(const TaskSpan& span, ConstMatrix x, Matrix y, Matr
   Adapter& adapter = *context_.adapters[static_cast<std::size_t>(span.task)];
   const std::vector<Target> targets = targets_of(adapter);
   if (adapter.shape().dropout == 0) {
-    matmul(1, x, Transpose::no, adapter.stacked_a(Part::parameter, layer_, group_), Transpose::yes, 0, low_rank);
+    kernels().matmul(1, x, Transpose::no, adapter.stacked_a(Part::parameter, layer_, group_), Transpose::yes, 0,
+                     low_rank);
   } else {
     // PEFT drops each module's input apart.
     for (const Target& target : targets) {
       const Buffer input = dropped(span, target.module, x);
-      matmul(1, input.matrix(x.rows, x.columns), Transpose::no, adapter.a(Part::parameter, layer_, target.module),
-             Transpose::yes, 0, low_rank.column_range(target.first, target.last));
+      kernels().matmul(1, input.matrix(x.rows, x.columns), Transpose::no,
+                       adapter.a(Part::parameter, layer_, target.module), Transpose::yes, 0,
+                       low_rank.column_range(target.first, target.last));
     }
   }
   for (const Target& target : targets) {
-    matmul(adapter.scaling(target.module), low_rank.column_range(target.first, target.last), Transpose::no,
-           adapter.b(Part::parameter, layer_, target.module), Transpose::yes, 1,
-           y.column_range(target.column, target.column + target.out));
+    kernels().matmul(adapter.scaling(target.module), low_rank.column_range(target.first, target.last), Transpose::no,
+                     adapter.b(Part::parameter, layer_, target.module), Transpose::yes, 1,
+                     y.column_range(target.column, target.column + target.out));
   }
 }
 
@@ -101,25 +100,30 @@ void LoraGroup::backward_span(const TaskSpan& span, ConstMatrix x, ConstMatrix d
   const Matrix d_low_rank = gradient.matrix(low_rank.rows, low_rank.columns);
   for (const Target& target : targets) {
     const ConstMatrix d_out = dy.column_range(target.column, target.column + target.out);
-    matmul(adapter.scaling(target.module), d_out, Transpose::yes, low_rank.column_range(target.first, target.last),
-           Transpose::no, 1, adapter.b(Part::gradient, layer_, target.module));
-    matmul(adapter.scaling(target.module), d_out, Transpose::no, adapter.b(Part::parameter, layer_, target.module),
-           Transpose::no, 0, d_low_rank.column_range(target.first, target.last));
+    kernels().matmul(adapter.scaling(target.module), d_out, Transpose::yes,
+                     low_rank.column_range(target.first, target.last), Transpose::no, 1,
+                     adapter.b(Part::gradient, layer_, target.module));
+    kernels().matmul(adapter.scaling(target.module), d_out, Transpose::no,
+                     adapter.b(Part::parameter, layer_, target.module), Transpose::no, 0,
+                     d_low_rank.column_range(target.first, target.last));
   }
   if (adapter.shape().dropout == 0) {
-    matmul(1, d_low_rank, Transpose::yes, x, Transpose::no, 1, adapter.stacked_a(Part::gradient, layer_, group_));
+    kernels().matmul(1, d_low_rank, Transpose::yes, x, Transpose::no, 1,
+                     adapter.stacked_a(Part::gradient, layer_, group_));
     if (dx.rows > 0)
-      matmul(1, d_low_rank, Transpose::no, adapter.stacked_a(Part::parameter, layer_, group_), Transpose::no, 1, dx);
+      kernels().matmul(1, d_low_rank, Transpose::no, adapter.stacked_a(Part::parameter, layer_, group_), Transpose::no,
+                       1, dx);
     return;
   }
   for (const Target& target : targets) {
     const ConstMatrix d_target = d_low_rank.column_range(target.first, target.last);
     const Buffer input = dropped(span, target.module, x);
-    matmul(1, d_target, Transpose::yes, input.matrix(x.rows, x.columns), Transpose::no, 1,
-           adapter.a(Part::gradient, layer_, target.module));
+    kernels().matmul(1, d_target, Transpose::yes, input.matrix(x.rows, x.columns), Transpose::no, 1,
+                     adapter.a(Part::gradient, layer_, target.module));
     if (dx.rows == 0) continue;
     const Matrix d_input = input.matrix(x.rows, x.columns);
-    matmul(1, d_target, Transpose::no, adapter.a(Part::parameter, layer_, target.module), Transpose::no, 0, d_input);
+    kernels().matmul(1, d_target, Transpose::no, adapter.a(Part::parameter, layer_, target.module), Transpose::no, 0,
+                     d_input);
     drop_into(span, target.module, d_input, true, dx);
   }
 }
@@ -141,7 +145,7 @@ void LoraGroup::drop_into(const TaskSpan& span, Module module, ConstMatrix x, bo
   rows.samples = std::span(batch_.samples).subspan(first, count);
   rows.key = mix_key(words);
   rows.probability = static_cast<float>(context_.adapters[static_cast<std::size_t>(span.task)]->shape().dropout);
-  kernels::cpu::dropout(rows, x, accumulate, y);
+  kernels().dropout(rows, x, accumulate, y);
 }
 
 }  // namespace braid::exec

@@ -29,6 +29,7 @@ class LoraGroup {
     std::int64_t last = 0;
   };
 
+  const kernels::Kernels& kernels() const { return context_.pool.device().kernels(); }
   std::vector<Target> targets_of(const Adapter& adapter) const;
   /// Columns between A and B.
   std::int64_t width(const TaskSpan& span) const;

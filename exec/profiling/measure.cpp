@@ -21,7 +21,6 @@
 #include "exec/profiling/probed_backbone.h"
 #include "exec/profiling/process_memory.h"
 #include "exec/profiling/reference_pass.h"
-#include "kernels/versions.h"
 
 namespace braid::exec {
 
@@ -47,8 +46,8 @@ constexpr double kGridStep = 2;
 
 class Measuring {
  public:
-  Measuring(const MeasureRequest& request, Communicator& communicator)
-      : request_(request), communicator_(communicator) {
+  Measuring(const MeasureRequest& request, Communicator& communicator, kernels::Device& device)
+      : request_(request), communicator_(communicator), device_(device) {
     if (request.known) profile_ = *request.known;
   }
 
@@ -72,7 +71,7 @@ class Measuring {
 
   void describe_machine() {
     profile_.machine = machine_name();
-    profile_.versions = machine_versions();
+    profile_.versions = machine_versions(device_);
     profile_.threads = thread_count();
     profile_.corunning_ranks = communicator_.size();
     profile_.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -81,14 +80,14 @@ class Measuring {
         communicator_.size();
     communicator_.barrier();
     measure_runtime();
-    profile_.peak_flops = measure_peak_flops();
+    profile_.peak_flops = measure_peak_flops(device_);
   }
 
   /// What threads and libraries keep. Before all else, so that nothing is there yet that a run's ranks lack.
   void measure_runtime() {
     const Bytes before = resident_memory();
     {
-      ProbedBackbone backbone(request_.backbone, probed_layers(request_.backbone, communicator_.size()));
+      ProbedBackbone backbone(request_.backbone, probed_layers(request_.backbone, communicator_.size()), device_);
       backbone.compile_layers();
       const Bytes without_head = resident_memory();
       backbone.compile_head();
@@ -191,7 +190,7 @@ class Measuring {
       // Of those with fewer layers than usual one is kept, which takes little.
       const std::int64_t usual = probed_layers(request_.backbone, communicator_.size());
       std::erase_if(backbones_, [&](const auto& one) { return one.first != layers && one.first != usual; });
-      backbones_[layers] = std::make_unique<ProbedBackbone>(request_.backbone, layers);
+      backbones_[layers] = std::make_unique<ProbedBackbone>(request_.backbone, layers, device_);
       backbones_[layers]->set_adapters(request_.adapters);
     }
     return *backbones_[layers];
@@ -252,7 +251,7 @@ class Measuring {
   }
 
   void take_reference() {
-    if (!reference_) reference_.emplace(request_.backbone);
+    if (!reference_) reference_.emplace(request_.backbone, device_);
     do samples_.add_reference(reference_->seconds(communicator_));
     while (samples_.references() < 2);
     last_reference_ = elapsed();
@@ -297,10 +296,11 @@ class Measuring {
       Adapter adapter(request_.backbone, adapter_shape, {0, 1}, 3);
       const auto numbers = static_cast<std::int64_t>(adapter.parameters().size());
       time({Operator::adamw, Pass::forward, {}, numbers, 0, 0}, [&] {
-        squared_norms(adapter);
-        take_step(optimizer, 0, 100, 1.0, adapter);
+        squared_norms(adapter, device_.kernels());
+        take_step(optimizer, 0, 100, 1.0, adapter, device_.kernels());
       });
-      time({Operator::squared_norm, Pass::forward, {}, numbers, 0, 0}, [&] { squared_norms(adapter); });
+      time({Operator::squared_norm, Pass::forward, {}, numbers, 0, 0},
+           [&] { squared_norms(adapter, device_.kernels()); });
       if (numbers >= largest) break;
     }
   }
@@ -346,6 +346,7 @@ class Measuring {
 
   const MeasureRequest& request_;
   Communicator& communicator_;
+  kernels::Device& device_;
   const SteadyClock::time_point began_ = SteadyClock::now();
   Profile profile_;
   std::optional<ReferencePass> reference_;
@@ -360,9 +361,9 @@ class Measuring {
 
 }  // namespace
 
-Profile measure_profile(const MeasureRequest& request, Communicator& communicator) {
+Profile measure_profile(const MeasureRequest& request, Communicator& communicator, kernels::Device& device) {
   check_family(request.backbone);
-  return Measuring(request, communicator).run();
+  return Measuring(request, communicator, device).run();
 }
 
 std::int64_t probed_layers(const costmodel::BackboneShape& backbone, std::int64_t ranks) {
@@ -372,22 +373,22 @@ std::int64_t probed_layers(const costmodel::BackboneShape& backbone, std::int64_
   return std::min(backbone.layers, std::max<std::int64_t>(2, std::min(of_rank, kBeyondCaches / layer)));
 }
 
-std::vector<std::string> machine_versions() {
-  std::vector<std::string> versions = kernels::library_versions();
+std::vector<std::string> machine_versions(const kernels::Device& device) {
+  std::vector<std::string> versions = device.library_versions();
   versions.push_back(mpi_version());
   versions.push_back(fmt::format("GCC {}", __VERSION__));
   return versions;
 }
 
-double measure_peak_flops() {
+double measure_peak_flops(kernels::Device& device) {
   constexpr std::int64_t kRows = 1024, kSide = 1024;
-  const kernels::cpu::PackedLinear linear = random_linear(kSide, kSide, false, 5);
+  const std::unique_ptr<kernels::FrozenLinear> linear = random_linear(kSide, kSide, false, 5, device.kernels());
   const std::vector<float> x = random_numbers(kRows * kSide, 1.0, 6);
   std::vector<float> y(static_cast<std::size_t>(kRows * kSide));
   std::vector<double> samples;
   for (int i = 0; i < 12; ++i) {
     const SteadyClock::time_point start = SteadyClock::now();
-    linear.forward({x.data(), kRows, kSide}, {y.data(), kRows, kSide});
+    linear->forward({x.data(), kRows, kSide}, {y.data(), kRows, kSide});
     if (i > 1) samples.push_back(seconds_since(start));
   }
   return 2.0 * kRows * kSide * kSide / median(samples);

@@ -7,6 +7,7 @@
 #include "costmodel/profile/profile.h"
 #include "exec/profiling/measured_points.h"
 #include "exec/ranks/communicator.h"
+#include "kernels/device.h"
 
 namespace braid::exec {
 
@@ -30,25 +31,26 @@ struct MeasureRequest {
   std::function<void(const MeasureProgress&)> on_progress;  ///< on rank 0
 };
 
-/// Measures operators on this machine, with all ranks of `communicator` at work at once, as they will be in a run.
+/// Measures `device`'s operators on this machine, with all ranks of `communicator` at work at once, as they will be in
+/// a run.
 ///
 /// Operators are timed where they run: inside forward and backward passes through layers of random weights, so that
 /// caches are as warm and as cold as in training. Each entry is the median over several passes, told at the pace that
 /// the machine had in the median, or when the known profile was measured. Once the budget is spent only points that are
 /// needed are measured. `pass_skew` is what whole passes of the points took over what the profile predicts of them: the
 /// median over those that are not needed, where there are any. Every rank calls this; rank 0 has the result.
-costmodel::Profile measure_profile(const MeasureRequest& request, Communicator& communicator);
+costmodel::Profile measure_profile(const MeasureRequest& request, Communicator& communicator, kernels::Device& device);
 
 /// How many layers passes go through unless a point says otherwise: as many as a rank of a run has, but no more than
 /// fill caches, and two at least, the bottom one and one like all others.
 std::int64_t probed_layers(const costmodel::BackboneShape& backbone, std::int64_t ranks);
 
 /// The best rate of a large f32 matrix product on this process's threads, FLOP/s: the median of several.
-double measure_peak_flops();
+double measure_peak_flops(kernels::Device& device);
 
 /// The processor's name.
 std::string machine_name();
 /// The libraries, MPI and the compiler that measured times depend on.
-std::vector<std::string> machine_versions();
+std::vector<std::string> machine_versions(const kernels::Device& device);
 
 }  // namespace braid::exec

@@ -113,13 +113,13 @@ double run_once(const planner::Program& program, Runner& runner, Communicator& c
 
 Pilot run_pilot(const planner::Plan& plan, const workload::SampleIndex& samples,
                 std::span<const workload::Dataset> datasets, const planner::Judge& judge, double seconds,
-                Communicator& communicator) {
+                Communicator& communicator, kernels::Device& device) {
   const SteadyClock::time_point began = SteadyClock::now();
   const std::vector<Piece> pieces = Pieces(plan, samples, judge).that_fit(kShareOfRun * seconds);
   Pilot pilot;
   if (pieces.empty()) return pilot;
-  Runner runner({plan.fixed, plan.workload, samples, datasets}, communicator);
-  ReferencePass reference(plan.workload.backbone);
+  Runner runner({plan.fixed, plan.workload, samples, datasets}, communicator, device);
+  ReferencePass reference(plan.workload.backbone, device);
   for (const Piece& piece : pieces) run_once(piece.program, runner, communicator);
   std::vector<std::vector<double>> measured(pieces.size());  // per piece and run
   std::vector<double> references;

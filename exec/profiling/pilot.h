@@ -24,6 +24,6 @@ struct Pilot {
 /// rank 0 has the result. Throws Error as Runner does.
 Pilot run_pilot(const planner::Plan& plan, const workload::SampleIndex& samples,
                 std::span<const workload::Dataset> datasets, const planner::Judge& judge, double seconds,
-                Communicator& communicator);
+                Communicator& communicator, kernels::Device& device);
 
 }  // namespace braid::exec

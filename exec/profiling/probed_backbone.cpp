@@ -18,10 +18,11 @@ costmodel::BackboneShape bottom_layers(costmodel::BackboneShape backbone, std::i
 
 }  // namespace
 
-ProbedBackbone::ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers)
+ProbedBackbone::ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers, kernels::Device& device)
     : shape_(bottom_layers(backbone, layers)),
       layers_{0, static_cast<std::int32_t>(shape_.layers)},
-      model_(shape_, layers_, random_weights(shape_), pool_, probe_) {}
+      pool_(device),
+      model_(shape_, layers_, random_weights(shape_, device.kernels()), pool_, probe_) {}
 
 void ProbedBackbone::set_adapters(std::span<const costmodel::AdapterShape> adapters) {
   adapters_.clear();

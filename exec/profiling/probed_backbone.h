@@ -14,7 +14,7 @@ namespace braid::exec {
 class ProbedBackbone {
  public:
   /// As many layers as there are, at most `layers`.
-  ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers);
+  ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers, kernels::Device& device);
 
   /// What a run compiles before it begins.
   void compile_layers() const { model_.compile_layers(); }

@@ -7,8 +7,8 @@
 
 namespace braid::exec {
 
-ReferencePass::ReferencePass(const costmodel::BackboneShape& backbone)
-    : point_(uniform_point(0, 256, 64, 0, 256)), backbone_(backbone, 2) {
+ReferencePass::ReferencePass(const costmodel::BackboneShape& backbone, kernels::Device& device)
+    : point_(uniform_point(0, 256, 64, 0, 256)), backbone_(backbone, 2, device) {
   costmodel::AdapterShape adapter;
   adapter.rank = 16, adapter.alpha = 16;
   adapter.targets.fill(true);

@@ -11,7 +11,7 @@ namespace braid::exec {
 class ReferencePass {
  public:
   /// Allocates all that it needs, and warms up.
-  explicit ReferencePass(const costmodel::BackboneShape& backbone);
+  ReferencePass(const costmodel::BackboneShape& backbone, kernels::Device& device);
 
   /// Of one pass after another, so that caches do not show what ran before: the mean over the ranks of `communicator`,
   /// all at work at once. Every rank calls this.

@@ -35,11 +35,11 @@ class FrozenProduct {
   }
 
   /// y = x · weight + bias, `bias` [out] or empty.
-  void multiply(ConstMatrix x, std::span<const float> bias, Matrix y) {
+  void multiply(ConstMatrix x, std::span<const float> bias, Matrix y) const {
     if (one_dnn_) return one_dnn_->multiply(x, bias.empty() ? nullptr : bias.data(), y);
     if (!bias.empty())
       for_rows(y.rows, y.columns, [&](std::int64_t t) { std::copy(bias.begin(), bias.end(), y.row(t)); });
-    multiply_panels(x, panels_.at_least(0), bias.empty() ? 0.0F : 1.0F, y);
+    multiply_panels(x, panels_.numbers(), bias.empty() ? 0.0F : 1.0F, y);
   }
 
  private:
@@ -48,58 +48,55 @@ class FrozenProduct {
   std::int64_t panel_numbers_ = 0;
 };
 
-struct PackedLinear::State {
-  std::int64_t in = 0;
-  std::int64_t out = 0;
-  std::optional<FrozenProduct> forward;
-  std::optional<FrozenProduct> backward;  ///< empty without a backward pass
-  std::vector<float> bias;                ///< empty without a bias
+namespace {
+
+class PackedLinear final : public FrozenLinear {
+ public:
+  PackedLinear(ConstMatrix weight, std::span<const float> bias, bool backward)
+      : in_(weight.columns),
+        out_(weight.rows),
+        forward_(weight, Transpose::yes),
+        backward_(backward ? std::make_optional<FrozenProduct>(weight, Transpose::no) : std::nullopt),
+        bias_(bias.begin(), bias.end()) {}
+
+  std::int64_t in() const override { return in_; }
+  std::int64_t out() const override { return out_; }
+  std::int64_t bytes() const override {
+    return forward_.bytes() + (backward_ ? backward_->bytes() : 0) +
+           std::ssize(bias_) * static_cast<std::int64_t>(sizeof(float));
+  }
+
+  void compile() const override {
+    forward_.compile(!bias_.empty());
+    if (backward_) backward_->compile(false);
+  }
+
+  void forward(ConstMatrix x, Matrix y) const override {
+    BRAID_CHECK(x.columns == in_ && y.columns == out_ && x.rows == y.rows, "[{}, {}] to [{}, {}] by [{}, {}]", x.rows,
+                x.columns, y.rows, y.columns, out_, in_);
+    forward_.multiply(x, bias_, y);
+  }
+
+  void backward(ConstMatrix dy, Matrix dx) const override {
+    BRAID_CHECK(dy.columns == out_ && dx.columns == in_ && dy.rows == dx.rows, "[{}, {}] to [{}, {}] by [{}, {}]",
+                dy.rows, dy.columns, dx.rows, dx.columns, out_, in_);
+    BRAID_CHECK(backward_, "made without a backward pass");
+    backward_->multiply(dy, {}, dx);
+  }
+
+ private:
+  std::int64_t in_, out_;
+  FrozenProduct forward_;
+  std::optional<FrozenProduct> backward_;  // empty without a backward pass
+  std::vector<float> bias_;                // empty without a bias
 };
 
-PackedLinear::PackedLinear(ConstMatrix weight, std::span<const float> bias, bool backward)
-    : state_(std::make_unique<State>()) {
+}  // namespace
+
+std::unique_ptr<FrozenLinear> pack_linear(ConstMatrix weight, std::span<const float> bias, bool backward) {
   BRAID_CHECK(weight.rows > 0 && weight.columns > 0, "weight [{}, {}]", weight.rows, weight.columns);
   BRAID_CHECK(bias.empty() || std::ssize(bias) == weight.rows, "bias of {} for {} outputs", bias.size(), weight.rows);
-  state_->in = weight.columns;
-  state_->out = weight.rows;
-  state_->forward.emplace(weight, Transpose::yes);
-  if (backward) state_->backward.emplace(weight, Transpose::no);
-  state_->bias.assign(bias.begin(), bias.end());
-}
-
-PackedLinear::~PackedLinear() = default;
-PackedLinear::PackedLinear(PackedLinear&&) noexcept = default;
-PackedLinear& PackedLinear::operator=(PackedLinear&&) noexcept = default;
-
-std::int64_t PackedLinear::in() const {
-  return state_->in;
-}
-
-std::int64_t PackedLinear::out() const {
-  return state_->out;
-}
-
-std::int64_t PackedLinear::bytes() const {
-  return state_->forward->bytes() + (state_->backward ? state_->backward->bytes() : 0) +
-         std::ssize(state_->bias) * static_cast<std::int64_t>(sizeof(float));
-}
-
-void PackedLinear::compile() const {
-  state_->forward->compile(!state_->bias.empty());
-  if (state_->backward) state_->backward->compile(false);
-}
-
-void PackedLinear::forward(ConstMatrix x, Matrix y) const {
-  BRAID_CHECK(x.columns == state_->in && y.columns == state_->out && x.rows == y.rows,
-              "[{}, {}] to [{}, {}] by [{}, {}]", x.rows, x.columns, y.rows, y.columns, state_->out, state_->in);
-  state_->forward->multiply(x, state_->bias, y);
-}
-
-void PackedLinear::backward(ConstMatrix dy, Matrix dx) const {
-  BRAID_CHECK(dy.columns == state_->out && dx.columns == state_->in && dy.rows == dx.rows,
-              "[{}, {}] to [{}, {}] by [{}, {}]", dy.rows, dy.columns, dx.rows, dx.columns, state_->out, state_->in);
-  BRAID_CHECK(state_->backward, "made without a backward pass");
-  state_->backward->multiply(dy, {}, dx);
+  return std::make_unique<PackedLinear>(weight, bias, backward);
 }
 
 std::size_t compiled_products() {

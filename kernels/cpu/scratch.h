@@ -19,6 +19,8 @@ class Scratch {
     }
     return memory_.get();
   }
+  /// What the last call gave.
+  const float* numbers() const { return memory_.get(); }
 
  private:
   static constexpr std::align_val_t kAlignment{64};

@@ -1,8 +1,40 @@
 #include "kernels/linear.h"
 
+#include <vector>
+
 #include "kernels/matmul.h"
 
 namespace braid::kernels::reference {
+namespace {
+
+class PlainLinear final : public FrozenLinear {
+ public:
+  PlainLinear(ConstMatrix weight, std::span<const float> bias)
+      : in_(weight.columns), out_(weight.rows), bias_(bias.begin(), bias.end()) {
+    weight_.reserve(static_cast<std::size_t>(in_ * out_));
+    for (std::int64_t r = 0; r < out_; ++r) weight_.insert(weight_.end(), weight.row(r), weight.row(r) + in_);
+  }
+
+  std::int64_t in() const override { return in_; }
+  std::int64_t out() const override { return out_; }
+  std::int64_t bytes() const override {
+    return (std::ssize(weight_) + std::ssize(bias_)) * static_cast<std::int64_t>(sizeof(float));
+  }
+  void forward(ConstMatrix x, Matrix y) const override { linear_forward(x, weight(), bias_, y); }
+  void backward(ConstMatrix dy, Matrix dx) const override { linear_backward(dy, weight(), dx); }
+
+ private:
+  ConstMatrix weight() const { return {weight_.data(), out_, in_}; }
+
+  std::int64_t in_, out_;
+  std::vector<float> weight_, bias_;
+};
+
+}  // namespace
+
+std::unique_ptr<FrozenLinear> pack_linear(ConstMatrix weight, std::span<const float> bias, bool /*backward*/) {
+  return std::make_unique<PlainLinear>(weight, bias);
+}
 
 void linear_forward(ConstMatrix x, ConstMatrix weight, std::span<const float> bias, Matrix y) {
   matmul(1.0F, x, Transpose::no, weight, Transpose::yes, 0.0F, y);

@@ -10,11 +10,17 @@ void rms_norm_forward(ConstMatrix x, std::span<const float> weight, float epsilo
   for (std::int64_t t = 0; t < x.rows; ++t) {
     double sum = 0.0;
     for (std::int64_t i = 0; i < x.columns; ++i) sum += static_cast<double>(x.row(t)[i]) * x.row(t)[i];
-    const double row_scale = 1.0 / std::sqrt(sum / static_cast<double>(x.columns) + epsilon);
-    scale[static_cast<std::size_t>(t)] = static_cast<float>(row_scale);
-    for (std::int64_t i = 0; i < x.columns; ++i) {
+    scale[static_cast<std::size_t>(t)] =
+        static_cast<float>(1.0 / std::sqrt(sum / static_cast<double>(x.columns) + epsilon));
+  }
+  rms_norm_again(x, weight, scale, y);
+}
+
+void rms_norm_again(ConstMatrix x, std::span<const float> weight, std::span<const float> scale, Matrix y) {
+  for (std::int64_t t = 0; t < x.rows; ++t) {
+    const double row_scale = scale[static_cast<std::size_t>(t)];
+    for (std::int64_t i = 0; i < x.columns; ++i)
       y.row(t)[i] = static_cast<float>(x.row(t)[i] * row_scale * weight[static_cast<std::size_t>(i)]);
-    }
   }
 }
 

@@ -14,6 +14,7 @@
 #include "exec/profiling/measure.h"
 #include "exec/stage_model.h"
 #include "planner/program/load.h"
+#include "tests/exec/devices.h"
 
 namespace braid::exec {
 namespace {
@@ -57,9 +58,9 @@ void train_one_task(benchmark::State& state, ExampleSize size) {
   const std::vector<costmodel::AdapterShape> shapes = {adapter_shape(dropout)};
   const planner::LayerRange layers{0, static_cast<std::int32_t>(backbone.layers)};
   const Task task(backbone.vocabulary);
-  BufferPool pool;
+  BufferPool pool(cpu_device());
   Probe probe;
-  StageModel model(backbone, layers, random_weights(backbone), pool, probe);
+  StageModel model(backbone, layers, random_weights(backbone, cpu_device().kernels()), pool, probe);
   std::vector<std::unique_ptr<Adapter>> adapters;
   adapters.push_back(std::make_unique<Adapter>(backbone, shapes[0], layers, 1));
   const std::vector<std::uint64_t> seeds = {1};
@@ -72,8 +73,8 @@ void train_one_task(benchmark::State& state, ExampleSize size) {
       model.forward(m, make_batch(task.microbatch, {&task.dataset, 1}), {}, adapters, seeds, scale, losses);
       model.backward(m, {}, adapters, seeds);
     }
-    benchmark::DoNotOptimize(squared_norms(*adapters[0]));
-    take_step(optimizer, step++, 1000, 1.0, *adapters[0]);
+    benchmark::DoNotOptimize(squared_norms(*adapters[0], cpu_device().kernels()));
+    take_step(optimizer, step++, 1000, 1.0, *adapters[0], cpu_device().kernels());
   };
   train_step();
   const costmodel::MicrobatchLoad load = planner::load_of(task.microbatch, shapes);
@@ -84,14 +85,14 @@ void train_one_task(benchmark::State& state, ExampleSize size) {
                                                                   costmodel::cpu_storage()));
   }
   // The machine may be shared: the peak is taken before and after, and the medians of steps and of peaks compared.
-  std::vector<double> peaks = {measure_peak_flops()};
+  std::vector<double> peaks = {measure_peak_flops(cpu_device())};
   std::vector<double> rates;
   for (auto _ : state) {
     const auto start = SteadyClock::now();
     train_step();
     rates.push_back(flops / seconds_since(start));
     state.PauseTiming();
-    peaks.push_back(measure_peak_flops());
+    peaks.push_back(measure_peak_flops(cpu_device()));
     state.ResumeTiming();
   }
   const auto median = [](std::vector<double>& numbers) {

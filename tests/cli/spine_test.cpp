@@ -4,6 +4,7 @@
 #include "base/node.h"
 #include "cli/workspace.h"
 #include "planner/plan/plan.h"
+#include "workload/workload.h"
 
 namespace braid::cli {
 namespace {
@@ -106,6 +107,35 @@ TEST_F(Spine, SimulatingAPlanGivesWhatThePlanPredicted) {
     EXPECT_GE(promised.number_at("step_seconds"), read_json(plan).at("lower_bound").number_at("step_seconds"));
     EXPECT_GT(read_json(folder / "trace.json").at("traceEvents").items.size(), 10U);
   }
+}
+
+TEST_F(Spine, ReferenceKernelsLearnTheQuickStartAsTheCpusDo) {
+  const std::filesystem::path example = folder / "quickstart";
+  ASSERT_EQ(run_braid("init " + example.string()).status, 0);
+  // Two steps of every task: these kernels are slow.
+  std::string text = read_text(example / "workload.yaml");
+  for (std::size_t at = 0; (at = text.find("    steps: ", at)) != std::string::npos;)
+    text.replace(at, text.find('\n', at) - at, "    steps: 2"), ++at;
+  testing::write_text(example / "workload.yaml", text);
+  const workload::Workload quickstart = workload::read_workload(example / "workload.yaml");
+  std::vector<costmodel::AdapterShape> adapters;
+  for (const workload::Task& task : quickstart.tasks) adapters.push_back(task.adapter);
+  testing::write_text(folder / "profile.json",
+                      costmodel::to_json(testing::made_up_profile(quickstart.backbone, adapters)));
+  for (const std::string backend : {"cpu", "reference"}) {
+    const Outcome outcome =
+        run_braid("train --quiet --ranks 2 --workload " + (example / "workload.yaml").string() + " --profile " +
+                  path("profile.json") + " --foreign-profile --backend " + backend + " --out " + path(backend));
+    ASSERT_EQ(outcome.status, 0) << outcome.text;
+  }
+  const auto by_cpu = metrics_of(folder / "cpu"), by_reference = metrics_of(folder / "reference");
+  ASSERT_EQ(by_cpu.size(), 4U);
+  for (const auto& [task, lines] : by_cpu) {
+    ASSERT_EQ(lines.size(), 2U);
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      EXPECT_NEAR(loss_of(by_reference.at(task).at(i)) / loss_of(lines[i]), 1, 1e-5) << task;
+  }
+  EXPECT_NE(run_braid("train --workload " + (example / "workload.yaml").string() + " --backend gpu --out x").status, 0);
 }
 
 TEST_F(Spine, TwoStagesGiveTheLossesAndAdaptersOfOneRankToTheByte) {

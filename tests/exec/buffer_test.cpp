@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "exec/devices.h"
 #include "exec/profiling/process_memory.h"
 
 namespace braid::exec {
@@ -42,14 +43,14 @@ void lend_at_random(BufferPool& pool, int takes, std::uint64_t largest, const Ch
 }
 
 TEST(BufferPool, BuffersOnLoanLieApartAndOnCacheLines) {
-  BufferPool pool;
+  BufferPool pool(cpu_device());
   lend_at_random(pool, 2000, 20000, [](const std::vector<Loan>& loans) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(loans.back().buffer.data()) % 64, 0);
   });
 }
 
 TEST(BufferPool, OnLoanIsTheSumOfTheBuffersAndNothingAfterTheLast) {
-  BufferPool pool;
+  BufferPool pool(cpu_device());
   Bytes peak = 0;
   lend_at_random(pool, 500, 20000, [&](const std::vector<Loan>& loans) {
     Bytes sum = 0;
@@ -62,7 +63,7 @@ TEST(BufferPool, OnLoanIsTheSumOfTheBuffersAndNothingAfterTheLast) {
 }
 
 TEST(BufferPool, HoldsNoMorePagesThanWereOnLoanAtOnce) {
-  BufferPool pool;
+  BufferPool pool(cpu_device());
   std::size_t most = 0;
   lend_at_random(pool, 2000, 50000, [&](const std::vector<Loan>& loans) {
     most = std::max(most, loans.size());
@@ -73,7 +74,7 @@ TEST(BufferPool, HoldsNoMorePagesThanWereOnLoanAtOnce) {
 
 TEST(BufferPool, IsResidentWithWhatItHolds) {
   const Bytes before = resident_memory();
-  BufferPool pool;
+  BufferPool pool(cpu_device());
   Bytes most = 0;
   lend_at_random(pool, 300, 2'000'000, [&](const std::vector<Loan>&) { most = std::max(most, resident_memory()); });
 #ifdef __SANITIZE_ADDRESS__
@@ -87,7 +88,7 @@ TEST(BufferPool, IsResidentWithWhatItHolds) {
 }
 
 TEST(BufferPool, GivesTheSameRoomAgain) {
-  BufferPool pool;
+  BufferPool pool(cpu_device());
   const Buffer below = pool.take(1000);
   float* first = pool.take(5000).data();
   EXPECT_EQ(pool.take(5000).data(), first);

@@ -8,6 +8,7 @@
 #include "base/node.h"
 #include "exec/adapters/adapter.h"
 #include "exec/batch.h"
+#include "exec/devices.h"
 #include "exec/optimizer.h"
 #include "exec/stage_model.h"
 #include "workload/peft_config.h"
@@ -70,7 +71,8 @@ struct GoldenCase {
         backbone(costmodel::read_backbone(folder)),
         expected(SafetensorsFolder::open_file(folder / "expected.safetensors")),
         shape(read_adapter_shape(folder / "adapter")),
-        model(backbone, layers(), load_stage_weights(SafetensorsFolder::open(folder), backbone, layers()), pool,
+        model(backbone, layers(),
+              load_stage_weights(SafetensorsFolder::open(folder), backbone, layers(), cpu_device().kernels()), pool,
               probe) {
     adapters.push_back(std::make_unique<Adapter>(backbone, shape, layers(), 0));
     load_peft_adapter(folder / "adapter", *adapters[0]);
@@ -92,7 +94,7 @@ struct GoldenCase {
   costmodel::BackboneShape backbone;
   SafetensorsFolder expected;
   costmodel::AdapterShape shape;
-  BufferPool pool;
+  BufferPool pool{cpu_device()};
   Probe probe;
   StageModel model;
   std::vector<std::unique_ptr<Adapter>> adapters;

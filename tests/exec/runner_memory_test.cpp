@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "costmodel/profile/memory_fit.h"
+#include "exec/devices.h"
 #include "exec/example/example.h"
 #include "exec/runner.h"
 #include "planner/program/memory_walk.h"
@@ -69,7 +70,7 @@ TEST(Runner, ItsPoolLendsAtMostWhatTheWalkOverTheProgramSays) {
        {plan({{0}, {1}, {2}, {3}}, one_forward_one_backward, 2, false), plan({{0, 1, 2, 3}}, gpipe, 3, false),
         plan({{0, 1}, {2, 3}}, gpipe, 2, true), streamed, chunks, fine, of_rows}) {
     const std::unique_ptr<Communicator> communicator = make_local_communicator();
-    Runner runner({fixed, study.workload, study.samples, study.datasets}, *communicator);
+    Runner runner({fixed, study.workload, study.samples, study.datasets}, *communicator, cpu_device());
     const planner::Program program = planner::window_program(fixed, {study.workload, study.samples}, 0);
     const planner::StageMemory memory =
         planner::walk_memory(program, {study.workload.backbone, planner::adapters_of(study.workload), {}, 1}).front();
@@ -92,7 +93,7 @@ Bytes measured_peak(const workload::Workload& example, std::int64_t batch, std::
   const PoolStudy study(std::move(alone));
   const planner::FixedPlan fixed = plan({{0}}, planner::PipelineTemplate::one_forward_one_backward, 1, true);
   const std::unique_ptr<Communicator> communicator = make_local_communicator();
-  Runner runner({fixed, study.workload, study.samples, study.datasets}, *communicator);
+  Runner runner({fixed, study.workload, study.samples, study.datasets}, *communicator, cpu_device());
   runner.run(planner::window_program(fixed, {study.workload, study.samples}, 0));
   return runner.pool().peak();
 }

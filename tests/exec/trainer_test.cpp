@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "exec/devices.h"
 #include "exec/ranks/thread_ranks.h"
 #include "planner/policies/common_options.h"
 #include "planner/window/program_stream.h"
@@ -79,7 +80,7 @@ struct Trained {
 };
 
 /// On as many ranks as the plan has, which are threads.
-Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fixed) {
+Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fixed, kernels::Device& device = cpu_device()) {
   planner::Plan plan;
   plan.workload = study.workload;
   plan.fixed = fixed;
@@ -96,7 +97,7 @@ Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fixed) {
   std::vector<std::vector<std::vector<float>>> parts(static_cast<std::size_t>(fixed.ranks()));
   run_on_threads(fixed.ranks(), [&](Communicator& communicator) {
     workload::SampleIndex samples = *study.samples;  // one thread's
-    Runner runner({fixed, study.workload, samples, study.datasets}, communicator);
+    Runner runner({fixed, study.workload, samples, study.datasets}, communicator, device);
     const TrainResult result = train(plan, samples, runner, communicator, options);
     if (communicator.rank() == 0) trained.diverged = result.diverged;
     for (const std::unique_ptr<Adapter>& adapter : runner.adapters())
@@ -157,6 +158,19 @@ TEST(Trainer, TasksThatComeAndGoLearnWhatTheyLearnAlone) {
   }
 }
 
+/// Packed rows, padding, chunks, dropout and clipping by kernels written to be read, on two stages.
+TEST(Trainer, TheReferenceDeviceLearnsWhatTheCpuDoes) {
+  const TrainerStudy study;
+  planner::FixedPlan fixed = apart(PipelineTemplate::lora_1f1b, 2);
+  fixed.deployment = {{1, {{0, 1}, {1, 2}}}};
+  const Trained fast = train_on(study, fixed), simple = train_on(study, fixed, reference_device());
+  for (std::size_t task = 0; task < 4; ++task) {
+    ASSERT_EQ(fast.steps[task].size(), simple.steps[task].size());
+    for (std::size_t i = 0; i < fast.steps[task].size(); ++i)
+      EXPECT_NEAR(fast.steps[task][i].loss / simple.steps[task][i].loss, 1, 1e-5) << task << " " << i;
+  }
+}
+
 /// Two stages on two ranks compute what one computes, to the bit: a sum is only cut where a layer ends.
 TEST(Trainer, StagesOnRanksOfTheirOwnLearnWhatOneLearns) {
   const TrainerStudy study, bad(kDivergingRate);
@@ -195,7 +209,7 @@ TEST(Trainer, AskedToStopItEndsWithWhatIsUnderWayAndTheTimelineIsWhole) {
   study.samples.emplace(study.workload.tasks, sizes_of(study));
   const planner::FixedPlan fixed = apart(PipelineTemplate::lora_1f1b, 2);
   const std::unique_ptr<Communicator> communicator = make_local_communicator();
-  Runner runner({fixed, study.workload, *study.samples, study.datasets}, *communicator);
+  Runner runner({fixed, study.workload, *study.samples, study.datasets}, *communicator, cpu_device());
   planner::Plan plan;
   plan.workload = study.workload;
   plan.fixed = fixed;

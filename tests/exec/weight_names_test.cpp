@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "exec/devices.h"
 #include "exec/layer_weights.h"
 #include "support.h"
 
@@ -44,7 +45,7 @@ class Weights {
     for (const Stored& tensor : tensors_) named.push_back({tensor.name, tensor.shape, tensor.numbers});
     write_safetensors(folder_ / "model.safetensors", named, type);
     return load_stage_weights(SafetensorsFolder::open(folder_.path()), backbone_,
-                              {0, static_cast<std::int32_t>(backbone_.layers)});
+                              {0, static_cast<std::int32_t>(backbone_.layers)}, reference_device().kernels());
   }
   /// What loading tells the user.
   std::string told() const {

@@ -15,6 +15,10 @@ using testing::OwnedMatrix;
 using testing::same_bits;
 using testing::with_threads;
 
+std::unique_ptr<FrozenLinear> packed(ConstMatrix weight, std::span<const float> bias, bool backward = true) {
+  return cpu::pack_linear(weight, bias, backward);
+}
+
 TEST(Linear, ReferenceBackwardIsTheAdjointOfForward) {
   RandomStream random(1);
   const OwnedMatrix weight = normal_matrix(random, 7, 5), x = normal_matrix(random, 3, 5),
@@ -32,13 +36,13 @@ RC_GTEST_PROP(PackedLinear, EqualsItsReference, ()) {
   const OwnedMatrix weight = normal_matrix(random, out, in, gap);
   const std::vector<float> bias = normal_vector(random, *rc::gen::arbitrary<bool>() ? out : 0);
   const OwnedMatrix x = normal_matrix(random, rows, in, gap), dy = normal_matrix(random, rows, out, gap);
-  const cpu::PackedLinear linear(weight, bias);
+  const auto linear = packed(weight, bias);
   OwnedMatrix y(rows, out, gap), y_expected(rows, out), dx(rows, in, gap), dx_expected(rows, in);
-  linear.forward(x, y);
+  linear->forward(x, y);
   reference::linear_forward(x, weight, bias, y_expected);
   RC_ASSERT(testing::near(y, y_expected, 2e-6));
   RC_ASSERT(y.guards_untouched());
-  linear.backward(dy, dx);
+  linear->backward(dy, dx);
   reference::linear_backward(dy, weight, dx_expected);
   RC_ASSERT(testing::near(dx, dx_expected, 2e-6));
   RC_ASSERT(dx.guards_untouched());
@@ -49,11 +53,11 @@ TEST(PackedLinear, RowsDoNotDependOnHowManyThereAreNorOnTheirPlaceNorOnThreads) 
   constexpr std::int64_t kRows = 530;
   for (const auto& [in, out] : {std::pair<std::int64_t, std::int64_t>{64, 48}, {1024, 256}, {300, 1000}, {2100, 40}}) {
     const OwnedMatrix weight = normal_matrix(random, out, in, 0), x = normal_matrix(random, kRows, in, 0);
-    const cpu::PackedLinear linear(weight, normal_vector(random, out));
+    const auto linear = packed(weight, normal_vector(random, out));
     OwnedMatrix all(kRows, out, 0), all_back(kRows, in, 0);
     with_threads(1, [&] {
-      linear.forward(x, all);
-      linear.backward(all, all_back);
+      linear->forward(x, all);
+      linear->backward(all, all_back);
     });
     for (const int threads : {1, 2, 3, 8}) {
       // Every number of rows up to the longest tile of any kernel of ours or of oneDNN's, and runs of several.
@@ -63,8 +67,8 @@ TEST(PackedLinear, RowsDoNotDependOnHowManyThereAreNorOnTheirPlaceNorOnThreads) 
         for (const std::int64_t first : {std::int64_t{0}, (kRows - count) / 2, kRows - count}) {
           OwnedMatrix some(count, out, 0), some_back(count, in, 0);
           with_threads(threads, [&] {
-            linear.forward(x.view().row_range(first, first + count), some);
-            linear.backward(some, some_back);
+            linear->forward(x.view().row_range(first, first + count), some);
+            linear->backward(some, some_back);
           });
           ASSERT_TRUE(same_bits(some, all.view().row_range(first, first + count)))
               << in << " to " << out << ", rows " << first << " + " << count << ", " << threads << " threads";
@@ -80,16 +84,16 @@ TEST(PackedLinear, ProductsOfEightRowsOrMoreAreMadeOfWhatWasCompiled) {
   RandomStream random(5);
   constexpr std::int64_t kIn = 24, kOut = 40, kMostRows = 2200;
   const OwnedMatrix weight = normal_matrix(random, kOut, kIn);
-  const cpu::PackedLinear linear(weight, normal_vector(random, kOut));
-  linear.compile();
+  const auto linear = packed(weight, normal_vector(random, kOut));
+  linear->compile();
   const std::size_t compiled = cpu::compiled_products();
   OwnedMatrix x = normal_matrix(random, kMostRows, kIn, 0), y(kMostRows, kOut, 0);
   for (std::int64_t rows = 8; rows <= kMostRows; ++rows) {
-    linear.forward(x.view().row_range(0, rows), y.view().row_range(0, rows));
-    linear.backward(y.view().row_range(0, rows), x.view().row_range(0, rows));
+    linear->forward(x.view().row_range(0, rows), y.view().row_range(0, rows));
+    linear->backward(y.view().row_range(0, rows), x.view().row_range(0, rows));
     ASSERT_EQ(cpu::compiled_products(), compiled) << rows << " rows";
   }
-  linear.compile();
+  linear->compile();
   EXPECT_EQ(cpu::compiled_products(), compiled);
 }
 
@@ -98,9 +102,9 @@ TEST(PackedLinear, StridesDoNotChangeBits) {
   const OwnedMatrix weight = normal_matrix(random, 90, 70), x = normal_matrix(random, 20, 70, 0);
   OwnedMatrix apart(20, 70, 13, 2), y(20, 90, 0), y_apart(20, 90, 5, 1);
   for (std::int64_t row = 0; row < 20; ++row) std::copy_n(x.view().row(row), 70, apart.view().row(row));
-  const cpu::PackedLinear linear(weight, {});
-  linear.forward(x, y);
-  linear.forward(apart, y_apart);
+  const auto linear = packed(weight, {});
+  linear->forward(x, y);
+  linear->forward(apart, y_apart);
   EXPECT_TRUE(same_bits(y_apart, y));
 }
 
@@ -111,34 +115,34 @@ TEST(PackedLinear, KeepsNothingOfTheWeightItWasMadeFrom) {
   const OwnedMatrix x = normal_matrix(random, 4, 6);
   OwnedMatrix expected(4, 9), y(4, 9);
   reference::linear_forward(x, weight, bias, expected);
-  const cpu::PackedLinear linear(weight, bias);
+  const auto linear = packed(weight, bias);
   fill_normal(weight, random);
   bias.assign(9, 100.0F);
-  linear.forward(x, y);
+  linear->forward(x, y);
   EXPECT_TRUE(testing::near(y, expected, 1e-6));
 }
 
 TEST(PackedLinear, CountsTheBytesOfBothCopies) {
   RandomStream random(5);
   const OwnedMatrix weight = normal_matrix(random, 128, 256);
-  const cpu::PackedLinear both(weight, {}), forward_only(weight, {}, false);
-  EXPECT_GE(forward_only.bytes(), 128 * 256 * 4);
-  EXPECT_GE(both.bytes(), 2 * 128 * 256 * 4);
-  EXPECT_EQ(both.in(), 256);
-  EXPECT_EQ(both.out(), 128);
+  const auto both = packed(weight, {}), forward_only = packed(weight, {}, false);
+  EXPECT_GE(forward_only->bytes(), 128 * 256 * 4);
+  EXPECT_GE(both->bytes(), 2 * 128 * 256 * 4);
+  EXPECT_EQ(both->in(), 256);
+  EXPECT_EQ(both->out(), 128);
 }
 
 TEST(PackedLinear, RefusesABackwardPassItWasNotMadeFor) {
   RandomStream random(6);
-  const cpu::PackedLinear linear(normal_matrix(random, 4, 3), {}, false);
+  const auto linear = packed(normal_matrix(random, 4, 3), {}, false);
   OwnedMatrix dy(2, 4), dx(2, 3);
-  EXPECT_THROW(linear.backward(dy, dx), InternalError);
+  EXPECT_THROW(linear->backward(dy, dx), InternalError);
 }
 
 TEST(PackedLinear, NoRowsIsNoWork) {
   RandomStream random(7);
-  const cpu::PackedLinear linear(normal_matrix(random, 4, 3), {});
-  linear.forward(ConstMatrix(nullptr, 0, 3), Matrix(nullptr, 0, 4));
+  const auto linear = packed(normal_matrix(random, 4, 3), {});
+  linear->forward(ConstMatrix(nullptr, 0, 3), Matrix(nullptr, 0, 4));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ TEST(Rope, PositionZeroTurnsNothing) {
   RandomStream random(1);
   OwnedMatrix x = normal_matrix(random, 2, 24);
   const OwnedMatrix before = x;
-  cpu::rope_forward(x, 8, std::vector<std::int32_t>{0, 0}, frequencies_of(8));
+  cpu::rope_forward(x, 8, std::vector<std::int32_t>{0, 0}, frequencies_of(8), 1);
   EXPECT_TRUE(testing::same_bits(x, before));
 }
 
@@ -32,7 +32,7 @@ TEST(Rope, ProductOfTwoTurnedRowsDependsOnTheirDistanceAlone) {
   const OwnedMatrix rows = normal_matrix(random, 2, 16);
   const auto product = [&](std::int32_t first, std::int32_t second) {
     OwnedMatrix turned = rows;
-    cpu::rope_forward(turned, 16, std::vector<std::int32_t>{first, second}, frequencies_of(16));
+    cpu::rope_forward(turned, 16, std::vector<std::int32_t>{first, second}, frequencies_of(16), 1);
     return testing::inner_product(turned.view().row_range(0, 1), turned.view().row_range(1, 2));
   };
   EXPECT_NEAR(product(5, 2), product(105, 102), 1e-4);

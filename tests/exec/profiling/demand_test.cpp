@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "costmodel/shapes.h"
+#include "exec/devices.h"
 #include "exec/profiling/coverage.h"
 #include "exec/profiling/measure.h"
 #include "exec/profiling/plan_director.h"
@@ -200,7 +201,7 @@ TEST(MeasureProfile, AddsToWhatIsKnownAndKeepsToItsBudget) {
     return asked++ == 0 ? std::vector{needed, uniform_point(1, 96, 12, 0, 20)} : std::vector<MeasuredPoint>{};
   };
   request.budget_seconds = 1e-9;
-  const costmodel::Profile first = measure_profile(request, *communicator);
+  const costmodel::Profile first = measure_profile(request, *communicator, cpu_device());
   const auto has = [](const costmodel::Profile& profile, std::int64_t tokens) {
     return std::any_of(profile.entries.begin(), profile.entries.end(), [&](const costmodel::ProfileEntry& entry) {
       return entry.op == Operator::linear && entry.tokens == tokens;
@@ -219,7 +220,7 @@ TEST(MeasureProfile, AddsToWhatIsKnownAndKeepsToItsBudget) {
     EXPECT_TRUE(has(known, 48)) << "what is known is told";
     return asked++ == 0 ? std::vector{uniform_point(1, 96, 12, 0, 20)} : std::vector<MeasuredPoint>{};
   };
-  const costmodel::Profile second = measure_profile(request, *communicator);
+  const costmodel::Profile second = measure_profile(request, *communicator, cpu_device());
   EXPECT_TRUE(has(second, 48) && has(second, 96));
   EXPECT_EQ(second.reference_pass_seconds, first.reference_pass_seconds) << "told at the first one's pace";
   for (const costmodel::ProfileEntry& entry : first.entries) {

@@ -7,6 +7,7 @@
 #include "planner/policies/common_options.h"
 #include "sim/replay.h"
 #include "support.h"
+#include "exec/devices.h"
 
 namespace braid::exec {
 namespace {
@@ -43,7 +44,7 @@ struct PilotStudy {
     const planner::Judge judge = [](const planner::Program& program, const planner::Durations& durations) {
       return sim::replay(program, durations);
     };
-    return run_pilot(plan, *samples, datasets, judge, seconds, *communicator);
+    return run_pilot(plan, *samples, datasets, judge, seconds, *communicator, cpu_device());
   }
 
   planner::Plan plan;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "costmodel/shapes.h"
+#include "exec/devices.h"
 #include "exec/profiling/reference_pass.h"
 
 namespace braid::exec {
@@ -36,7 +37,7 @@ TEST(UniformBatches, HoldEachTokenOnceInChunksThatFollowOneAnother) {
 }
 
 TEST(ProbedBackbone, HearsEveryOperatorOfItsLayersOnce) {
-  ProbedBackbone backbone(small_backbone(), 3);
+  ProbedBackbone backbone(small_backbone(), 3, cpu_device());
   const costmodel::AdapterShape adapter = adapter_on_all();
   backbone.set_adapters({&adapter, 1});
   const ProbedBackbone::Passes passes = backbone.run(uniform_point(0, 24, 12, 0, 22), true);
@@ -61,7 +62,7 @@ TEST(ProbedBackbone, HearsEveryOperatorOfItsLayersOnce) {
 }
 
 TEST(ProbedBackbone, HearsNothingUnlessAsked) {
-  ProbedBackbone backbone(small_backbone(), 2);
+  ProbedBackbone backbone(small_backbone(), 2, cpu_device());
   const costmodel::AdapterShape adapter = adapter_on_all();
   backbone.set_adapters({&adapter, 1});
   const ProbedBackbone::Passes passes = backbone.run(uniform_point(0, 24, 12, 0, 22), false);
@@ -75,7 +76,7 @@ TEST(ReferencePass, TakesTimeOnAnyBackbone) {
   costmodel::BackboneShape backbone = small_backbone();
   backbone.layers = 1;
   const std::unique_ptr<Communicator> communicator = make_local_communicator();
-  ReferencePass reference(backbone);
+  ReferencePass reference(backbone, cpu_device());
   EXPECT_GT(reference.seconds(*communicator), 0);
 }
 

@@ -1,0 +1,49 @@
+#include <dnnl.h>
+#include <fmt/format.h>
+
+#include "kernels/host_memory.h"
+
+namespace braid::kernels {
+namespace cpu {
+namespace {
+
+constexpr Kernels kKernels = {
+    .pack_linear = pack_linear,
+    .embedding_forward = embedding_forward,
+    .rms_norm_forward = rms_norm_forward,
+    .rms_norm_again = rms_norm_again,
+    .rms_norm_backward = rms_norm_backward,
+    .head_norm_forward = head_norm_forward,
+    .head_norm_backward = head_norm_backward,
+    .rope_forward = rope_forward,
+    .rope_backward = rope_backward,
+    .attention_forward = attention_forward,
+    .attention_backward = attention_backward,
+    .swiglu_forward = swiglu_forward,
+    .swiglu_backward = swiglu_backward,
+    .add = add,
+    .matmul = matmul,
+    .dropout = dropout,
+    .cross_entropy = cross_entropy,
+    .squared_norm = squared_norm,
+    .adamw = adamw,
+};
+
+class CpuDevice final : public HostMemoryDevice {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  const Kernels& kernels() const override { return kKernels; }
+  std::vector<std::string> library_versions() const override {
+    const dnnl_version_t* version = dnnl_version();
+    return {fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch)};
+  }
+};
+
+}  // namespace
+}  // namespace cpu
+
+std::unique_ptr<Device> make_cpu_device() {
+  return std::make_unique<cpu::CpuDevice>();
+}
+
+}  // namespace braid::kernels

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "kernels/adamw.h"
+#include "kernels/attention.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/dropout.h"
+#include "kernels/elementwise.h"
+#include "kernels/embedding.h"
+#include "kernels/linear.h"
+#include "kernels/matmul.h"
+#include "kernels/rms_norm.h"
+#include "kernels/rope.h"
+#include "kernels/swiglu.h"
+
+namespace braid::kernels {
+
+/// All operators of one device. Shapes and formulas stand in each operator's header. An operator more is a header, its
+/// reference, its kernels and a row here.
+struct Kernels {
+  PackLinear* pack_linear;
+  EmbeddingForward* embedding_forward;
+  RmsNormForward* rms_norm_forward;
+  RmsNormAgain* rms_norm_again;
+  RmsNormBackward* rms_norm_backward;
+  HeadNormForward* head_norm_forward;
+  HeadNormBackward* head_norm_backward;
+  Rope* rope_forward;
+  Rope* rope_backward;
+  AttentionForward* attention_forward;
+  AttentionBackward* attention_backward;
+  SwigluForward* swiglu_forward;
+  SwigluBackward* swiglu_backward;
+  Add* add;
+  Matmul* matmul;
+  Dropout* dropout;
+  CrossEntropy* cross_entropy;
+  SquaredNorm* squared_norm;
+  AdamW* adamw;
+};
+
+}  // namespace braid::kernels

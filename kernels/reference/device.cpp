@@ -1,0 +1,43 @@
+#include "kernels/host_memory.h"
+
+namespace braid::kernels {
+namespace reference {
+namespace {
+
+constexpr Kernels kKernels = {
+    .pack_linear = pack_linear,
+    .embedding_forward = embedding_forward,
+    .rms_norm_forward = rms_norm_forward,
+    .rms_norm_again = rms_norm_again,
+    .rms_norm_backward = rms_norm_backward,
+    .head_norm_forward = head_norm_forward,
+    .head_norm_backward = head_norm_backward,
+    .rope_forward = rope_forward,
+    .rope_backward = rope_backward,
+    .attention_forward = attention_forward,
+    .attention_backward = attention_backward,
+    .swiglu_forward = swiglu_forward,
+    .swiglu_backward = swiglu_backward,
+    .add = add,
+    .matmul = matmul,
+    .dropout = dropout,
+    .cross_entropy = cross_entropy,
+    .squared_norm = squared_norm,
+    .adamw = adamw,
+};
+
+class ReferenceDevice final : public HostMemoryDevice {
+ public:
+  std::string_view name() const override { return "reference"; }
+  const Kernels& kernels() const override { return kKernels; }
+  std::vector<std::string> library_versions() const override { return {}; }
+};
+
+}  // namespace
+}  // namespace reference
+
+std::unique_ptr<Device> make_reference_device() {
+  return std::make_unique<reference::ReferenceDevice>();
+}
+
+}  // namespace braid::kernels
