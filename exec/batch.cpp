@@ -33,7 +33,8 @@ Batch make_batch(const planner::Microbatch& microbatch, std::span<const workload
                                segment.begin,
                                segment.tokens(),
                                first,
-                               batch.rows() - first});
+                               batch.rows() - first,
+                               segment.continues});
     batch.tasks.back().last = batch.rows();
   }
   return batch;

@@ -33,6 +33,7 @@ struct SampleRows {
   std::int64_t tokens = 0;
   std::int64_t first = 0;
   std::int64_t count = 0;
+  bool continues = false;  ///< a later chunk of the sample reads its keys and values
 };
 
 /// A microbatch as rows: one a token, samples end to end, padding rows after their sample's tokens.

@@ -5,31 +5,36 @@
 #include <span>
 #include <vector>
 
+#include "costmodel/work/recompute.h"
 #include "exec/adapters/adapter.h"
 #include "exec/batch.h"
 #include "exec/buffer.h"
 #include "exec/layer_weights.h"
 #include "exec/profiling/probe.h"
+#include "exec/sharded_pass.h"
 
 namespace braid::exec {
 
 /// What a layer keeps of a microbatch from its forward to its backward pass.
 struct LayerStash {
-  Buffer input;         ///< [T, H]
-  Buffer input_scale;   ///< [T], of the norm
-  Buffer qkv;           ///< [T, (Hq + 2 Hkv) · D], rotated
-  Buffer query_key;     ///< [T, (Hq + Hkv) · D], before head norms; empty where the backbone has none
-  Buffer head_scale;    ///< [T, Hq + Hkv], of the head norms
-  Buffer attention;     ///< [T, Hq · D]
-  Buffer log_sum;       ///< [T, Hq]
-  Buffer middle;        ///< [T, H], after attention
-  Buffer middle_scale;  ///< [T]
-  Buffer gate_up;       ///< [T, 2F]
+  /// By slot, [T, width of the slot]: those that costmodel::layer_ops keeps, unless the layer is recomputed. Queries
+  /// and keys are rotated.
+  std::array<Buffer, costmodel::kSlotCount> slots;
+  std::array<Buffer, costmodel::kSlotCount> scales;  ///< [T], of the norm that writes the slot
+  Buffer query_key;                                  ///< [T, (Hq + Hkv) · D], before head norms
+  Buffer head_scale;                                 ///< [T, Hq + Hkv], of the head norms
+  Buffer log_sum;                                    ///< [T, Hq], of attention
   /// Per module group, per task span: A x, [rows, modules · r].
-  std::array<std::vector<Buffer>, 4> low_rank;
+  std::array<std::vector<Buffer>, costmodel::kModuleGroups.size()> low_rank;
+  /// Per sequence, where the layer is recomputed and later chunks of the sample go on: its tokens' keys and values,
+  /// [tokens, 2 Hkv · D].
+  std::vector<Buffer> keys;
   /// Per sequence: what later chunks of its sample, on their way back, add to the gradients of its tokens' keys and
   /// values, [tokens, 2 Hkv · D]. Empty where none has come.
   std::vector<Buffer> key_gradients;
+
+  Buffer& at(costmodel::Slot slot) { return slots[static_cast<std::size_t>(slot)]; }
+  const Buffer& at(costmodel::Slot slot) const { return slots[static_cast<std::size_t>(slot)]; }
 };
 
 /// A sequence of another microbatch in the same layer.
@@ -47,7 +52,7 @@ struct LayerBatch {
 
 /// Everything a layer works with beside its weights.
 struct LayerContext {
-  const costmodel::BackboneShape& backbone;
+  const Shard& shard;
   const std::vector<float>& rope_frequencies;
   std::span<const std::unique_ptr<Adapter>> adapters;  ///< per task
   std::span<const std::uint64_t> seeds;                ///< per task, for dropout
@@ -55,16 +60,20 @@ struct LayerContext {
   Probe& probe;
 };
 
-/// Forward through layer `layer` of a packed microbatch. Takes `input` [T, H] over into `stash` and returns the output
-/// [T, H]. Each task's rows go through its own adapter (MuxTune §3.2: BaseOp batched, Adapters apart). Samples that go
-/// on attend to the keys and values in their earlier chunks' stashes.
-Buffer layer_forward(const LayerContext& context, const LayerWeights& weights, std::int32_t layer,
-                     const LayerBatch& batch, Buffer input, LayerStash& stash);
+/// A pass of a packed microbatch through layer `layer`, operator by operator as costmodel::layer_ops lists them, each
+/// task's rows through its own adapter (MuxTune §3.2: BaseOp batched, Adapters apart).
+///
+/// Forward, to the output [T, H]: takes `input` [T, H] over into `stash`. Samples that go on attend to the keys and
+/// values in their earlier chunks' stashes. Of what is recomputed so the stash keeps no more than that needs.
+std::unique_ptr<ShardedPass> layer_forward(const LayerContext& context, const LayerWeights& weights, std::int32_t layer,
+                                           LayerBatch batch, costmodel::RecomputeKind recompute, Buffer input,
+                                           LayerStash& stash);
 
-/// Backward: adds to the adapters' gradients and to `key_gradients` of earlier chunks, which must be there, uses
-/// `stash` up, and returns the gradient of the input [T, H]. At the backbone's first layer nothing below needs it, and
-/// what comes back holds nothing meant to be read.
-Buffer layer_backward(const LayerContext& context, const LayerWeights& weights, std::int32_t layer,
-                      const LayerBatch& batch, Buffer gradient, LayerStash& stash);
+/// Backward, from the gradient of the output [T, H] to that of the input, which at the backbone's first layer nothing
+/// needs and is not meant to be read: adds to the adapters' gradients and to `key_gradients` of earlier
+/// chunks, which must be there, and uses `stash` up.
+std::unique_ptr<ShardedPass> layer_backward(const LayerContext& context, const LayerWeights& weights,
+                                            std::int32_t layer, LayerBatch batch, costmodel::RecomputeKind recompute,
+                                            Buffer gradient, LayerStash& stash);
 
 }  // namespace braid::exec

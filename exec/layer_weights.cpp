@@ -7,92 +7,106 @@
 namespace braid::exec {
 namespace {
 
+using costmodel::Module;
+using costmodel::ModuleGroup;
 using kernels::ConstMatrix;
-using kernels::FrozenLinear;
 
-/// Some linear layers of one input, stacked along their outputs.
-struct Stacked {
-  std::vector<float> weight;
-  std::vector<float> bias;
-  std::int64_t out = 0;
-};
-
+/// A rank's rows and columns of a layer's tensors.
 class LayerReader {
  public:
-  LayerReader(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone,
-              const kernels::Kernels& kernels, std::string prefix)
-      : tensors_(tensors), backbone_(backbone), kernels_(kernels), prefix_(std::move(prefix)) {}
+  LayerReader(const SafetensorsFolder& tensors, const Shard& shard, const kernels::Kernels& kernels, std::string prefix)
+      : tensors_(tensors), shard_(shard), kernels_(kernels), prefix_(std::move(prefix)) {}
 
-  std::vector<float> norm(const char* name) const {
-    return tensors_.read_f32(prefix_ + name + ".weight", {backbone_.hidden});
+  NormWeights norm(const char* name, std::int64_t width) const {
+    return {tensors_.read_f32(prefix_ + name + ".weight", {width})};
   }
 
-  /// Of the backbones that have none, nothing.
-  std::vector<float> head_norm(const char* name) const {
-    if (!backbone_.qk_norm) return {};
-    return tensors_.read_f32(prefix_ + "self_attn." + name + ".weight", {backbone_.head_dim});
-  }
-
-  std::unique_ptr<FrozenLinear> linear(std::initializer_list<costmodel::Module> modules, bool bias,
-                                       bool backward) const {
-    Stacked stacked;
-    std::int64_t in = 0;
-    for (const costmodel::Module module : modules) {
-      const costmodel::ModuleShape shape = costmodel::module_shape(backbone_, module);
-      const bool attention = module == costmodel::Module::q || module == costmodel::Module::k ||
-                             module == costmodel::Module::v || module == costmodel::Module::o;
+  /// The modules of a group, stacked along their outputs.
+  std::unique_ptr<kernels::FrozenLinear> product(ModuleGroup group, bool bias, bool backward) const {
+    std::vector<float> weight, biases;
+    std::int64_t in = 0, out = 0;
+    for (const Module module : costmodel::modules_of(group)) {
+      const costmodel::ModuleShape whole = costmodel::module_shape(shard_.whole(), module);
+      const Share rows = shard_.outputs(module), columns = shard_.inputs(module);
+      const bool attention = group == ModuleGroup::qkv || group == ModuleGroup::o;
       const std::string name =
           prefix_ + (attention ? "self_attn." : "mlp.") + std::string(costmodel::module_name(module));
-      in = shape.in;
-      stacked.out += shape.out;
-      stacked.weight.resize(static_cast<std::size_t>(stacked.out * in));
-      tensors_.read_f32_into(name + ".weight", {shape.out, in},
-                             std::span(stacked.weight).last(static_cast<std::size_t>(shape.out * in)));
-      if (!bias) continue;
-      const std::vector<float> values = tensors_.read_f32(name + ".bias", {shape.out});
-      stacked.bias.insert(stacked.bias.end(), values.begin(), values.end());
+      append(tensors_.read_f32(name + ".weight", {whole.out, whole.in}), whole.in, rows, columns, weight);
+      in = columns.count();
+      out += rows.count();
+      if (bias) append(tensors_.read_f32(name + ".bias", {whole.out}), 1, rows, {0, 1}, biases);
     }
-    return kernels_.pack_linear(ConstMatrix(stacked.weight.data(), stacked.out, in), stacked.bias, backward);
+    return kernels_.pack_linear(ConstMatrix(weight.data(), out, in), biases, backward);
   }
 
  private:
+  /// Adds rows of a tensor that is `width` numbers wide, and of these rows the columns.
+  static void append(const std::vector<float>& tensor, std::int64_t width, Share rows, Share columns,
+                     std::vector<float>& to) {
+    if (to.empty() && std::ssize(tensor) == rows.count() * columns.count()) {
+      to = tensor;
+      return;
+    }
+    to.reserve(to.size() + static_cast<std::size_t>(rows.count() * columns.count()));
+    for (std::int64_t row = rows.first; row < rows.last; ++row) {
+      const auto first = tensor.begin() + row * width;
+      to.insert(to.end(), first + columns.first, first + columns.last);
+    }
+  }
+
   const SafetensorsFolder& tensors_;
-  const costmodel::BackboneShape& backbone_;
+  const Shard& shard_;
   const kernels::Kernels& kernels_;
   std::string prefix_;
 };
 
-LayerWeights load_layer(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone,
-                        const WeightNames& names, std::int32_t layer, const kernels::Kernels& kernels) {
-  using costmodel::Module;
-  const LayerReader reader(tensors, backbone, kernels, names.layer(layer));
-  // Nothing below the first layer's projections needs a gradient.
-  const bool qkv_backward = layer > 0;
-  return {reader.norm("input_layernorm"),
-          reader.norm("post_attention_layernorm"),
-          reader.linear({Module::q, Module::k, Module::v}, backbone.qkv_bias, qkv_backward),
-          reader.linear({Module::o}, false, true),
-          reader.linear({Module::gate, Module::up}, false, true),
-          reader.linear({Module::down}, false, true),
-          reader.head_norm("q_norm"),
-          reader.head_norm("k_norm")};
+LayerWeights load_layer(const LayerReader& reader, const costmodel::BackboneShape& backbone, std::int32_t layer) {
+  LayerWeights weights;
+  for (const costmodel::LayerOp& op : costmodel::layer_ops(backbone)) {
+    if (op.work == costmodel::LayerWork::norm) {
+      const bool attention = op.to == costmodel::Slot::attention_input;
+      weights.norms[static_cast<std::size_t>(op.to)] =
+          reader.norm(attention ? "input_layernorm" : "post_attention_layernorm", backbone.hidden);
+    } else if (op.work == costmodel::LayerWork::linear) {
+      const bool bottom = op.group == ModuleGroup::qkv && layer == 0;  // nothing below needs a gradient
+      weights.products[static_cast<std::size_t>(op.group)] =
+          reader.product(op.group, op.group == ModuleGroup::qkv && backbone.qkv_bias, !bottom);
+    } else if (op.work == costmodel::LayerWork::head_norm) {
+      weights.query_norm = reader.norm("self_attn.q_norm", backbone.head_dim);
+      weights.key_norm = reader.norm("self_attn.k_norm", backbone.head_dim);
+    }
+  }
+  return weights;
+}
+
+/// The shard's rows of a table of tokens.
+std::vector<float> rows_of_table(const SafetensorsFolder& tensors, const std::string& name, const Shard& shard) {
+  const costmodel::BackboneShape& whole = shard.whole();
+  std::vector<float> table = tensors.read_f32(name, {whole.vocabulary, whole.hidden});
+  const Share rows = shard.vocabulary();
+  table.erase(table.begin() + rows.last * whole.hidden, table.end());
+  table.erase(table.begin(), table.begin() + rows.first * whole.hidden);
+  return table;
 }
 
 }  // namespace
 
-StageWeights load_stage_weights(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone,
-                                planner::LayerRange layers, const kernels::Kernels& kernels) {
+StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, planner::LayerRange layers,
+                                const kernels::Kernels& kernels) {
+  const costmodel::BackboneShape& backbone = shard.whole();
   const WeightNames names(tensors, backbone);
   StageWeights weights;
   weights.rope_frequencies = rope_frequencies(backbone);
-  const std::vector<std::int64_t> table = {backbone.vocabulary, backbone.hidden};
-  if (layers.first == 0) weights.embedding = tensors.read_f32(names.embedding(), table);
+  if (layers.first == 0) {
+    weights.embedding = rows_of_table(tensors, names.embedding(), shard);
+    weights.embedding.resize(weights.embedding.size() + static_cast<std::size_t>(backbone.hidden));
+  }
   for (std::int32_t layer = layers.first; layer < layers.last; ++layer)
-    weights.layers.push_back(load_layer(tensors, backbone, names, layer, kernels));
+    weights.layers.push_back(load_layer(LayerReader(tensors, shard, kernels, names.layer(layer)), backbone, layer));
   if (layers.last == backbone.layers) {
-    weights.final_norm = tensors.read_f32(names.final_norm(), {backbone.hidden});
-    const std::vector<float> head = tensors.read_f32(names.head(), table);
-    weights.head = kernels.pack_linear(ConstMatrix(head.data(), backbone.vocabulary, backbone.hidden), {}, true);
+    weights.final_norm = {tensors.read_f32(names.final_norm(), {backbone.hidden})};
+    const std::vector<float> head = rows_of_table(tensors, names.head(), shard);
+    weights.head = kernels.pack_linear(ConstMatrix(head.data(), shard.vocabulary().count(), backbone.hidden), {}, true);
   }
   return weights;
 }

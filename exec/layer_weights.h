@@ -1,40 +1,47 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
-#include "costmodel/shapes/adapter.h"
-#include "costmodel/shapes/backbone.h"
+#include "costmodel/shapes/layer_ops.h"
 #include "exec/files/safetensors.h"
+#include "exec/shard.h"
 #include "kernels/kernels.h"
 #include "planner/program/program.h"
 
 namespace braid::exec {
 
-/// The frozen weights of one decoder layer, q k v in one product and gate up in one.
-struct LayerWeights {
-  std::vector<float> input_norm;                   ///< [H]
-  std::vector<float> attention_norm;               ///< [H], before gate and up
-  std::unique_ptr<kernels::FrozenLinear> qkv;      ///< [(Hq + 2 Hkv) · D, H]
-  std::unique_ptr<kernels::FrozenLinear> o;        ///< [H, Hq · D]
-  std::unique_ptr<kernels::FrozenLinear> gate_up;  ///< [2F, H]
-  std::unique_ptr<kernels::FrozenLinear> down;     ///< [H, F]
-  std::vector<float> q_norm;                       ///< [D], of each query head; empty where the backbone has none
-  std::vector<float> k_norm;                       ///< [D], of each key head
+/// A norm's, each [H] or [D].
+struct NormWeights {
+  std::vector<float> weight;
 };
 
-/// What a stage holds of a backbone.
+/// The frozen weights of one decoder layer, or of a rank's shard of it.
+struct LayerWeights {
+  std::array<NormWeights, costmodel::kSlotCount> norms;  ///< by the slot that a norm writes; others are empty
+  /// By group: q k v in one product [(Hq + 2 Hkv) · D, H], o [H, Hq · D], gate and up in one [2F, H], down [H, F].
+  std::array<std::unique_ptr<kernels::FrozenLinear>, costmodel::kModuleGroups.size()> products;
+  NormWeights query_norm, key_norm;  ///< of each head; empty where the backbone has none
+
+  const NormWeights& norm(costmodel::Slot to) const { return norms[static_cast<std::size_t>(to)]; }
+  const kernels::FrozenLinear& product(costmodel::ModuleGroup group) const {
+    return *products[static_cast<std::size_t>(group)];
+  }
+};
+
+/// What a rank holds of a backbone.
 struct StageWeights {
-  std::vector<float> embedding;  ///< [V, H] on the first stage, else empty
+  std::vector<float> embedding;  ///< [V + 1, H] on the first stage, the last row of zeros; else empty
   std::vector<LayerWeights> layers;
-  std::vector<float> final_norm;                ///< [H] on the last stage
+  NormWeights final_norm;                       ///< on the last stage
   std::unique_ptr<kernels::FrozenLinear> head;  ///< [V, H] on the last stage
   std::vector<float> rope_frequencies;          ///< [D/2]
 };
 
-/// Reads a stage's part of a Hugging Face folder and packs it with `kernels`. Throws Error when a tensor is missing,
-/// has another shape or is taken up by nothing.
-StageWeights load_stage_weights(const SafetensorsFolder& tensors, const costmodel::BackboneShape& backbone,
-                                planner::LayerRange layers, const kernels::Kernels& kernels);
+/// Reads a rank's part of a Hugging Face folder, the shard's rows and columns of `layers`, and packs it with `kernels`.
+/// Throws Error when a tensor is missing, has another shape or is taken up by nothing.
+StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, planner::LayerRange layers,
+                                const kernels::Kernels& kernels);
 
 }  // namespace braid::exec

@@ -243,19 +243,19 @@ class Runner::Execution {
     for (const planner::Part& part : stage_->parts_of(instruction)) {
       const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
       for (const planner::Segment& segment : microbatch.segments) set_loss_scale(segment);
-      results_[microbatch.id] =
-          model_of(microbatch)
-              .forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets),
-                       take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_, loss_scale_, losses_);
+      results_[microbatch.id] = run_whole(model_of(microbatch)
+                                              .forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets),
+                                                       take_input(instruction, microbatch.id), runner_.adapters_,
+                                                       runner_.seeds_, loss_scale_, losses_));
     }
   }
 
   void backward(const Instruction& instruction) {
     for (const planner::Part& part : stage_->parts_of(instruction)) {
       const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
-      results_[microbatch.id] =
+      results_[microbatch.id] = run_whole(
           model_of(microbatch)
-              .backward(microbatch.id, take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_);
+              .backward(microbatch.id, take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_));
     }
   }
 
@@ -382,9 +382,10 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
   layers_ = input.fixed.deployment[0].layers[static_cast<std::size_t>(stage_)];
   const SafetensorsFolder tensors = SafetensorsFolder::open(input.workload.backbone_folder);
   for (std::int64_t copy = 0; copy < input.fixed.backbone_copies; ++copy) {
-    models_.push_back(std::make_unique<StageModel>(
-        input.workload.backbone, layers_,
-        load_stage_weights(tensors, input.workload.backbone, layers_, device.kernels()), pool_, probe_));
+    const Shard shard(input.workload.backbone);
+    models_.push_back(std::make_unique<StageModel>(shard, layers_, costmodel::Recompute{},
+                                                   load_stage_weights(tensors, shard, layers_, device.kernels()), pool_,
+                                                   probe_));
     models_.back()->compile_layers();
     models_.back()->compile_head();
   }

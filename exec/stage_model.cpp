@@ -1,10 +1,8 @@
 #include "exec/stage_model.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
-#include "costmodel/work/memory.h"
 
 namespace braid::exec {
 
@@ -22,10 +20,11 @@ void check_family(const costmodel::BackboneShape& backbone) {
         backbone.name);
 }
 
-StageModel::StageModel(const costmodel::BackboneShape& backbone, planner::LayerRange layers, StageWeights weights,
+StageModel::StageModel(Shard shard, planner::LayerRange layers, costmodel::Recompute recompute, StageWeights weights,
                        BufferPool& pool, Probe& probe)
-    : backbone_(backbone),
+    : shard_(std::move(shard)),
       layers_(layers),
+      recompute_(recompute),
       weights_(std::move(weights)),
       kernels_(pool.device().kernels()),
       pool_(pool),
@@ -33,7 +32,7 @@ StageModel::StageModel(const costmodel::BackboneShape& backbone, planner::LayerR
 
 void StageModel::compile_layers() const {
   for (const LayerWeights& layer : weights_.layers) {
-    for (const auto* linear : {&layer.qkv, &layer.o, &layer.gate_up, &layer.down}) (*linear)->compile();
+    for (const auto& product : layer.products) product->compile();
   }
 }
 
@@ -41,11 +40,21 @@ void StageModel::compile_head() const {
   if (weights_.head) weights_.head->compile();
 }
 
+/// The rows of tokens that other shards have are zeros.
 Buffer StageModel::embed(const Batch& batch) const {
-  Buffer hidden = pool_.take(batch.rows() * backbone_.hidden);
-  const ConstMatrix table(weights_.embedding.data(), backbone_.vocabulary, backbone_.hidden);
-  probe_.run({Operator::embedding, Pass::forward, {backbone_.vocabulary, backbone_.hidden}, batch.rows(), 0, 0, 1},
-             [&] { kernels_.embedding_forward(table, batch.tokens, hidden.matrix(batch.rows(), backbone_.hidden)); });
+  const std::int64_t width = shard_.whole().hidden;
+  const Share vocabulary = shard_.vocabulary();
+  Buffer hidden = pool_.take(batch.rows() * width);
+  const ConstMatrix table(weights_.embedding.data(), vocabulary.count() + 1, width);
+  std::vector<std::int32_t> rows = batch.tokens;
+  if (shard_.count() > 1) {
+    for (std::int32_t& row : rows) {
+      const bool here = vocabulary.first <= row && row < vocabulary.last;
+      row = static_cast<std::int32_t>(here ? row - vocabulary.first : vocabulary.count());
+    }
+  }
+  probe_.run({Operator::embedding, Pass::forward, {vocabulary.count(), width}, batch.rows(), 0, 0, 1},
+             [&] { kernels_.embedding_forward(table, rows, hidden.matrix(batch.rows(), width)); });
   return hidden;
 }
 
@@ -61,13 +70,20 @@ LayerBatch StageModel::layer_batch(const Live& live, std::size_t layer) {
   return batch;
 }
 
-Buffer StageModel::through_layers(const LayerContext& layer_context, Live& live, Buffer hidden) {
-  live.layers.resize(weights_.layers.size());
-  for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
-    hidden = layer_forward(layer_context, weights_.layers[i], layers_.first + static_cast<std::int32_t>(i),
-                           layer_batch(live, i), std::move(hidden), live.layers[i]);
-  }
-  return hidden;
+costmodel::RecomputeKind StageModel::recomputed(std::size_t layer) const {
+  return static_cast<std::int64_t>(layer) < recompute_.layers ? recompute_.kind : costmodel::RecomputeKind::none;
+}
+
+std::unique_ptr<ShardedPass> StageModel::layer_forward(const LayerContext& layer_context, Live& live, std::size_t layer,
+                                                       Buffer hidden) {
+  return exec::layer_forward(layer_context, weights_.layers[layer], layers_.first + static_cast<std::int32_t>(layer),
+                             layer_batch(live, layer), recomputed(layer), std::move(hidden), live.layers[layer]);
+}
+
+std::unique_ptr<ShardedPass> StageModel::layer_backward(const LayerContext& layer_context, Live& live,
+                                                        std::size_t layer, Buffer gradient) {
+  return exec::layer_backward(layer_context, weights_.layers[layer], layers_.first + static_cast<std::int32_t>(layer),
+                              layer_batch(live, layer), recomputed(layer), std::move(gradient), live.layers[layer]);
 }
 
 /// Where a backward pass adds to earlier chunks' gradients, for all layers at once, as `chunk_gradient_bytes` has it.
@@ -79,7 +95,7 @@ void StageModel::take_key_gradients(const Live& live) {
         stash.key_gradients.resize(earlier.batch.sequences.size());
         Buffer& gradients = stash.key_gradients[place.sequence];
         if (gradients.size() > 0) continue;
-        const std::int64_t numbers = 2 * earlier.batch.sequences[place.sequence].tokens * backbone_.kv_width();
+        const std::int64_t numbers = 2 * earlier.batch.sequences[place.sequence].tokens * shard_.part().kv_width();
         gradients = pool_.take(numbers);
         std::fill_n(gradients.data(), numbers, 0.0F);
       }
@@ -87,98 +103,139 @@ void StageModel::take_key_gradients(const Live& live) {
   }
 }
 
-Buffer StageModel::forward(planner::MicrobatchId id, Batch batch, Buffer input,
-                           std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds,
-                           std::span<const double> loss_scale, std::span<TaskLoss> losses) {
+/// Embedding, layer after layer, and the head, as far as they are here.
+class StageModel::Forward final : public ShardedPass {
+ public:
+  Forward(StageModel& model, Live& live, const LayerContext& layer_context, Buffer input,
+          std::span<const double> loss_scale, std::span<TaskLoss> losses)
+      : model_(model),
+        live_(live),
+        context_(layer_context),
+        hidden_(std::move(input)),
+        loss_scale_(loss_scale),
+        losses_(losses) {}
+
+  std::optional<Matrix> next() override {
+    if (!begun_) {
+      begun_ = true;
+      live_.layers.resize(model_.weights_.layers.size());
+      if (model_.has_embedding()) {
+        hidden_ = model_.embed(live_.batch);
+        if (model_.shard_.count() > 1) return hidden_.matrix(live_.batch.rows(), model_.shard_.whole().hidden);
+      }
+    }
+    while (layer_ < live_.layers.size()) {
+      if (!part_) part_ = model_.layer_forward(context_, live_, layer_, std::move(hidden_));
+      if (std::optional<Matrix> partial = part_->next()) return partial;
+      hidden_ = part_->take_result();
+      part_.reset();
+      ++layer_;
+    }
+    if (!model_.has_head() || scored_) return std::nullopt;
+    if (!part_)
+      part_ = head_pass({model_.shard_, model_.weights_, model_.pool_, model_.probe_}, live_.batch, hidden_,
+                        loss_scale_, losses_);
+    if (std::optional<Matrix> partial = part_->next()) return partial;
+    live_.gradient = part_->take_result();
+    part_.reset();
+    hidden_.release();
+    scored_ = true;
+    return std::nullopt;
+  }
+
+  Buffer take_result() override { return std::move(hidden_); }
+
+ private:
+  StageModel& model_;
+  Live& live_;
+  LayerContext context_;
+  Buffer hidden_;
+  std::span<const double> loss_scale_;
+  std::span<TaskLoss> losses_;
+  bool begun_ = false, scored_ = false;
+  std::size_t layer_ = 0;              // the next
+  std::unique_ptr<ShardedPass> part_;  // that is under way
+};
+
+/// The layers from the last to the first.
+class StageModel::Backward final : public ShardedPass {
+ public:
+  Backward(StageModel& model, planner::MicrobatchId id, Live& live, const LayerContext& layer_context, Buffer gradient)
+      : model_(model), id_(id), live_(live), context_(layer_context), gradient_(std::move(gradient)) {
+    layers_left_ = live.layers.size();
+  }
+
+  std::optional<Matrix> next() override {
+    while (layers_left_ > 0) {
+      if (!part_) part_ = model_.layer_backward(context_, live_, layers_left_ - 1, std::move(gradient_));
+      if (std::optional<Matrix> partial = part_->next()) return partial;
+      gradient_ = part_->take_result();
+      part_.reset();
+      --layers_left_;
+    }
+    if (ended_) return std::nullopt;
+    ended_ = true;
+    model_.chunks_.leave(id_, live_.batch);
+    model_.live_.erase(id_);
+    if (model_.has_embedding()) gradient_.release();
+    return std::nullopt;
+  }
+
+  Buffer take_result() override { return std::move(gradient_); }
+
+ private:
+  StageModel& model_;
+  planner::MicrobatchId id_;
+  Live& live_;
+  LayerContext context_;
+  Buffer gradient_;
+  std::size_t layers_left_ = 0;
+  std::unique_ptr<ShardedPass> part_;
+  bool ended_ = false;
+};
+
+std::unique_ptr<ShardedPass> StageModel::forward(planner::MicrobatchId id, Batch batch, Buffer input,
+                                                 std::span<const std::unique_ptr<Adapter>> adapters,
+                                                 std::span<const std::uint64_t> seeds,
+                                                 std::span<const double> loss_scale, std::span<TaskLoss> losses) {
   BRAID_CHECK(!live_.contains(id), "microbatch {} is under way already", id);
   Live& live = live_[id];
   live.batch = std::move(batch);
   live.earlier = chunks_.enter(id, live.batch);
-  Buffer hidden = has_embedding() ? embed(live.batch) : std::move(input);
-  hidden = through_layers(context(adapters, seeds), live, std::move(hidden));
-  if (!has_head()) return hidden;
-  live.gradient = loss_gradient(live.batch, hidden, loss_scale, losses);
-  return {};
+  return std::make_unique<Forward>(*this, live, context(adapters, seeds), std::move(input), loss_scale, losses);
 }
 
-Buffer StageModel::backward(planner::MicrobatchId id, Buffer gradient,
-                            std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds) {
+std::unique_ptr<ShardedPass> StageModel::backward(planner::MicrobatchId id, Buffer gradient,
+                                                  std::span<const std::unique_ptr<Adapter>> adapters,
+                                                  std::span<const std::uint64_t> seeds) {
   const auto found = live_.find(id);
   BRAID_CHECK(found != live_.end(), "microbatch {} is not under way", id);
   Live& live = found->second;
   if (has_head()) gradient = std::move(live.gradient);
   take_key_gradients(live);
-  const LayerContext layer_context = context(adapters, seeds);
-  for (std::size_t i = weights_.layers.size(); i-- > 0;) {
-    gradient = layer_backward(layer_context, weights_.layers[i], layers_.first + static_cast<std::int32_t>(i),
-                              layer_batch(live, i), std::move(gradient), live.layers[i]);
-  }
-  chunks_.leave(id, live.batch);
-  live_.erase(found);
-  if (has_embedding()) return {};
-  return gradient;
+  return std::make_unique<Backward>(*this, id, live, context(adapters, seeds), std::move(gradient));
 }
 
-/// The head sees only the rows that are scored, `kHeadRows` at a time; as it is frozen, its gradient is taken at once
-/// and the logits are dropped.
-Buffer StageModel::loss_gradient(const Batch& batch, const Buffer& hidden, std::span<const double> loss_scale,
-                                 std::span<TaskLoss> losses) const {
-  const std::int64_t width = backbone_.hidden, vocabulary = backbone_.vocabulary;
-  const auto scored = static_cast<std::int64_t>(batch.scored_rows.size());
-  Buffer gradient = pool_.take(batch.rows() * width);
-  const Matrix all = gradient.matrix(batch.rows(), width);
-  std::fill_n(all.data, batch.rows() * width, 0.0F);
-  if (scored == 0) return gradient;
-  const std::int64_t most = std::min(scored, costmodel::kHeadRows);
-  const Buffer gathered = pool_.take(most * width), normed = pool_.take(most * width), back = pool_.take(most * width),
-               scale = pool_.take(most);
-  const Buffer logits = pool_.take(most * vocabulary);
-  std::vector<float> row_scale(static_cast<std::size_t>(most)), row_loss(static_cast<std::size_t>(most));
-  probe_.run({Operator::head_loss, Pass::forward, {width, vocabulary}, scored, 0, 0, 1}, [&] {
-    for (std::int64_t first = 0; first < scored; first += most) {
-      const std::int64_t rows = std::min(most, scored - first);
-      const Matrix x = gathered.matrix(rows, width), y = normed.matrix(rows, width),
-                   z = logits.matrix(rows, vocabulary), d = back.matrix(rows, width);
-      const auto place = [&](std::int64_t i) { return static_cast<std::size_t>(first + i); };
-      for (std::int64_t i = 0; i < rows; ++i) {
-        std::memcpy(x.row(i), hidden.data() + batch.scored_rows[place(i)] * width,
-                    static_cast<std::size_t>(width) * sizeof(float));
-        row_scale[static_cast<std::size_t>(i)] =
-            static_cast<float>(loss_scale[static_cast<std::size_t>(batch.scored_tasks[place(i)])]);
-      }
-      const std::span<float> norm_scale(scale.data(), static_cast<std::size_t>(rows));
-      kernels_.rms_norm_forward(x, weights_.final_norm, static_cast<float>(backbone_.norm_epsilon), y, norm_scale);
-      weights_.head->forward(y, z);
-      kernels_.cross_entropy(
-          z, std::span(batch.scored_labels).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(rows)),
-          std::span(row_scale).first(static_cast<std::size_t>(rows)),
-          std::span(row_loss).first(static_cast<std::size_t>(rows)));
-      weights_.head->backward(z, d);
-      std::fill_n(y.data, rows * width, 0.0F);
-      kernels_.rms_norm_backward(d, x, weights_.final_norm, norm_scale, y);
-      for (std::int64_t i = 0; i < rows; ++i) {
-        std::memcpy(all.row(batch.scored_rows[place(i)]), y.row(i), static_cast<std::size_t>(width) * sizeof(float));
-        const auto task = static_cast<std::size_t>(batch.scored_tasks[place(i)]);
-        losses[task].sum += static_cast<double>(row_loss[static_cast<std::size_t>(i)]) * loss_scale[task];
-      }
-    }
-  });
-  return gradient;
+Buffer run_whole(const std::unique_ptr<ShardedPass>& pass) {
+  BRAID_CHECK(!pass->next(), "a whole pass has a partial sum");
+  return pass->take_result();
 }
 
 std::vector<float> StageModel::logits(Batch batch, std::span<const std::unique_ptr<Adapter>> adapters,
                                       std::span<const std::uint64_t> seeds) {
-  BRAID_CHECK(has_embedding() && has_head(), "logits need the whole backbone on one stage");
+  BRAID_CHECK(has_embedding() && has_head() && shard_.count() == 1, "logits need the whole backbone on one stage");
   Live live{std::move(batch), {}, {}, {}};
   live.earlier.resize(live.batch.sequences.size());
-  const std::int64_t rows = live.batch.rows();
-  const Buffer hidden = through_layers(context(adapters, seeds), live, embed(live.batch));
-  const Buffer normed = pool_.take(rows * backbone_.hidden), scale = pool_.take(rows);
-  kernels_.rms_norm_forward(hidden.matrix(rows, backbone_.hidden), weights_.final_norm,
-                            static_cast<float>(backbone_.norm_epsilon), normed.matrix(rows, backbone_.hidden),
-                            scale.span());
-  std::vector<float> result(static_cast<std::size_t>(rows * backbone_.vocabulary));
-  weights_.head->forward(normed.matrix(rows, backbone_.hidden), Matrix(result.data(), rows, backbone_.vocabulary));
+  live.layers.resize(weights_.layers.size());
+  const std::int64_t rows = live.batch.rows(), width = shard_.whole().hidden;
+  Buffer hidden = embed(live.batch);
+  for (std::size_t layer = 0; layer < live.layers.size(); ++layer)
+    hidden = run_whole(layer_forward(context(adapters, seeds), live, layer, std::move(hidden)));
+  const Buffer normed = pool_.take(rows * width), scale = pool_.take(rows);
+  kernels_.rms_norm_forward(hidden.matrix(rows, width), weights_.final_norm.weight,
+                            static_cast<float>(shard_.whole().norm_epsilon), normed.matrix(rows, width), scale.span());
+  std::vector<float> result(static_cast<std::size_t>(rows * shard_.whole().vocabulary));
+  weights_.head->forward(normed.matrix(rows, width), Matrix(result.data(), rows, shard_.whole().vocabulary));
   return result;
 }
 

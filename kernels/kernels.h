@@ -34,6 +34,8 @@ struct Kernels {
   Matmul* matmul;
   Dropout* dropout;
   CrossEntropy* cross_entropy;
+  CrossEntropyShare* cross_entropy_share;
+  CrossEntropyOfShares* cross_entropy_of_shares;
   SquaredNorm* squared_norm;
   AdamW* adamw;
 };

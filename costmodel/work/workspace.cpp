@@ -81,12 +81,19 @@ std::int64_t backward_numbers(const BackboneShape& backbone, const StageShape& s
     const std::int64_t copies = 2 * widened + (storage.activations == DataType::f16 ? 1 : widened);
     attention += copies * score_numbers(backbone, load);
   }
+  // Our own executor lets go of what has been gone back through: by then of the feed-forward's products, and then of
+  // the gradient of attention's result.
+  const bool lets_go = !storage.keeps_operator_inputs;
+  if (lets_go) attention -= load.tokens * backbone.up_width();
   // Below the bottom layer nothing needs a gradient.
   const bool bottom = stage.has_embedding && stage.layers == 1;
   if (!bottom || any_adapter(load, ModuleGroup::qkv)) {
-    attention =
-        std::max(attention, load.tokens * (backbone.query_width() + backbone.qkv_width()) + (bottom ? 0 : hidden) +
-                                again(ModuleGroup::qkv) * backbone.hidden + scratch(ModuleGroup::qkv));
+    const std::int64_t d_qkv = load.tokens * backbone.qkv_width(), d_attended = load.tokens * backbone.query_width();
+    const std::int64_t down_to_input =
+        (bottom ? 0 : hidden) + again(ModuleGroup::qkv) * backbone.hidden + scratch(ModuleGroup::qkv);
+    const std::int64_t fuller =
+        lets_go ? std::max(d_attended, down_to_input) - load.tokens * backbone.up_width() : d_attended + down_to_input;
+    attention = std::max(attention, d_qkv + fuller);
   }
   return gradient + std::max({down, gate_up, attention});
 }

@@ -21,7 +21,7 @@ std::vector<LoraGroup::Target> LoraGroup::targets_of(const Adapter& adapter) con
   std::vector<Target> targets;
   std::int64_t column = 0, first = 0;
   for (const Module module : costmodel::modules_of(group_)) {
-    const std::int64_t out = costmodel::module_shape(context_.backbone, module).out;
+    const std::int64_t out = context_.shard.outputs(module).count();
     if (adapter.shape().has(module)) {
       targets.push_back({module, column, out, first, first + adapter.shape().rank_of(module)});
       first = targets.back().last;
@@ -31,10 +31,31 @@ std::vector<LoraGroup::Target> LoraGroup::targets_of(const Adapter& adapter) con
   return targets;
 }
 
+Matrix LoraGroup::stacked_a(Adapter& adapter, Part part) const {
+  const Share in = context_.shard.inputs(costmodel::modules_of(group_).front());
+  return adapter.stacked_a(part, layer_, group_).column_range(in.first, in.last);
+}
+
+Matrix LoraGroup::a(Adapter& adapter, Part part, Module module) const {
+  const Share in = context_.shard.inputs(module);
+  return adapter.a(part, layer_, module).column_range(in.first, in.last);
+}
+
+Matrix LoraGroup::b(Adapter& adapter, Part part, Module module) const {
+  const Share out = context_.shard.outputs(module);
+  return adapter.b(part, layer_, module).row_range(out.first, out.last);
+}
+
 costmodel::OperatorCall LoraGroup::call(const TaskSpan& span, costmodel::Pass pass) const {
   const costmodel::AdapterShape& shape = context_.adapters[static_cast<std::size_t>(span.task)]->shape();
   const costmodel::Operator op = shape.dropout > 0 ? costmodel::Operator::lora_dropout : costmodel::Operator::lora;
-  return {op, pass, costmodel::lora_shape(context_.backbone, shape, group_), span.last - span.first, 0, 0, 1};
+  return {op,
+          pass,
+          costmodel::lora_shape(context_.shard.whole(), shape, group_, context_.shard.count()),
+          span.last - span.first,
+          0,
+          0,
+          1};
 }
 
 std::int64_t LoraGroup::width(const TaskSpan& span) const {
@@ -75,20 +96,18 @@ void LoraGroup::forward_span(const TaskSpan& span, ConstMatrix x, Matrix y, Matr
   Adapter& adapter = *context_.adapters[static_cast<std::size_t>(span.task)];
   const std::vector<Target> targets = targets_of(adapter);
   if (adapter.shape().dropout == 0) {
-    kernels().matmul(1, x, Transpose::no, adapter.stacked_a(Part::parameter, layer_, group_), Transpose::yes, 0,
-                     low_rank);
+    kernels().matmul(1, x, Transpose::no, stacked_a(adapter, Part::parameter), Transpose::yes, 0, low_rank);
   } else {
     // PEFT drops each module's input apart.
     for (const Target& target : targets) {
       const Buffer input = dropped(span, target.module, x);
-      kernels().matmul(1, input.matrix(x.rows, x.columns), Transpose::no,
-                       adapter.a(Part::parameter, layer_, target.module), Transpose::yes, 0,
-                       low_rank.column_range(target.first, target.last));
+      kernels().matmul(1, input.matrix(x.rows, x.columns), Transpose::no, a(adapter, Part::parameter, target.module),
+                       Transpose::yes, 0, low_rank.column_range(target.first, target.last));
     }
   }
   for (const Target& target : targets) {
     kernels().matmul(adapter.scaling(target.module), low_rank.column_range(target.first, target.last), Transpose::no,
-                     adapter.b(Part::parameter, layer_, target.module), Transpose::yes, 1,
+                     b(adapter, Part::parameter, target.module), Transpose::yes, 1,
                      y.column_range(target.column, target.column + target.out));
   }
 }
@@ -102,28 +121,24 @@ void LoraGroup::backward_span(const TaskSpan& span, ConstMatrix x, ConstMatrix d
     const ConstMatrix d_out = dy.column_range(target.column, target.column + target.out);
     kernels().matmul(adapter.scaling(target.module), d_out, Transpose::yes,
                      low_rank.column_range(target.first, target.last), Transpose::no, 1,
-                     adapter.b(Part::gradient, layer_, target.module));
-    kernels().matmul(adapter.scaling(target.module), d_out, Transpose::no,
-                     adapter.b(Part::parameter, layer_, target.module), Transpose::no, 0,
-                     d_low_rank.column_range(target.first, target.last));
+                     b(adapter, Part::gradient, target.module));
+    kernels().matmul(adapter.scaling(target.module), d_out, Transpose::no, b(adapter, Part::parameter, target.module),
+                     Transpose::no, 0, d_low_rank.column_range(target.first, target.last));
   }
   if (adapter.shape().dropout == 0) {
-    kernels().matmul(1, d_low_rank, Transpose::yes, x, Transpose::no, 1,
-                     adapter.stacked_a(Part::gradient, layer_, group_));
+    kernels().matmul(1, d_low_rank, Transpose::yes, x, Transpose::no, 1, stacked_a(adapter, Part::gradient));
     if (dx.rows > 0)
-      kernels().matmul(1, d_low_rank, Transpose::no, adapter.stacked_a(Part::parameter, layer_, group_), Transpose::no,
-                       1, dx);
+      kernels().matmul(1, d_low_rank, Transpose::no, stacked_a(adapter, Part::parameter), Transpose::no, 1, dx);
     return;
   }
   for (const Target& target : targets) {
     const ConstMatrix d_target = d_low_rank.column_range(target.first, target.last);
     const Buffer input = dropped(span, target.module, x);
     kernels().matmul(1, d_target, Transpose::yes, input.matrix(x.rows, x.columns), Transpose::no, 1,
-                     adapter.a(Part::gradient, layer_, target.module));
+                     a(adapter, Part::gradient, target.module));
     if (dx.rows == 0) continue;
     const Matrix d_input = input.matrix(x.rows, x.columns);
-    kernels().matmul(1, d_target, Transpose::no, adapter.a(Part::parameter, layer_, target.module), Transpose::no, 0,
-                     d_input);
+    kernels().matmul(1, d_target, Transpose::no, a(adapter, Part::parameter, target.module), Transpose::no, 0, d_input);
     drop_into(span, target.module, d_input, true, dx);
   }
 }
@@ -144,6 +159,7 @@ void LoraGroup::drop_into(const TaskSpan& span, Module module, ConstMatrix x, bo
   rows.positions = std::span(batch_.positions).subspan(first, count);
   rows.samples = std::span(batch_.samples).subspan(first, count);
   rows.key = mix_key(words);
+  rows.first_column = context_.shard.inputs(module).first;
   rows.probability = static_cast<float>(context_.adapters[static_cast<std::size_t>(span.task)]->shape().dropout);
   kernels().dropout(rows, x, accumulate, y);
 }

@@ -5,7 +5,8 @@
 namespace braid::exec {
 
 /// The adapters of one module group in one layer, as a layer calls them: `x` [T, in] is what the frozen product read,
-/// `y` [T, sum of the group's outputs] what it wrote, the outputs of its modules side by side.
+/// `y` [T, sum of the group's outputs] what it wrote, the outputs of its modules side by side. On a shard `in` and the
+/// outputs are the shard's; where its inputs are split, y is a part of a sum.
 class LoraGroup {
  public:
   LoraGroup(const LayerContext& context, std::int32_t layer, costmodel::ModuleGroup group, const Batch& batch)
@@ -24,12 +25,17 @@ class LoraGroup {
   struct Target {
     costmodel::Module module;
     std::int64_t column = 0;  // of its output in y
-    std::int64_t out = 0;
-    std::int64_t first = 0;  // of its columns between A and B, [first, last)
+    std::int64_t out = 0;     // of the shard
+    std::int64_t first = 0;   // of its columns between A and B, [first, last)
     std::int64_t last = 0;
   };
 
   const kernels::Kernels& kernels() const { return context_.pool.device().kernels(); }
+  /// What the shard computes with: of A [r, in] its inputs, of B [out, r] its outputs. The numbers of all shards' parts
+  /// are summed up as their gradients are, each is of one shard or a part of its own.
+  kernels::Matrix stacked_a(Adapter& adapter, Adapter::Part part) const;
+  kernels::Matrix a(Adapter& adapter, Adapter::Part part, costmodel::Module module) const;
+  kernels::Matrix b(Adapter& adapter, Adapter::Part part, costmodel::Module module) const;
   std::vector<Target> targets_of(const Adapter& adapter) const;
   /// Columns between A and B.
   std::int64_t width(const TaskSpan& span) const;

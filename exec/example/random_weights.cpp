@@ -22,17 +22,23 @@ StageWeights random_weights(const costmodel::BackboneShape& shape, const kernels
   StageWeights weights;
   weights.rope_frequencies = rope_frequencies(shape);
   weights.embedding = random_numbers(shape.vocabulary * shape.hidden, 1.0, 1);
-  const std::vector<float> ones(static_cast<std::size_t>(shape.hidden), 1.0F);
-  const std::vector<float> head_norm(static_cast<std::size_t>(shape.qk_norm ? shape.head_dim : 0), 1.0F);
-  for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
-    const auto key = static_cast<std::uint64_t>(10 * layer + 10);
-    weights.layers.push_back({ones, ones, random_linear(shape.qkv_width(), shape.hidden, layer > 0, key, kernels),
-                              random_linear(shape.hidden, shape.query_width(), true, key + 1, kernels),
-                              random_linear(2 * shape.intermediate, shape.hidden, true, key + 2, kernels),
-                              random_linear(shape.hidden, shape.intermediate, true, key + 3, kernels), head_norm,
-                              head_norm});
+  weights.embedding.resize(weights.embedding.size() + static_cast<std::size_t>(shape.hidden));
+  const auto ones = [](std::int64_t width) {
+    return NormWeights{std::vector<float>(static_cast<std::size_t>(width), 1.0F)};
+  };
+  for (std::int64_t i = 0; i < shape.layers; ++i) {
+    LayerWeights& layer = weights.layers.emplace_back();
+    for (const costmodel::LayerOp& op : costmodel::layer_ops(shape)) {
+      const auto group = static_cast<std::size_t>(op.group);
+      if (op.work == costmodel::LayerWork::norm) layer.norms[static_cast<std::size_t>(op.to)] = ones(shape.hidden);
+      if (op.work == costmodel::LayerWork::head_norm) layer.query_norm = layer.key_norm = ones(shape.head_dim);
+      if (op.work != costmodel::LayerWork::linear) continue;
+      layer.products[group] =
+          random_linear(width(shape, op.to), width(shape, op.from), i > 0 || op.group != costmodel::ModuleGroup::qkv,
+                        static_cast<std::uint64_t>(10 * i + 10) + group, kernels);
+    }
   }
-  weights.final_norm = ones;
+  weights.final_norm = ones(shape.hidden);
   weights.head = random_linear(shape.vocabulary, shape.hidden, true, 2, kernels);
   return weights;
 }

@@ -23,6 +23,12 @@ class Probe {
   bool recording = false;
   std::vector<Record> records;
 
+  /// That operator has run, in pieces.
+  void hear(const costmodel::OperatorCall& call, double seconds) {
+    if (recording) records.push_back({call, seconds});
+    if (between) between();
+  }
+
   /// Runs `work` as that operator.
   template <typename Work>
   void run(const costmodel::OperatorCall& call, const Work& work) {

@@ -1,5 +1,6 @@
 #include "kernels/cross_entropy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -54,6 +55,38 @@ void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::spa
     for_lanes(logits.columns,
               [&](std::int64_t i, std::int64_t count) { store(row + i, load(row + i, count) * factor, count); });
     row[label] -= scales[token];
+  });
+}
+
+void cross_entropy_share(Matrix logits, std::span<const std::int32_t> labels, Matrix shares) {
+  for_rows(logits.rows, kCopies * logits.columns, [&](std::int64_t t) {
+    float* row = logits.row(t);
+    float* share = shares.row(t);
+    const std::int32_t label = labels[static_cast<std::size_t>(t)];
+    const bool here = 0 <= label && label < logits.columns;
+    share[0] = greatest_of(row, logits.columns);
+    share[2] = here ? row[label] : 0.0F;
+    share[1] = static_cast<float>(exponentiate(row, logits.columns, share[0]));
+  });
+}
+
+void cross_entropy_of_shares(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales,
+                             ConstMatrix shares, std::int64_t place, std::span<float> losses) {
+  for_rows(logits.rows, kCopies * logits.columns, [&](std::int64_t t) {
+    const auto token = static_cast<std::size_t>(t);
+    const float* share = shares.row(t);
+    double most = share[0], total = 0.0, label_logit = 0.0;
+    for (std::int64_t s = 0; s < shares.columns; s += 3) most = std::max(most, static_cast<double>(share[s]));
+    for (std::int64_t s = 0; s < shares.columns; s += 3) {
+      total += static_cast<double>(share[s + 1]) * std::exp(share[s] - most);
+      label_logit += share[s + 2];
+    }
+    losses[token] = static_cast<float>(most + std::log(total) - label_logit);
+    const auto factor = static_cast<float>(scales[token] * std::exp(share[3 * place] - most) / total);
+    float* row = logits.row(t);
+    for_lanes(logits.columns,
+              [&](std::int64_t i, std::int64_t count) { store(row + i, load(row + i, count) * factor, count); });
+    if (0 <= labels[token] && labels[token] < logits.columns) row[labels[token]] -= scales[token];
   });
 }
 

@@ -95,6 +95,7 @@ void dropout(const DropoutRows& rows, ConstMatrix x, bool accumulate, Matrix y) 
   BRAID_CHECK(std::ssize(rows.positions) == x.rows && std::ssize(rows.samples) == x.rows,
               "{} positions and {} samples for {} rows", rows.positions.size(), rows.samples.size(), x.rows);
   BRAID_CHECK(0.0F <= rows.probability && rows.probability < 1.0F, "probability {}", rows.probability);
+  if (rows.first_column % 4 != 0) return reference::dropout(rows, x, accumulate, y);  // in the middle of a block
   const auto dropped_below = static_cast<std::uint32_t>(std::ceil(static_cast<double>(rows.probability) * 0x1p32));
   const float scale = 1.0F / (1.0F - rows.probability);
   for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
@@ -105,7 +106,7 @@ void dropout(const DropoutRows& rows, ConstMatrix x, bool accumulate, Matrix y) 
     WordLanes drawn[kRegisters];
     for_lanes(x.columns, [&](std::int64_t i, std::int64_t count) {
       const std::int64_t at = i / kLanes % kRegisters;
-      if (at == 0) draw(i / 4, position, sample, rows.key, drawn);
+      if (at == 0) draw((rows.first_column + i) / 4, position, sample, rows.key, drawn);
       const Lanes kept = drawn[at] < dropped_below ? Lanes{} : load(from + i, count) * scale;
       store(to + i, accumulate ? load(to + i, count) + kept : kept, count);
     });

@@ -22,6 +22,8 @@ constexpr Kernels kKernels = {
     .matmul = matmul,
     .dropout = dropout,
     .cross_entropy = cross_entropy,
+    .cross_entropy_share = cross_entropy_share,
+    .cross_entropy_of_shares = cross_entropy_of_shares,
     .squared_norm = squared_norm,
     .adamw = adamw,
 };

@@ -60,7 +60,7 @@ void train_one_task(benchmark::State& state, ExampleSize size) {
   const Task task(backbone.vocabulary);
   BufferPool pool(cpu_device());
   Probe probe;
-  StageModel model(backbone, layers, random_weights(backbone, cpu_device().kernels()), pool, probe);
+  StageModel model(Shard(backbone), layers, {}, random_weights(backbone, cpu_device().kernels()), pool, probe);
   std::vector<std::unique_ptr<Adapter>> adapters;
   adapters.push_back(std::make_unique<Adapter>(backbone, shapes[0], layers, 1));
   const std::vector<std::uint64_t> seeds = {1};
@@ -70,8 +70,8 @@ void train_one_task(benchmark::State& state, ExampleSize size) {
   std::int64_t step = 0;
   const auto train_step = [&] {
     for (std::int64_t m = 0; m < kMicrobatches; ++m) {
-      model.forward(m, make_batch(task.microbatch, {&task.dataset, 1}), {}, adapters, seeds, scale, losses);
-      model.backward(m, {}, adapters, seeds);
+      run_whole(model.forward(m, make_batch(task.microbatch, {&task.dataset, 1}), {}, adapters, seeds, scale, losses));
+      run_whole(model.backward(m, {}, adapters, seeds));
     }
     benchmark::DoNotOptimize(squared_norms(*adapters[0], cpu_device().kernels()));
     take_step(optimizer, step++, 1000, 1.0, *adapters[0], cpu_device().kernels());

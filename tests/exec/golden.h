@@ -71,9 +71,9 @@ struct GoldenCase {
         backbone(costmodel::read_backbone(folder)),
         expected(SafetensorsFolder::open_file(folder / "expected.safetensors")),
         shape(read_adapter_shape(folder / "adapter")),
-        model(backbone, layers(),
-              load_stage_weights(SafetensorsFolder::open(folder), backbone, layers(), cpu_device().kernels()), pool,
-              probe) {
+        model(Shard(backbone), layers(), {},
+              load_stage_weights(SafetensorsFolder::open(folder), Shard(backbone), layers(), cpu_device().kernels()),
+              pool, probe) {
     adapters.push_back(std::make_unique<Adapter>(backbone, shape, layers(), 0));
     load_peft_adapter(folder / "adapter", *adapters[0]);
   }
@@ -85,8 +85,8 @@ struct GoldenCase {
     Batch batch = make_batch(microbatch_of(dataset), {&dataset, 1});
     const std::vector<double> scale = {1.0 / static_cast<double>(batch.scored_rows.size())};
     std::vector<TaskLoss> losses(1);
-    model.forward(0, std::move(batch), {}, adapters, seeds, scale, losses);
-    model.backward(0, {}, adapters, seeds);
+    run_whole(model.forward(0, std::move(batch), {}, adapters, seeds, scale, losses));
+    run_whole(model.backward(0, {}, adapters, seeds));
     return losses[0].sum;
   }
 

@@ -73,8 +73,8 @@ struct Tasks {
   std::vector<TaskLoss> pass(const planner::Microbatch& microbatch) {
     const std::vector<double> scale(shapes.size(), 0.01);
     std::vector<TaskLoss> losses(shapes.size());
-    golden.model.forward(0, make_batch(microbatch, datasets), {}, adapters, seeds, scale, losses);
-    golden.model.backward(0, {}, adapters, seeds);
+    run_whole(golden.model.forward(0, make_batch(microbatch, datasets), {}, adapters, seeds, scale, losses));
+    run_whole(golden.model.backward(0, {}, adapters, seeds));
     return losses;
   }
 
@@ -102,8 +102,8 @@ struct Tasks {
     const std::vector<double> scale(shapes.size(), 0.01);
     std::vector<TaskLoss> losses(shapes.size());
     for (const planner::Microbatch& chunk : chunks)
-      golden.model.forward(chunk.id, make_batch(chunk, datasets), {}, adapters, seeds, scale, losses);
-    for (std::size_t c = chunks.size(); c-- > 0;) golden.model.backward(chunks[c].id, {}, adapters, seeds);
+      run_whole(golden.model.forward(chunk.id, make_batch(chunk, datasets), {}, adapters, seeds, scale, losses));
+    for (std::size_t c = chunks.size(); c-- > 0;) run_whole(golden.model.backward(chunks[c].id, {}, adapters, seeds));
     return losses;
   }
 
@@ -247,10 +247,10 @@ TEST_P(StageModelOf, DoesTheWorkThatTheCostModelCharges) {
     for (const costmodel::Pass pass : {costmodel::Pass::forward, costmodel::Pass::backward}) {
       tasks.golden.probe.records.clear();
       if (pass == costmodel::Pass::forward) {
-        tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds, scale,
-                                   losses);
+        run_whole(tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds,
+                                             scale, losses));
       } else {
-        tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds);
+        run_whole(tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds));
       }
       // Attention is charged by sequence and done for all rows at once.
       using Key = std::tuple<costmodel::Operator, costmodel::Pass, costmodel::OperatorShape, std::int64_t>;
@@ -290,8 +290,8 @@ TEST_P(StageModelOf, HoldsWhatTheMemoryModelSays) {
       const std::vector<double> scale(3, 0.01);
       std::vector<TaskLoss> losses(3);
       BufferPool& pool = tasks.golden.pool;
-      tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds, scale,
-                                 losses);
+      run_whole(tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds,
+                                           scale, losses));
       // Buffers begin on cache lines.
       const Bytes rounding = 64 * 30 * (stage.layers + 1);
       const Bytes stash = costmodel::stash_bytes(backbone, stage, load, costmodel::cpu_storage());
@@ -301,7 +301,7 @@ TEST_P(StageModelOf, HoldsWhatTheMemoryModelSays) {
           stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::forward, costmodel::cpu_storage());
       EXPECT_GE(pool.peak(), forward);
       EXPECT_LE(pool.peak(), forward + rounding);
-      tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds);
+      run_whole(tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds));
       const Bytes whole =
           std::max(forward, stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::backward,
                                                                costmodel::cpu_storage()));

@@ -44,7 +44,7 @@ class Weights {
     std::vector<NamedTensor> named;
     for (const Stored& tensor : tensors_) named.push_back({tensor.name, tensor.shape, tensor.numbers});
     write_safetensors(folder_ / "model.safetensors", named, type);
-    return load_stage_weights(SafetensorsFolder::open(folder_.path()), backbone_,
+    return load_stage_weights(SafetensorsFolder::open(folder_.path()), Shard(backbone_),
                               {0, static_cast<std::int32_t>(backbone_.layers)}, reference_device().kernels());
   }
   /// What loading tells the user.

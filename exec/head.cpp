@@ -1,0 +1,158 @@
+#include "exec/head.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/steady_clock.h"
+#include "costmodel/work/memory.h"
+
+namespace braid::exec {
+namespace {
+
+using kernels::Matrix;
+
+class HeadPass final : public ShardedPass {
+ public:
+  HeadPass(const HeadContext& context, const Batch& batch, const Buffer& hidden, std::span<const double> loss_scale,
+           std::span<TaskLoss> losses)
+      : context_(context),
+        kernels_(context.pool.device().kernels()),
+        batch_(batch),
+        hidden_(hidden),
+        loss_scale_(loss_scale),
+        losses_(losses),
+        width_(context.shard.whole().hidden),
+        vocabulary_(context.shard.vocabulary()),
+        scored_(std::ssize(batch.scored_rows)),
+        most_(std::min(scored_, costmodel::kHeadRows)) {
+    gradient_ = context_.pool.take(batch.rows() * width_);
+    std::ranges::fill(gradient_.span(), 0.0F);
+    if (scored_ == 0) return;
+    gathered_ = context_.pool.take(most_ * width_), normed_ = context_.pool.take(most_ * width_);
+    back_ = context_.pool.take(most_ * width_), scale_ = context_.pool.take(most_);
+    logits_ = context_.pool.take(most_ * vocabulary_.count());
+    if (shards() > 1) shares_ = context_.pool.take(most_ * 3 * shards());
+    const auto rows = static_cast<std::size_t>(most_);
+    labels_.resize(rows), row_scale_.resize(rows), row_loss_.resize(rows);
+  }
+
+  std::optional<Matrix> next() override {
+    while (first_ < scored_) {
+      const SteadyClock::time_point start = SteadyClock::now();
+      const std::optional<Matrix> partial = step();
+      seconds_ += seconds_since(start);
+      if (partial) return partial;
+    }
+    if (scored_ > 0)
+      context_.probe.hear(
+          {costmodel::Operator::head_loss, costmodel::Pass::forward, {width_, vocabulary_.count()}, scored_, 0, 0, 1},
+          seconds_);
+    for (Buffer* buffer : {&gathered_, &normed_, &back_, &scale_, &logits_, &shares_}) buffer->release();
+    return std::nullopt;
+  }
+
+  Buffer take_result() override { return std::move(gradient_); }
+
+ private:
+  enum class Next { logits, gradient, norm };
+
+  /// What comes next of the rows from first_ on.
+  std::optional<Matrix> step() {
+    rows_ = std::min(most_, scored_ - first_);
+    switch (next_) {
+      case Next::logits:
+        next_ = Next::gradient;
+        score();
+        if (shards() == 1) return std::nullopt;
+        return shares_.matrix(rows_, 3 * shards());
+      case Next::gradient:
+        next_ = Next::norm;
+        go_back();
+        if (shards() == 1) return std::nullopt;
+        return back_.matrix(rows_, width_);
+      case Next::norm:
+        next_ = Next::logits;
+        add_up();
+        first_ += rows_;
+        return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  int shards() const { return context_.shard.count(); }
+  std::size_t place(std::int64_t i) const { return static_cast<std::size_t>(first_ + i); }
+  std::size_t task_of(std::int64_t i) const { return static_cast<std::size_t>(batch_.scored_tasks[place(i)]); }
+  Matrix matrix(const Buffer& buffer) const { return buffer.matrix(rows_, width_); }
+  Matrix logits() const { return logits_.matrix(rows_, vocabulary_.count()); }
+  template <typename Number>
+  std::span<Number> of_rows(std::vector<Number>& numbers) const {
+    return std::span(numbers).first(static_cast<std::size_t>(rows_));
+  }
+  std::span<float> norm_scale() const { return scale_.span().first(static_cast<std::size_t>(rows_)); }
+
+  void score() {
+    for (std::int64_t i = 0; i < rows_; ++i) {
+      std::memcpy(matrix(gathered_).row(i), hidden_.data() + batch_.scored_rows[place(i)] * width_,
+                  static_cast<std::size_t>(width_) * sizeof(float));
+      row_scale_[static_cast<std::size_t>(i)] = static_cast<float>(loss_scale_[task_of(i)]);
+      labels_[static_cast<std::size_t>(i)] =
+          batch_.scored_labels[place(i)] - static_cast<std::int32_t>(vocabulary_.first);
+    }
+    const auto epsilon = static_cast<float>(context_.shard.whole().norm_epsilon);
+    kernels_.rms_norm_forward(matrix(gathered_), context_.weights.final_norm.weight, epsilon, matrix(normed_),
+                              norm_scale());
+    context_.weights.head->forward(matrix(normed_), logits());
+    if (shards() == 1) return;
+    std::ranges::fill(shares_.span(), 0.0F);
+    const std::int64_t own = 3 * context_.shard.place();
+    kernels_.cross_entropy_share(logits(), of_rows(labels_),
+                                 shares_.matrix(rows_, 3 * shards()).column_range(own, own + 3));
+  }
+
+  void go_back() {
+    if (shards() == 1) {
+      kernels_.cross_entropy(logits(), of_rows(labels_), of_rows(row_scale_), of_rows(row_loss_));
+    } else {
+      kernels_.cross_entropy_of_shares(logits(), of_rows(labels_), of_rows(row_scale_),
+                                       shares_.matrix(rows_, 3 * shards()), context_.shard.place(), of_rows(row_loss_));
+    }
+    context_.weights.head->backward(logits(), matrix(back_));
+  }
+
+  void add_up() {
+    const Matrix sums = matrix(normed_);
+    std::fill_n(sums.data, rows_ * width_, 0.0F);
+    kernels_.rms_norm_backward(matrix(back_), matrix(gathered_), context_.weights.final_norm.weight, norm_scale(),
+                               sums);
+    for (std::int64_t i = 0; i < rows_; ++i) {
+      std::memcpy(gradient_.data() + batch_.scored_rows[place(i)] * width_, sums.row(i),
+                  static_cast<std::size_t>(width_) * sizeof(float));
+      losses_[task_of(i)].sum += static_cast<double>(row_loss_[static_cast<std::size_t>(i)]) * loss_scale_[task_of(i)];
+    }
+  }
+
+  HeadContext context_;
+  const kernels::Kernels& kernels_;
+  const Batch& batch_;
+  const Buffer& hidden_;
+  std::span<const double> loss_scale_;
+  std::span<TaskLoss> losses_;
+  std::int64_t width_;
+  Share vocabulary_;
+  std::int64_t scored_, most_;
+  Buffer gradient_, gathered_, normed_, back_, scale_, logits_, shares_;
+  std::vector<std::int32_t> labels_;  // counted from the shard's first
+  std::vector<float> row_scale_, row_loss_;
+  std::int64_t first_ = 0, rows_ = 0;  // of the scored rows, those under way
+  Next next_ = Next::logits;
+  double seconds_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ShardedPass> head_pass(const HeadContext& context, const Batch& batch, const Buffer& hidden,
+                                       std::span<const double> loss_scale, std::span<TaskLoss> losses) {
+  return std::make_unique<HeadPass>(context, batch, hidden, loss_scale, losses);
+}
+
+}  // namespace braid::exec

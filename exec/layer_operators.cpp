@@ -1,0 +1,247 @@
+#include "exec/layer_operators.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "exec/adapters/lora.h"
+
+namespace braid::exec {
+
+using costmodel::LayerOp;
+using costmodel::LayerWork;
+using costmodel::ModuleGroup;
+using costmodel::Operator;
+using costmodel::OperatorShape;
+using costmodel::Pass;
+using costmodel::Slot;
+using kernels::ConstMatrix;
+using kernels::Matrix;
+
+LayerOperators::LayerOperators(const LayerContext& context, const LayerWeights& weights, std::int32_t layer,
+                               LayerBatch batch, LayerStash& stash)
+    : context_(context),
+      kernels_(context.pool.device().kernels()),
+      weights_(weights),
+      layer_(layer),
+      batch_(std::move(batch)),
+      stash_(stash),
+      rows_(batch_.batch.rows()) {}
+
+bool LayerOperators::adapts(ModuleGroup group) const {
+  return LoraGroup(context_, layer_, group, batch_.batch).any();
+}
+
+template <typename Work>
+void LayerOperators::run(const LayerOp& op, Pass pass, OperatorShape shape, const Work& work) const {
+  context_.probe.run({operator_of(shard(), op.work), pass, shape, rows_, 0, 0, 1}, work);
+}
+
+/// Attention is charged by sequence; the probe hears of the first sequence's length and of all rows.
+template <typename Work>
+void LayerOperators::run_attention(Pass pass, const Work& work) const {
+  std::int64_t context = 0, prefix = 0;
+  if (!batch_.batch.sequences.empty()) {
+    prefix = batch_.batch.sequences.front().begin;
+    context = prefix + batch_.batch.sequences.front().count;
+  }
+  context_.probe.run({Operator::attention, pass, head_shape(), rows_, context, prefix, 1}, work);
+}
+
+LayerOperators::Qkv LayerOperators::split(Matrix qkv) const {
+  const std::int64_t q = shard().query_width(), kv = shard().kv_width();
+  return {qkv.column_range(0, q), qkv.column_range(q, q + kv), qkv.column_range(q + kv, q + 2 * kv),
+          qkv.column_range(0, q + kv), qkv.column_range(q, q + 2 * kv)};
+}
+
+void LayerOperators::forward(const LayerOp& op) {
+  switch (op.work) {
+    case LayerWork::norm: {
+      stash_.at(op.to) = take(op.to);
+      Buffer& scale = stash_.scales[static_cast<std::size_t>(op.to)] = context_.pool.take(rows_);
+      run(op, Pass::forward, {shard().hidden}, [&] {
+        kernels_.rms_norm_forward(slot(op.from), weights_.norm(op.to).weight, static_cast<float>(shard().norm_epsilon),
+                                  slot(op.to), scale.span());
+      });
+      return;
+    }
+    case LayerWork::linear:
+      return linear_forward(op);
+    case LayerWork::head_norm:
+      return normalize_heads(op);
+    case LayerWork::rope:
+      run(op, Pass::forward, {shard().heads + shard().kv_heads, shard().head_dim}, [&] {
+        kernels_.rope_forward(split(slot(op.to)).qk, shard().head_dim, batch_.batch.positions,
+                              context_.rope_frequencies, rope_scale());
+      });
+      return;
+    case LayerWork::attention:
+      return attend(op);
+    case LayerWork::activation:
+      stash_.at(op.to) = forward_again(op);
+      return;
+    case LayerWork::residual:
+      run(op, Pass::forward, {shard().hidden}, [&] { kernels_.add(slot(op.also), slot(op.from)); });
+      stash_.at(op.to) = std::move(stash_.at(op.from));
+      return;
+  }
+}
+
+Buffer LayerOperators::forward_again(const LayerOp& op) {
+  Buffer result = take(op.to);
+  const Matrix to = matrix(result, op.to);
+  if (op.work == LayerWork::norm) {
+    run(op, Pass::forward, {shard().hidden}, [&] {
+      kernels_.rms_norm_again(slot(op.from), weights_.norm(op.to).weight,
+                              stash_.scales[static_cast<std::size_t>(op.to)].span(), to);
+    });
+  } else {
+    BRAID_CHECK(op.work == LayerWork::activation, "work {} leaves nothing to make it again from",
+                static_cast<int>(op.work));
+    run(op, Pass::forward, {shard().intermediate}, [&] { kernels_.swiglu_forward(slot(op.from), to); });
+  }
+  return result;
+}
+
+void LayerOperators::linear_forward(const LayerOp& op) {
+  const kernels::FrozenLinear& linear = weights_.product(op.group);
+  stash_.at(op.to) = take(op.to);
+  run(op, Pass::forward, {linear.in(), linear.out()}, [&] { linear.forward(slot(op.from), slot(op.to)); });
+  LoraGroup(context_, layer_, op.group, batch_.batch).forward(slot(op.from), slot(op.to), stash_);
+}
+
+void LayerOperators::linear_backward(const LayerOp& op, ConstMatrix input, Matrix d_to, Matrix d_from) {
+  const kernels::FrozenLinear& linear = weights_.product(op.group);
+  if (d_from.rows > 0) run(op, Pass::backward, {linear.in(), linear.out()}, [&] { linear.backward(d_to, d_from); });
+  const LoraGroup adapters(context_, layer_, op.group, batch_.batch);
+  if (adapters.any()) adapters.backward(input, d_to, d_from, stash_);
+}
+
+void LayerOperators::backward(const LayerOp& op, Matrix d_to, Matrix d_from) {
+  switch (op.work) {
+    case LayerWork::norm:
+      run(op, Pass::backward, {shard().hidden}, [&] {
+        kernels_.rms_norm_backward(d_to, slot(op.from), weights_.norm(op.to).weight,
+                                   stash_.scales[static_cast<std::size_t>(op.to)].span(), d_from);
+      });
+      return;
+    case LayerWork::head_norm: {
+      const HeadNorms kept = head_norms();
+      const Qkv d = split(d_to);
+      run(op, Pass::backward, head_shape(), [&] {
+        kernels_.head_norm_backward(d.q, kept.q, weights_.query_norm.weight, kept.q_scale);
+        kernels_.head_norm_backward(d.k, kept.k, weights_.key_norm.weight, kept.k_scale);
+      });
+      return;
+    }
+    case LayerWork::rope:
+      run(op, Pass::backward, {shard().heads + shard().kv_heads, shard().head_dim}, [&] {
+        kernels_.rope_backward(split(d_to).qk, shard().head_dim, batch_.batch.positions, context_.rope_frequencies,
+                               rope_scale());
+      });
+      return;
+    case LayerWork::attention:
+      return attend_backward(op, d_to, d_from);
+    case LayerWork::activation:
+      run(op, Pass::backward, {shard().intermediate}, [&] { kernels_.swiglu_backward(d_to, slot(op.from), d_from); });
+      return;
+    case LayerWork::linear:
+    case LayerWork::residual:
+      break;
+  }
+  BRAID_CHECK(false, "work {} has a way back of its own", static_cast<int>(op.work));
+}
+
+LayerOperators::HeadNorms LayerOperators::head_norms() const {
+  const std::int64_t q = shard().query_width(), heads = shard().heads + shard().kv_heads;
+  const Matrix all = stash_.query_key.matrix(rows_, q + shard().kv_width()),
+               scales = stash_.head_scale.matrix(rows_, heads);
+  return {all.column_range(0, q), all.column_range(q, all.columns), scales.column_range(0, shard().heads),
+          scales.column_range(shard().heads, heads)};
+}
+
+void LayerOperators::normalize_heads(const LayerOp& op) {
+  stash_.query_key = context_.pool.take(rows_ * (shard().query_width() + shard().kv_width()));
+  stash_.head_scale = context_.pool.take(rows_ * (shard().heads + shard().kv_heads));
+  const HeadNorms kept = head_norms();
+  const Qkv qkv = split(slot(op.to));
+  const auto epsilon = static_cast<float>(shard().norm_epsilon);
+  run(op, Pass::forward, head_shape(), [&] {
+    kernels_.head_norm_forward(qkv.q, weights_.query_norm.weight, epsilon, kept.q, kept.q_scale);
+    kernels_.head_norm_forward(qkv.k, weights_.key_norm.weight, epsilon, kept.k, kept.k_scale);
+  });
+}
+
+kernels::EarlierKeys LayerOperators::keys_of(const EarlierChunk& chunk, Pass pass) const {
+  const SampleRows& rows = chunk.batch.sequences[chunk.sequence];
+  const std::int64_t kv = shard().kv_width();
+  const Buffer& kept = chunk.stash.at(Slot::qkv);
+  const Matrix keys_values = kept.size() > 0 ? split(kept.matrix(chunk.batch.rows(), shard().qkv_width()))
+                                                   .kv.row_range(rows.first, rows.first + rows.tokens)
+                                             : chunk.stash.keys.at(chunk.sequence).matrix(rows.tokens, 2 * kv);
+  kernels::EarlierKeys keys{keys_values.column_range(0, kv), keys_values.column_range(kv, 2 * kv), {}, {}};
+  if (pass == Pass::backward) {
+    const Matrix gradients = chunk.stash.key_gradients.at(chunk.sequence).matrix(rows.tokens, 2 * kv);
+    keys.dk = gradients.column_range(0, kv);
+    keys.dv = gradients.column_range(kv, 2 * kv);
+  }
+  return keys;
+}
+
+LayerOperators::Sequences LayerOperators::sequences(Pass pass) const {
+  const std::vector<SampleRows>& rows = batch_.batch.sequences;
+  Sequences result;
+  result.earlier.resize(rows.size());
+  for (std::size_t s = 0; s < rows.size(); ++s) {
+    for (const EarlierChunk& chunk : batch_.earlier[s]) result.earlier[s].push_back(keys_of(chunk, pass));
+    result.rows.push_back({rows[s].first, rows[s].count, result.earlier[s]});
+  }
+  return result;
+}
+
+void LayerOperators::attend(const LayerOp& op) {
+  const Qkv qkv = split(slot(op.from));
+  stash_.at(op.to) = take(op.to);
+  stash_.log_sum = context_.pool.take(rows_ * shard().heads);
+  run_attention(Pass::forward, [&] {
+    const Sequences all = sequences(Pass::forward);
+    kernels_.attention_forward(attention_shape(), all.rows, qkv.q, qkv.k, qkv.v, slot(op.to),
+                               stash_.log_sum.matrix(rows_, shard().heads));
+  });
+}
+
+void LayerOperators::attend_backward(const LayerOp& op, Matrix d_attended, Matrix d_qkv) {
+  const Qkv qkv = split(slot(op.from)), d = split(d_qkv);
+  run_attention(Pass::backward, [&] {
+    const Sequences all = sequences(Pass::backward);
+    kernels_.attention_backward(attention_shape(), all.rows, qkv.q, qkv.k, qkv.v, slot(op.to),
+                                stash_.log_sum.matrix(rows_, shard().heads), d_attended, d.q, d.k, d.v);
+    // What later chunks of the samples have sent back.
+    for (std::size_t s = 0; s < stash_.key_gradients.size(); ++s) {
+      const Buffer& gradients = stash_.key_gradients[s];
+      const SampleRows& rows = batch_.batch.sequences[s];
+      if (gradients.size() == 0) continue;
+      kernels_.add(gradients.matrix(rows.tokens, d.kv.columns), d.kv.row_range(rows.first, rows.first + rows.tokens));
+    }
+  });
+}
+
+void LayerOperators::keep_input_alone() {
+  LayerStash kept;
+  kept.at(Slot::input) = std::move(stash_.at(Slot::input));
+  const std::vector<SampleRows>& sequences = batch_.batch.sequences;
+  const Matrix keys_values = split(slot(Slot::qkv)).kv;
+  kept.keys.resize(sequences.size());
+  for (const costmodel::LayerOp& op : costmodel::layer_ops(context_.shard.whole()))
+    if (op.to != Slot::qkv) stash_.at(op.to).release();
+  for (std::size_t s = 0; s < sequences.size(); ++s) {
+    const SampleRows& rows = sequences[s];
+    if (!rows.continues) continue;
+    kept.keys[s] = context_.pool.take(rows.tokens * keys_values.columns);
+    const Matrix keys = kept.keys[s].matrix(rows.tokens, keys_values.columns);
+    for (std::int64_t row = 0; row < rows.tokens; ++row)
+      std::copy_n(keys_values.row(rows.first + row), keys_values.columns, keys.row(row));
+  }
+  stash_ = std::move(kept);
+}
+
+}  // namespace braid::exec

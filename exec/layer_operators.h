@@ -1,0 +1,81 @@
+#pragma once
+
+#include "exec/decoder_layer.h"
+
+namespace braid::exec {
+
+/// The operators of one layer on one microbatch: names shapes once, and tells the probe of each. What a pass does and
+/// when is its own matter (decoder_layer.cpp).
+class LayerOperators {
+ public:
+  LayerOperators(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, LayerBatch batch,
+                 LayerStash& stash);
+
+  /// The slot's part of the stash as a matrix.
+  kernels::Matrix slot(costmodel::Slot slot) const { return matrix(stash_.at(slot), slot); }
+  kernels::Matrix matrix(const Buffer& buffer, costmodel::Slot slot) const {
+    return buffer.matrix(rows_, width(shard(), slot));
+  }
+  Buffer take(costmodel::Slot slot) const { return context_.pool.take(rows_ * width(shard(), slot)); }
+  /// Whether any task of the microbatch has an adapter beside that product.
+  bool adapts(costmodel::ModuleGroup group) const;
+
+  /// Writes the operator's slot in the stash from those that it reads, and keeps what its way back reads beside them.
+  void forward(const costmodel::LayerOp& op);
+  /// The same result again, into a buffer apart where the stash has none.
+  Buffer forward_again(const costmodel::LayerOp& op);
+  /// Adds `d_to` through the operator into `d_from`. A linear layer's adapters read `input`, what stands in op.from;
+  /// into an empty `d_from` no gradient goes. An operator in place has one gradient.
+  void linear_backward(const costmodel::LayerOp& op, kernels::ConstMatrix input, kernels::Matrix d_to,
+                       kernels::Matrix d_from);
+  void backward(const costmodel::LayerOp& op, kernels::Matrix d_to, kernels::Matrix d_from);
+
+  /// Leaves in the stash what a layer that is recomputed in full keeps.
+  void keep_input_alone();
+
+  LayerStash& stash() { return stash_; }
+  int shards() const { return context_.shard.count(); }
+
+ private:
+  /// The parts of a fused matrix.
+  struct Qkv {
+    kernels::Matrix q, k, v, qk, kv;
+  };
+  /// What attention works on: the sequences' rows, and views of their earlier chunks.
+  struct Sequences {
+    std::vector<std::vector<kernels::EarlierKeys>> earlier;
+    std::vector<kernels::SequenceRows> rows;
+  };
+  /// What the head norms keep, apart for queries and keys.
+  struct HeadNorms {
+    kernels::Matrix q, k, q_scale, k_scale;
+  };
+
+  const costmodel::BackboneShape& shard() const { return context_.shard.part(); }
+  template <typename Work>
+  void run(const costmodel::LayerOp& op, costmodel::Pass pass, costmodel::OperatorShape shape, const Work& work) const;
+  template <typename Work>
+  void run_attention(costmodel::Pass pass, const Work& work) const;
+  Qkv split(kernels::Matrix qkv) const;
+  kernels::EarlierKeys keys_of(const EarlierChunk& chunk, costmodel::Pass pass) const;
+  Sequences sequences(costmodel::Pass pass) const;
+  HeadNorms head_norms() const;
+  kernels::AttentionShape attention_shape() const { return {shard().heads, shard().kv_heads, shard().head_dim}; }
+  costmodel::OperatorShape head_shape() const { return {shard().heads, shard().kv_heads, shard().head_dim}; }
+  float rope_scale() const { return static_cast<float>(shard().rope_scaling.attention_factor); }
+
+  void linear_forward(const costmodel::LayerOp& op);
+  void normalize_heads(const costmodel::LayerOp& op);
+  void attend(const costmodel::LayerOp& op);
+  void attend_backward(const costmodel::LayerOp& op, kernels::Matrix d_attended, kernels::Matrix d_qkv);
+
+  LayerContext context_;
+  const kernels::Kernels& kernels_;
+  const LayerWeights& weights_;
+  std::int32_t layer_;
+  LayerBatch batch_;
+  LayerStash& stash_;
+  std::int64_t rows_;
+};
+
+}  // namespace braid::exec
