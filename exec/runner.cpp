@@ -33,10 +33,9 @@ std::int64_t steady_nanoseconds() {
 }
 
 void check_ranks(const planner::FixedPlan& fixed, const Communicator& communicator) {
-  const int stages = fixed.deployment[0].stages();
-  if (stages != communicator.size())
-    throw error("the plan needs {} ranks and {} are running; start it with mpirun -n {}", stages, communicator.size(),
-                stages);
+  if (fixed.ranks() != communicator.size())
+    throw error("the plan needs {} ranks and {} are running; start it with mpirun -n {}", fixed.ranks(),
+                communicator.size(), fixed.ranks());
 }
 
 }  // namespace
@@ -95,7 +94,7 @@ class Runner::Execution {
 
   void begin(const planner::Program& program, std::span<const std::int64_t> ahead) {
     program_ = &program;
-    stage_ = &program.stages[static_cast<std::size_t>(runner_.stage_)];
+    stage_ = &program.stages[static_cast<std::size_t>(runner_.stage())];
     ahead_.assign(ahead.begin(), ahead.end());
     spans_.assign(stage_->instructions.size(), {});
     channels_.assign(program.channels.size(), {});
@@ -133,7 +132,7 @@ class Runner::Execution {
   int peer(const Instruction& instruction) const {
     const planner::Channel& channel = program_->channels[static_cast<std::size_t>(instruction.channel)];
     const planner::StageIndex other = planner::is_send(instruction.kind) ? channel.to : channel.from;
-    return program_->stages[static_cast<std::size_t>(other)].ranks.front();
+    return program_->stages[static_cast<std::size_t>(other)].ranks[static_cast<std::size_t>(runner_.place_.shard)];
   }
 
   void post_receives(std::size_t channel) {
@@ -208,8 +207,8 @@ class Runner::Execution {
         reduce_norm(id_of(place), instruction);
         return;
       case Kind::sync_adapter:
-        throw error(
-            "the plan syncs over replicas or shards, which this build cannot execute; plan one replica with --tp 1");
+        sync_adapter(id_of(place), instruction);
+        return;
       case Kind::recv_activation:
       case Kind::recv_gradient:
         break;
@@ -239,23 +238,59 @@ class Runner::Execution {
     return *runner_.models_[copy];
   }
 
+  /// A microbatch's pass, and what of it shards sum up now.
+  struct Passing {
+    MicrobatchId microbatch = 0;
+    std::unique_ptr<ShardedPass> pass;
+    std::unique_ptr<Request> sum;
+    bool ended = false;
+  };
+
   void forward(const Instruction& instruction) {
+    std::vector<Passing> passes;
     for (const planner::Part& part : stage_->parts_of(instruction)) {
       const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
       for (const planner::Segment& segment : microbatch.segments) set_loss_scale(segment);
-      results_[microbatch.id] = run_whole(model_of(microbatch)
-                                              .forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets),
-                                                       take_input(instruction, microbatch.id), runner_.adapters_,
-                                                       runner_.seeds_, loss_scale_, losses_));
+      passes.push_back({microbatch.id,
+                        model_of(microbatch)
+                            .forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets),
+                                     take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_,
+                                     loss_scale_, losses_),
+                        nullptr});
     }
+    run(passes);
   }
 
   void backward(const Instruction& instruction) {
+    std::vector<Passing> passes;
     for (const planner::Part& part : stage_->parts_of(instruction)) {
       const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
-      results_[microbatch.id] = run_whole(
-          model_of(microbatch)
-              .backward(microbatch.id, take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_));
+      passes.push_back(
+          {microbatch.id,
+           model_of(microbatch)
+               .backward(microbatch.id, take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_),
+           nullptr});
+    }
+    run(passes);
+  }
+
+  /// In turns, each up to its next partial sum; without shards each to its end.
+  void run(std::vector<Passing>& passes) {
+    for (std::size_t left = passes.size(); left > 0;) {
+      for (Passing& passing : passes) {
+        if (passing.ended) continue;
+        while (passing.sum && !passing.sum->done()) wait_a_little();
+        passing.sum.reset();
+        if (const std::optional<kernels::Matrix> partial = passing.pass->next()) {
+          const auto numbers = static_cast<std::size_t>(partial->rows * partial->columns);
+          passing.sum = runner_.shards_->all_reduce({partial->data, numbers});
+          continue;
+        }
+        results_[passing.microbatch] = passing.pass->take_result();
+        passing.pass.reset();
+        passing.ended = true;
+        --left;
+      }
     }
   }
 
@@ -266,14 +301,26 @@ class Runner::Execution {
     poll();
   }
 
+  /// Each shard and replica has the gradient of its own tokens and columns.
+  void sync_adapter(InstructionId id, const Instruction& instruction) {
+    Adapter& adapter = *runner_.adapters_[static_cast<std::size_t>(instruction.task)];
+    under_way_.push_back({id, runner_.groups_[static_cast<std::size_t>(instruction.group)]->all_reduce(
+                                  adapter.gradients(instruction.layers))});
+    poll();
+  }
+
+  /// One shard of each stage gives its layers' norms; the stages hold them in order.
   void reduce_norm(InstructionId id, const Instruction& instruction) {
     std::vector<double>& mine = norms_[instruction.task].mine =
         squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)], kernels());
+    if (runner_.place_.shard > 0) mine.clear();
     std::vector<int> counts;
     std::int64_t layers = 0;
     for (const planner::StageIndex stage : program_->groups[static_cast<std::size_t>(instruction.group)].stages) {
-      counts.push_back(static_cast<int>(program_->stages[static_cast<std::size_t>(stage)].layer_count()));
-      layers += counts.back();
+      const planner::StageProgram& member = program_->stages[static_cast<std::size_t>(stage)];
+      counts.push_back(static_cast<int>(member.layer_count()));
+      counts.resize(counts.size() + member.ranks.size() - 1, 0);
+      layers += member.layer_count();
     }
     std::vector<double>& all = norms_[instruction.task].all;
     all.assign(static_cast<std::size_t>(layers), 0);
@@ -287,13 +334,15 @@ class Runner::Execution {
     Adapter& adapter = *runner_.adapters_[task];
     const workload::Optimizer& optimizer = runner_.input_.workload.tasks[task].optimizer;
     StepReport& report = report_.steps[{instruction.task, instruction.global_batch}];
-    report.loss = std::exchange(losses_[task], {}).sum;
+    const double loss = std::exchange(losses_[task], {}).sum;
+    if (runner_.place_.tells_of_losses()) report.loss = loss;
     const std::vector<double> norms_here = squared_norms(adapter, kernels());
     report.squared_norms.assign(static_cast<std::size_t>(runner_.input_.workload.backbone.layers), 0);
-    std::copy(norms_here.begin(), norms_here.end(), report.squared_norms.begin() + adapter.layers().first);
+    if (runner_.place_.tells_of_layers())
+      std::copy(norms_here.begin(), norms_here.end(), report.squared_norms.begin() + adapter.layers().first);
     const double local = std::accumulate(norms_here.begin(), norms_here.end(), 0.0);
     double scale = 1;
-    bool finite = std::isfinite(report.loss) && std::isfinite(local);
+    bool finite = std::isfinite(loss) && std::isfinite(local);
     if (const auto norms = norms_.find(instruction.task); norms != norms_.end()) {
       // Layer by layer from the first, on every rank alike: the same sum on any number of stages.
       double sum = 0;
@@ -340,7 +389,7 @@ class Runner::Execution {
     Nanoseconds& free = free_[static_cast<std::size_t>(instruction.stream)];
     span.started = std::min(std::max(span.started, free), span.ended);
     free = std::max(free, span.ended);
-    report_.events.push_back({runner_.communicator_.rank(), runner_.stage_, instruction.stream, instruction.kind, id,
+    report_.events.push_back({runner_.communicator_.rank(), runner_.stage(), instruction.stream, instruction.kind, id,
                               span.started, span.ended});
   }
 
@@ -378,19 +427,20 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
   check_executable(input.fixed);
   check_ranks(input.fixed, communicator);
   check_family(input.workload.backbone);
-  stage_ = communicator.rank();
-  layers_ = input.fixed.deployment[0].layers[static_cast<std::size_t>(stage_)];
+  places_ = rank_places(input.fixed);
+  place_ = places_[static_cast<std::size_t>(communicator.rank())];
+  const planner::ReplicaShape& replica = input.fixed.deployment[static_cast<std::size_t>(place_.replica)];
   const SafetensorsFolder tensors = SafetensorsFolder::open(input.workload.backbone_folder);
   for (std::int64_t copy = 0; copy < input.fixed.backbone_copies; ++copy) {
-    const Shard shard(input.workload.backbone);
-    models_.push_back(std::make_unique<StageModel>(shard, layers_, costmodel::Recompute{},
-                                                   load_stage_weights(tensors, shard, layers_, device.kernels()), pool_,
-                                                   probe_));
+    const Shard shard(input.workload.backbone, place_.shard, place_.shards);
+    models_.push_back(std::make_unique<StageModel>(shard, place_.layers, replica.recompute_of(place_.stage),
+                                                   load_stage_weights(tensors, shard, place_.layers, device.kernels()),
+                                                   pool_, probe_));
     models_.back()->compile_layers();
     models_.back()->compile_head();
   }
   for (const workload::Task& task : input.workload.tasks) {
-    adapters_.push_back(std::make_unique<Adapter>(input.workload.backbone, task.adapter, layers_, task.seed));
+    adapters_.push_back(std::make_unique<Adapter>(input.workload.backbone, task.adapter, place_.layers, task.seed));
     if (!task.init_from.empty()) load_peft_adapter(task.init_from, *adapters_.back());
     seeds_.push_back(task.seed);
   }
@@ -422,6 +472,12 @@ RunReport Runner::run(const planner::Program& program, std::span<const std::int6
         for (const std::int32_t rank : program.stages[static_cast<std::size_t>(stage)].ranks) ranks.push_back(rank);
       }
       groups_.push_back(communicator_.make_group(ranks));
+    }
+    // All ranks of the run make all groups, in one order.
+    for (const planner::StageProgram& stage : program.stages) {
+      if (stage.ranks.size() < 2) continue;
+      const std::vector<int> ranks(stage.ranks.begin(), stage.ranks.end());
+      if (auto group = communicator_.make_group(ranks)) shards_ = std::move(group);
     }
     execution_ = std::make_unique<Execution>(*this, program);
   }

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "exec/rank_place.h"
 #include "exec/ranks/communicator.h"
 #include "exec/stage_model.h"
 #include "planner/program/batch_key.h"
@@ -20,8 +21,8 @@ struct RunInput {
 
 /// What the step of one task's global batch left behind on this rank.
 struct StepReport {
-  double loss = 0;                    ///< on ranks of the last stage; 0 elsewhere
-  std::vector<double> squared_norms;  ///< per layer of the backbone, of the gradient; 0 for other ranks' layers
+  double loss = 0;                    ///< of this replica's samples, on one rank of its last stage; 0 elsewhere
+  std::vector<double> squared_norms;  ///< per layer of the backbone, of the gradient; 0 where another rank tells
   bool diverged = false;  ///< its loss or gradient was not finite, or that of a step before it: none was taken here
 };
 
@@ -34,6 +35,9 @@ struct RunReport {
 };
 
 /// Executes Programs on this rank: kernels for compute, messages and collectives that go on while it computes.
+///
+/// Where a Forward or Backward is of several microbatches that shards compute, these take turns: what one has to be
+/// summed up goes on while the next computes (MuxTune §3.4.2). The order is the same on all shards.
 ///
 /// The rank walks its list in order. Sends, receives and collectives only start there; an instruction that waits for
 /// one asks until it is done. Each channel keeps as many receives posted ahead as `most_waiting_messages` says, so that
@@ -55,9 +59,12 @@ class Runner {
   void stop(planner::TaskIndex task);
 
   std::vector<std::unique_ptr<Adapter>>& adapters() { return adapters_; }
-  planner::LayerRange layers() const { return layers_; }
-  planner::StageIndex stage() const { return stage_; }
+  planner::LayerRange layers() const { return place_.layers; }
+  /// Of Program::stages.
+  planner::StageIndex stage() const { return place_.program; }
   kernels::Device& device() const { return pool_.device(); }
+  /// Of all ranks.
+  const std::vector<RankPlace>& places() const { return places_; }
   BufferPool& pool() { return pool_; }
   Probe& probe() { return probe_; }
   StageModel& model(std::size_t copy) { return *models_[copy]; }
@@ -69,16 +76,17 @@ class Runner {
 
   RunInput input_;
   Communicator& communicator_;
-  planner::LayerRange layers_;
-  planner::StageIndex stage_ = 0;
+  std::vector<RankPlace> places_;  // of all ranks
+  RankPlace place_;
   BufferPool pool_;
   Probe probe_;
-  std::vector<std::unique_ptr<StageModel>> models_;  // one a backbone copy
-  std::vector<std::unique_ptr<Adapter>> adapters_;   // per task
-  std::vector<std::uint64_t> seeds_;                 // per task
-  std::vector<std::unique_ptr<CommunicatorGroup>> groups_;
-  std::unique_ptr<Execution> execution_;  // from the first Program on
-  std::int64_t zero_ = 0;                 // of the clock
+  std::vector<std::unique_ptr<StageModel>> models_;         // one a backbone copy
+  std::vector<std::unique_ptr<Adapter>> adapters_;          // per task
+  std::vector<std::uint64_t> seeds_;                        // per task
+  std::vector<std::unique_ptr<CommunicatorGroup>> groups_;  // of the Program
+  std::unique_ptr<CommunicatorGroup> shards_;               // of the stage, where there are several
+  std::unique_ptr<Execution> execution_;                    // from the first Program on
+  std::int64_t zero_ = 0;                                   // of the clock
 };
 
 }  // namespace braid::exec

@@ -286,11 +286,13 @@ std::vector<double> write_adapters(const std::filesystem::path& folder, const wo
     const std::vector<float> mine(adapter.parameters().begin(), adapter.parameters().end());
     const std::vector<std::string> parts = communicator.gather(to_bytes(mine));
     if (communicator.rank() != 0 || without.contains(static_cast<TaskIndex>(task))) continue;
+    // Stages hold their layers in order and an adapter's numbers stand layer by layer.
     std::vector<float> numbers;
-    for (const std::string& part : parts) append_from_bytes(part, numbers);
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      if (runner.places()[rank].tells_of_layers()) append_from_bytes(parts[rank], numbers);
+    }
     largest[task] = largest_magnitude(numbers);
     if (!std::isfinite(largest[task])) continue;
-    // Stages hold their layers in order and an adapter's numbers stand layer by layer.
     const workload::Task& spec = workload.tasks[task];
     Adapter whole(workload.backbone, spec.adapter, {0, static_cast<std::int32_t>(workload.backbone.layers)}, spec.seed);
     BRAID_CHECK(numbers.size() == whole.parameters().size(), "gathered {} numbers of {}", numbers.size(),

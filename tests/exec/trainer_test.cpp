@@ -100,6 +100,8 @@ Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fixed, ker
     Runner runner({fixed, study.workload, samples, study.datasets}, communicator, device);
     const TrainResult result = train(plan, samples, runner, communicator, options);
     if (communicator.rank() == 0) trained.diverged = result.diverged;
+    // Of ranks that hold the same layers one tells.
+    if (!runner.places()[static_cast<std::size_t>(communicator.rank())].tells_of_layers()) return;
     for (const std::unique_ptr<Adapter>& adapter : runner.adapters())
       parts[static_cast<std::size_t>(communicator.rank())].emplace_back(adapter->parameters().begin(),
                                                                         adapter->parameters().end());
@@ -155,6 +157,43 @@ TEST(Trainer, TasksThatComeAndGoLearnWhatTheyLearnAlone) {
     fixed.schedule.admissions = {{1, {0, 1, 3}}, {1, {0, 1, 2}}, {1, {0, 1, 2, 3}}};
     const Trained together = train_on(study, fixed);
     for (std::size_t task = 0; task < 4; ++task) expect_same(together, one_by_one, task);
+  }
+}
+
+/// Losses and adapters as `one` has them, to so much of each loss.
+void expect_near(const Trained& a, const Trained& one, double tolerance, const std::string& what) {
+  for (std::size_t task = 0; task < one.steps.size(); ++task) {
+    ASSERT_EQ(a.steps[task].size(), one.steps[task].size()) << what << ", task " << task;
+    for (std::size_t i = 0; i < one.steps[task].size(); ++i) {
+      EXPECT_NEAR(a.steps[task][i].loss / one.steps[task][i].loss, 1, tolerance) << what << ", " << task << " " << i;
+      EXPECT_NEAR(a.steps[task][i].gradient_norm / one.steps[task][i].gradient_norm, 1, 100 * tolerance) << what;
+    }
+  }
+}
+
+std::vector<planner::ReplicaShape> deployment_of(
+    std::initializer_list<std::pair<std::int32_t, std::int64_t>> replicas) {
+  std::vector<planner::ReplicaShape> deployment;
+  for (const auto& [tp, pp] : replicas) deployment.push_back(planner::deploy(2, tp, pp, 1).front());
+  return deployment;
+}
+
+/// Tensor parallelism, pipelines, like and unlike replicas learn what one rank learns, but for the order of sums.
+TEST(Trainer, ShardsAndReplicasLearnWhatOneRankLearns) {
+  const TrainerStudy study;
+  planner::FixedPlan fixed = apart(PipelineTemplate::one_forward_one_backward, 1);
+  const Trained alone = train_on(study, fixed);
+  const std::vector<std::pair<std::string, std::vector<planner::ReplicaShape>>> deployments = {
+      {"tp 2", deployment_of({{2, 1}})},
+      {"tp 4", deployment_of({{4, 1}})},
+      {"tp 2, pp 2", deployment_of({{2, 2}})},
+      {"2 replicas", deployment_of({{1, 1}, {1, 1}})},
+      {"2 replicas of 2 stages", deployment_of({{1, 2}, {1, 2}})},
+      {"tp 2 beside pp 2", deployment_of({{2, 1}, {1, 2}})},
+      {"tp 2, pp 2 beside 1 rank", deployment_of({{2, 2}, {1, 1}})}};
+  for (const auto& [what, deployment] : deployments) {
+    fixed.deployment = deployment;
+    expect_near(train_on(study, fixed), alone, 1e-5, what);
   }
 }
 
