@@ -1,7 +1,6 @@
 #include "exec/executable.h"
 
 #include "base/error.h"
-#include "planner/plan/deployment.h"
 
 namespace braid::exec {
 
@@ -12,10 +11,6 @@ void check_executable(const planner::FixedPlan& fixed) {
     if (replica.sequence_parallel)
       throw error("the plan has sequence parallelism, which is simulated only; plan with sequence_parallel=off");
   }
-  if (fixed.deployment[0].model_chunks != 1)
-    throw error(
-        "the plan interleaves {} model chunks a stage, which this build cannot execute; plan with another policy",
-        fixed.deployment[0].model_chunks);
   if (fixed.adapter_kernels != costmodel::AdapterKernels::separate)
     throw error(
         "the plan has '{}' adapter kernels, which this build cannot execute; plan with kernels=separate and pruning=on",

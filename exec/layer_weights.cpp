@@ -91,19 +91,19 @@ std::vector<float> rows_of_table(const SafetensorsFolder& tensors, const std::st
 
 }  // namespace
 
-StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, planner::LayerRange layers,
+StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, const HeldLayers& layers,
                                 const kernels::Kernels& kernels) {
   const costmodel::BackboneShape& backbone = shard.whole();
   const WeightNames names(tensors, backbone);
   StageWeights weights;
   weights.rope_frequencies = rope_frequencies(backbone);
-  if (layers.first == 0) {
+  if (layers.first_of_backbone()) {
     weights.embedding = rows_of_table(tensors, names.embedding(), shard);
     weights.embedding.resize(weights.embedding.size() + static_cast<std::size_t>(backbone.hidden));
   }
-  for (std::int32_t layer = layers.first; layer < layers.last; ++layer)
+  for (const std::int32_t layer : layers.numbers())
     weights.layers.push_back(load_layer(LayerReader(tensors, shard, kernels, names.layer(layer)), backbone, layer));
-  if (layers.last == backbone.layers) {
+  if (layers.last_of_backbone(backbone.layers)) {
     weights.final_norm = {tensors.read_f32(names.final_norm(), {backbone.hidden})};
     const std::vector<float> head = rows_of_table(tensors, names.head(), shard);
     weights.head = kernels.pack_linear(ConstMatrix(head.data(), shard.vocabulary().count(), backbone.hidden), {}, true);

@@ -6,6 +6,7 @@
 
 #include "costmodel/shapes/layer_ops.h"
 #include "exec/files/safetensors.h"
+#include "exec/held_layers.h"
 #include "exec/shard.h"
 #include "kernels/kernels.h"
 #include "planner/program/program.h"
@@ -41,7 +42,7 @@ struct StageWeights {
 
 /// Reads a rank's part of a Hugging Face folder, the shard's rows and columns of `layers`, and packs it with `kernels`.
 /// Throws Error when a tensor is missing, has another shape or is taken up by nothing.
-StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, planner::LayerRange layers,
+StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, const HeldLayers& layers,
                                 const kernels::Kernels& kernels);
 
 }  // namespace braid::exec

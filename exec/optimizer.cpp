@@ -25,7 +25,7 @@ double learning_rate(const workload::Optimizer& optimizer, std::int64_t step, st
 
 std::vector<double> squared_norms(Adapter& adapter, const kernels::Kernels& kernels) {
   std::vector<double> norms;
-  for (std::int32_t layer = adapter.layers().first; layer < adapter.layers().last; ++layer)
+  for (const std::int32_t layer : adapter.layers().numbers())
     norms.push_back(kernels.squared_norm(adapter.gradients({layer, layer + 1})));
   return norms;
 }

@@ -10,7 +10,7 @@ namespace braid::exec {
 /// with the semantics of transformers' get_*_schedule_with_warmup.
 double learning_rate(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps);
 
-/// Per layer of the stage, in order, the sum of squares of the task's gradients.
+/// Per layer of the rank, in order, the sum of squares of the task's gradients.
 std::vector<double> squared_norms(Adapter& adapter, const kernels::Kernels& kernels);
 
 /// What a global norm makes of the gradient: 1 when it is within `max_norm` (0: always), as torch's clip_grad_norm_.

@@ -8,8 +8,10 @@ std::vector<RankPlace> rank_places(const planner::FixedPlan& fixed) {
   for (std::size_t replica = 0; replica < fixed.deployment.size(); ++replica) {
     const planner::ReplicaShape& shape = fixed.deployment[replica];
     for (std::int32_t stage = 0; stage < shape.stages(); ++stage, ++program) {
+      std::vector<planner::LayerRange> runs;
+      for (std::int32_t chunk = 0; chunk < shape.model_chunks; ++chunk) runs.push_back(shape.chunk(stage, chunk));
       for (std::int32_t shard = 0; shard < shape.tp; ++shard)
-        places.push_back({static_cast<std::int32_t>(replica), stage, program, shard, shape.tp, shape.chunk(stage, 0)});
+        places.push_back({static_cast<std::int32_t>(replica), stage, program, shard, shape.tp, HeldLayers(runs)});
     }
   }
   return places;

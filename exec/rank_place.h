@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "exec/held_layers.h"
 #include "planner/plan/plan.h"
 
 namespace braid::exec {
@@ -12,7 +13,7 @@ struct RankPlace {
   std::int32_t stage = 0;              ///< within the replica
   planner::StageIndex program = 0;     ///< of Program::stages
   std::int32_t shard = 0, shards = 1;  ///< of the stage's tensor-parallel ranks
-  planner::LayerRange layers;
+  HeldLayers layers;
 
   /// Of what several ranks know alike, one tells: of layers and of norms the first replica's first shards.
   bool tells_of_layers() const { return replica == 0 && shard == 0; }

@@ -238,6 +238,10 @@ class Runner::Execution {
     return *runner_.models_[copy];
   }
 
+  static LayerRuns runs_of(const planner::Part& part) {
+    return {static_cast<std::size_t>(part.first_subgraph), static_cast<std::size_t>(part.last_subgraph)};
+  }
+
   /// A microbatch's pass, and what of it shards sum up now.
   struct Passing {
     MicrobatchId microbatch = 0;
@@ -255,7 +259,7 @@ class Runner::Execution {
                         model_of(microbatch)
                             .forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets),
                                      take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_,
-                                     loss_scale_, losses_),
+                                     loss_scale_, losses_, runs_of(part)),
                         nullptr});
     }
     run(passes);
@@ -265,11 +269,11 @@ class Runner::Execution {
     std::vector<Passing> passes;
     for (const planner::Part& part : stage_->parts_of(instruction)) {
       const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
-      passes.push_back(
-          {microbatch.id,
-           model_of(microbatch)
-               .backward(microbatch.id, take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_),
-           nullptr});
+      passes.push_back({microbatch.id,
+                        model_of(microbatch)
+                            .backward(microbatch.id, take_input(instruction, microbatch.id), runner_.adapters_,
+                                      runner_.seeds_, runs_of(part)),
+                        nullptr});
     }
     run(passes);
   }
@@ -309,23 +313,24 @@ class Runner::Execution {
     poll();
   }
 
-  /// One shard of each stage gives its layers' norms; the stages hold them in order.
+  /// One shard of each stage gives its layers' norms.
   void reduce_norm(InstructionId id, const Instruction& instruction) {
-    std::vector<double>& mine = norms_[instruction.task].mine =
-        squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)], kernels());
-    if (runner_.place_.shard > 0) mine.clear();
+    Norms& norms = norms_[instruction.task];
+    norms.mine = squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)], kernels());
+    if (runner_.place_.shard > 0) norms.mine.clear();
     std::vector<int> counts;
-    std::int64_t layers = 0;
+    norms.layers.clear();
     for (const planner::StageIndex stage : program_->groups[static_cast<std::size_t>(instruction.group)].stages) {
-      const planner::StageProgram& member = program_->stages[static_cast<std::size_t>(stage)];
+      const StageProgram& member = program_->stages[static_cast<std::size_t>(stage)];
       counts.push_back(static_cast<int>(member.layer_count()));
       counts.resize(counts.size() + member.ranks.size() - 1, 0);
-      layers += member.layer_count();
+      for (const planner::LayerRange& run : member.layers) {
+        for (std::int32_t layer = run.first; layer < run.last; ++layer) norms.layers.push_back(layer);
+      }
     }
-    std::vector<double>& all = norms_[instruction.task].all;
-    all.assign(static_cast<std::size_t>(layers), 0);
+    norms.all.assign(norms.layers.size(), 0);
     under_way_.push_back(
-        {id, runner_.groups_[static_cast<std::size_t>(instruction.group)]->all_gather(mine, counts, all)});
+        {id, runner_.groups_[static_cast<std::size_t>(instruction.group)]->all_gather(norms.mine, counts, norms.all)});
     poll();
   }
 
@@ -339,14 +344,14 @@ class Runner::Execution {
     const std::vector<double> norms_here = squared_norms(adapter, kernels());
     report.squared_norms.assign(static_cast<std::size_t>(runner_.input_.workload.backbone.layers), 0);
     if (runner_.place_.tells_of_layers())
-      std::copy(norms_here.begin(), norms_here.end(), report.squared_norms.begin() + adapter.layers().first);
+      for (std::size_t i = 0; i < norms_here.size(); ++i)
+        report.squared_norms[static_cast<std::size_t>(adapter.layers().numbers()[i])] = norms_here[i];
     const double local = std::accumulate(norms_here.begin(), norms_here.end(), 0.0);
     double scale = 1;
     bool finite = std::isfinite(loss) && std::isfinite(local);
     if (const auto norms = norms_.find(instruction.task); norms != norms_.end()) {
       // Layer by layer from the first, on every rank alike: the same sum on any number of stages.
-      double sum = 0;
-      for (const double norm : norms->second.all) sum += norm;
+      const double sum = norms->second.sum();
       scale = clip_scale(std::sqrt(sum), optimizer.max_grad_norm);
       finite = finite && std::isfinite(sum);
       norms_.erase(norms);
@@ -395,6 +400,13 @@ class Runner::Execution {
 
   struct Norms {
     std::vector<double> mine, all;
+    std::vector<std::int32_t> layers;  // whose they are
+
+    double sum() const {
+      std::vector<double> by_layer(all.size());
+      for (std::size_t i = 0; i < all.size(); ++i) by_layer[static_cast<std::size_t>(layers[i])] = all[i];
+      return std::accumulate(by_layer.begin(), by_layer.end(), 0.0);
+    }
   };
 
   Runner& runner_;

@@ -59,7 +59,6 @@ class Runner {
   void stop(planner::TaskIndex task);
 
   std::vector<std::unique_ptr<Adapter>>& adapters() { return adapters_; }
-  planner::LayerRange layers() const { return place_.layers; }
   /// Of Program::stages.
   planner::StageIndex stage() const { return place_.program; }
   kernels::Device& device() const { return pool_.device(); }

@@ -20,10 +20,10 @@ void check_family(const costmodel::BackboneShape& backbone) {
         backbone.name);
 }
 
-StageModel::StageModel(Shard shard, planner::LayerRange layers, costmodel::Recompute recompute, StageWeights weights,
+StageModel::StageModel(Shard shard, HeldLayers layers, costmodel::Recompute recompute, StageWeights weights,
                        BufferPool& pool, Probe& probe)
     : shard_(std::move(shard)),
-      layers_(layers),
+      layers_(std::move(layers)),
       recompute_(recompute),
       weights_(std::move(weights)),
       kernels_(pool.device().kernels()),
@@ -76,14 +76,14 @@ costmodel::RecomputeKind StageModel::recomputed(std::size_t layer) const {
 
 std::unique_ptr<ShardedPass> StageModel::layer_forward(const LayerContext& layer_context, Live& live, std::size_t layer,
                                                        Buffer hidden) {
-  return exec::layer_forward(layer_context, weights_.layers[layer], layers_.first + static_cast<std::int32_t>(layer),
-                             layer_batch(live, layer), recomputed(layer), std::move(hidden), live.layers[layer]);
+  return exec::layer_forward(layer_context, weights_.layers[layer], layers_.numbers()[layer], layer_batch(live, layer),
+                             recomputed(layer), std::move(hidden), live.layers[layer]);
 }
 
 std::unique_ptr<ShardedPass> StageModel::layer_backward(const LayerContext& layer_context, Live& live,
                                                         std::size_t layer, Buffer gradient) {
-  return exec::layer_backward(layer_context, weights_.layers[layer], layers_.first + static_cast<std::int32_t>(layer),
-                              layer_batch(live, layer), recomputed(layer), std::move(gradient), live.layers[layer]);
+  return exec::layer_backward(layer_context, weights_.layers[layer], layers_.numbers()[layer], layer_batch(live, layer),
+                              recomputed(layer), std::move(gradient), live.layers[layer]);
 }
 
 /// Where a backward pass adds to earlier chunks' gradients, for all layers at once, as `chunk_gradient_bytes` has it.
@@ -103,35 +103,47 @@ void StageModel::take_key_gradients(const Live& live) {
   }
 }
 
+std::pair<std::size_t, std::size_t> StageModel::places(LayerRuns runs) const {
+  const std::vector<planner::LayerRange>& all = layers_.runs();
+  if (runs.last == 0) runs.last = all.size();
+  std::size_t first = 0, last = 0;
+  for (std::size_t run = 0; run < runs.last; ++run) {
+    if (run < runs.first) first += static_cast<std::size_t>(all[run].count());
+    last += static_cast<std::size_t>(all[run].count());
+  }
+  return {first, last};
+}
+
 /// Embedding, layer after layer, and the head, as far as they are here.
 class StageModel::Forward final : public ShardedPass {
  public:
-  Forward(StageModel& model, Live& live, const LayerContext& layer_context, Buffer input,
-          std::span<const double> loss_scale, std::span<TaskLoss> losses)
+  Forward(StageModel& model, Live& live, const LayerContext& layer_context, std::pair<std::size_t, std::size_t> layers,
+          Buffer input, std::span<const double> loss_scale, std::span<TaskLoss> losses)
       : model_(model),
         live_(live),
         context_(layer_context),
         hidden_(std::move(input)),
         loss_scale_(loss_scale),
-        losses_(losses) {}
+        losses_(losses),
+        embeds_(model.has_embedding() && layers.first == 0),
+        scores_(model.has_head() && layers.second == live.layers.size()),
+        layer_(layers.first),
+        last_(layers.second) {}
 
   std::optional<Matrix> next() override {
-    if (!begun_) {
-      begun_ = true;
-      live_.layers.resize(model_.weights_.layers.size());
-      if (model_.has_embedding()) {
-        hidden_ = model_.embed(live_.batch);
-        if (model_.shard_.count() > 1) return hidden_.matrix(live_.batch.rows(), model_.shard_.whole().hidden);
-      }
+    if (embeds_) {
+      embeds_ = false;
+      hidden_ = model_.embed(live_.batch);
+      if (model_.shard_.count() > 1) return hidden_.matrix(live_.batch.rows(), model_.shard_.whole().hidden);
     }
-    while (layer_ < live_.layers.size()) {
+    while (layer_ < last_) {
       if (!part_) part_ = model_.layer_forward(context_, live_, layer_, std::move(hidden_));
       if (std::optional<Matrix> partial = part_->next()) return partial;
       hidden_ = part_->take_result();
       part_.reset();
       ++layer_;
     }
-    if (!model_.has_head() || scored_) return std::nullopt;
+    if (!scores_) return std::nullopt;
     if (!part_)
       part_ = head_pass({model_.shard_, model_.weights_, model_.pool_, model_.probe_}, live_.batch, hidden_,
                         loss_scale_, losses_);
@@ -139,7 +151,7 @@ class StageModel::Forward final : public ShardedPass {
     live_.gradient = part_->take_result();
     part_.reset();
     hidden_.release();
-    scored_ = true;
+    scores_ = false;
     return std::nullopt;
   }
 
@@ -152,28 +164,33 @@ class StageModel::Forward final : public ShardedPass {
   Buffer hidden_;
   std::span<const double> loss_scale_;
   std::span<TaskLoss> losses_;
-  bool begun_ = false, scored_ = false;
-  std::size_t layer_ = 0;              // the next
+  bool embeds_, scores_;               // still to be done
+  std::size_t layer_, last_;           // the next, and where it ends
   std::unique_ptr<ShardedPass> part_;  // that is under way
 };
 
 /// The layers from the last to the first.
 class StageModel::Backward final : public ShardedPass {
  public:
-  Backward(StageModel& model, planner::MicrobatchId id, Live& live, const LayerContext& layer_context, Buffer gradient)
-      : model_(model), id_(id), live_(live), context_(layer_context), gradient_(std::move(gradient)) {
-    layers_left_ = live.layers.size();
-  }
+  Backward(StageModel& model, planner::MicrobatchId id, Live& live, const LayerContext& layer_context,
+           std::pair<std::size_t, std::size_t> layers, Buffer gradient)
+      : model_(model),
+        id_(id),
+        live_(live),
+        context_(layer_context),
+        gradient_(std::move(gradient)),
+        first_(layers.first),
+        layer_(layers.second) {}
 
   std::optional<Matrix> next() override {
-    while (layers_left_ > 0) {
-      if (!part_) part_ = model_.layer_backward(context_, live_, layers_left_ - 1, std::move(gradient_));
+    while (layer_ > first_) {
+      if (!part_) part_ = model_.layer_backward(context_, live_, layer_ - 1, std::move(gradient_));
       if (std::optional<Matrix> partial = part_->next()) return partial;
       gradient_ = part_->take_result();
       part_.reset();
-      --layers_left_;
+      --layer_;
     }
-    if (ended_) return std::nullopt;
+    if (ended_ || first_ > 0) return std::nullopt;
     ended_ = true;
     model_.chunks_.leave(id_, live_.batch);
     model_.live_.erase(id_);
@@ -189,7 +206,7 @@ class StageModel::Backward final : public ShardedPass {
   Live& live_;
   LayerContext context_;
   Buffer gradient_;
-  std::size_t layers_left_ = 0;
+  std::size_t first_, layer_;  // where it ends, and how many layers are still to come
   std::unique_ptr<ShardedPass> part_;
   bool ended_ = false;
 };
@@ -197,23 +214,32 @@ class StageModel::Backward final : public ShardedPass {
 std::unique_ptr<ShardedPass> StageModel::forward(planner::MicrobatchId id, Batch batch, Buffer input,
                                                  std::span<const std::unique_ptr<Adapter>> adapters,
                                                  std::span<const std::uint64_t> seeds,
-                                                 std::span<const double> loss_scale, std::span<TaskLoss> losses) {
-  BRAID_CHECK(!live_.contains(id), "microbatch {} is under way already", id);
-  Live& live = live_[id];
-  live.batch = std::move(batch);
-  live.earlier = chunks_.enter(id, live.batch);
-  return std::make_unique<Forward>(*this, live, context(adapters, seeds), std::move(input), loss_scale, losses);
+                                                 std::span<const double> loss_scale, std::span<TaskLoss> losses,
+                                                 LayerRuns runs) {
+  const auto [place, is_new] = live_.try_emplace(id);
+  BRAID_CHECK(is_new == (runs.first == 0), "microbatch {} is under way already, or not yet", id);
+  Live& live = place->second;
+  if (is_new) {
+    live.batch = std::move(batch);
+    live.earlier = chunks_.enter(id, live.batch);
+    live.layers.resize(weights_.layers.size());
+  }
+  return std::make_unique<Forward>(*this, live, context(adapters, seeds), places(runs), std::move(input), loss_scale,
+                                   losses);
 }
 
 std::unique_ptr<ShardedPass> StageModel::backward(planner::MicrobatchId id, Buffer gradient,
                                                   std::span<const std::unique_ptr<Adapter>> adapters,
-                                                  std::span<const std::uint64_t> seeds) {
+                                                  std::span<const std::uint64_t> seeds, LayerRuns runs) {
   const auto found = live_.find(id);
   BRAID_CHECK(found != live_.end(), "microbatch {} is not under way", id);
   Live& live = found->second;
-  if (has_head()) gradient = std::move(live.gradient);
-  take_key_gradients(live);
-  return std::make_unique<Backward>(*this, id, live, context(adapters, seeds), std::move(gradient));
+  const auto layers = places(runs);
+  if (layers.second == live.layers.size()) {
+    if (has_head()) gradient = std::move(live.gradient);
+    take_key_gradients(live);
+  }
+  return std::make_unique<Backward>(*this, id, live, context(adapters, seeds), layers, std::move(gradient));
 }
 
 Buffer run_whole(const std::unique_ptr<ShardedPass>& pass) {

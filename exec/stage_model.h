@@ -11,41 +11,48 @@ namespace braid::exec {
 /// Throws Error for a family of backbones that this build has no kernels for.
 void check_family(const costmodel::BackboneShape& backbone);
 
+/// Runs of a rank's layers [first, last); all of them where last is 0.
+struct LayerRuns {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
 /// A rank's part of a backbone, some layers or a shard of them, with what its microbatches have under way. Not for
 /// concurrent use.
 class StageModel {
  public:
   /// Computes on the device whose memory `pool` lends; the weights are packed for it. What `recompute` says of the
   /// stage's lowest layers is computed again.
-  StageModel(Shard shard, planner::LayerRange layers, costmodel::Recompute recompute, StageWeights weights,
-             BufferPool& pool, Probe& probe);
+  StageModel(Shard shard, HeldLayers layers, costmodel::Recompute recompute, StageWeights weights, BufferPool& pool,
+             Probe& probe);
 
   /// Compiles the products of the layers, and of the head where it is here, for microbatches of any length, so that
   /// none waits for it and the memory that it takes does not depend on lengths.
   void compile_layers() const;
   void compile_head() const;
 
-  /// Hidden state [T, H] in (none on the first stage) and out (none on the last, which computes the losses and the
-  /// gradient they send back). `loss_scale`[task] is 1 / supervised tokens of the task's global batch; losses[task]
-  /// grows. Chunks of a sample must come in order, and in reverse to `backward`. What the spans show must stay until
-  /// the pass has ended.
+  /// Through the runs of layers [first_run, last_run), which is all of them where the stage is not interleaved: hidden
+  /// state [T, H] in (none before the backbone's first layer) and out (none after its last, where the losses and the
+  /// gradient they send back are computed). `loss_scale`[task] is 1 / supervised tokens of the task's global batch;
+  /// losses[task] grows. Chunks of a sample must come in order, and in reverse to `backward`. What the spans show must
+  /// stay until the pass has ended.
   std::unique_ptr<ShardedPass> forward(planner::MicrobatchId id, Batch batch, Buffer input,
                                        std::span<const std::unique_ptr<Adapter>> adapters,
                                        std::span<const std::uint64_t> seeds, std::span<const double> loss_scale,
-                                       std::span<TaskLoss> losses);
+                                       std::span<TaskLoss> losses, LayerRuns runs = {});
 
-  /// Gradient of the output in (none on the last stage), of the input out; on the first stage what comes back is empty.
-  /// Ends the microbatch.
+  /// Gradient of the output in (none after the backbone's last layer), of the input out (empty before its first). The
+  /// lowest run ends the microbatch.
   std::unique_ptr<ShardedPass> backward(planner::MicrobatchId id, Buffer gradient,
                                         std::span<const std::unique_ptr<Adapter>> adapters,
-                                        std::span<const std::uint64_t> seeds);
+                                        std::span<const std::uint64_t> seeds, LayerRuns runs = {});
 
   /// Logits [T, V] of a batch; the last layers must be here, and the first, whole: for tests and evaluation.
   std::vector<float> logits(Batch batch, std::span<const std::unique_ptr<Adapter>> adapters,
                             std::span<const std::uint64_t> seeds);
 
-  bool has_embedding() const { return layers_.first == 0; }
-  bool has_head() const { return layers_.last == shard_.whole().layers; }
+  bool has_embedding() const { return layers_.first_of_backbone(); }
+  bool has_head() const { return layers_.last_of_backbone(shard_.whole().layers); }
   std::size_t live() const { return live_.size(); }
 
  private:
@@ -69,9 +76,11 @@ class StageModel {
                                               Buffer gradient);
   costmodel::RecomputeKind recomputed(std::size_t layer) const;
   void take_key_gradients(const Live& live);
+  /// The places of those runs' layers.
+  std::pair<std::size_t, std::size_t> places(LayerRuns runs) const;
 
   Shard shard_;
-  planner::LayerRange layers_;
+  HeldLayers layers_;
   costmodel::Recompute recompute_;
   StageWeights weights_;
   const kernels::Kernels& kernels_;

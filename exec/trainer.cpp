@@ -276,6 +276,15 @@ double largest_magnitude(std::span<const float> numbers) {
   return largest;
 }
 
+/// A rank's parameters, layer after layer, where they belong in the whole adapter.
+void put_layers(const std::string& bytes, const HeldLayers& layers, Adapter& whole) {
+  const auto each = static_cast<std::size_t>(whole.layer_numbers()) * sizeof(float);
+  BRAID_CHECK(bytes.size() == each * layers.numbers().size(), "gathered {} bytes of {} layers", bytes.size(),
+              layers.count());
+  for (std::size_t i = 0; i < layers.numbers().size(); ++i)
+    std::memcpy(whole.parameters().data() + layers.numbers()[i] * whole.layer_numbers(), bytes.data() + i * each, each);
+}
+
 }  // namespace
 
 std::vector<double> write_adapters(const std::filesystem::path& folder, const workload::Workload& workload,
@@ -286,18 +295,15 @@ std::vector<double> write_adapters(const std::filesystem::path& folder, const wo
     const std::vector<float> mine(adapter.parameters().begin(), adapter.parameters().end());
     const std::vector<std::string> parts = communicator.gather(to_bytes(mine));
     if (communicator.rank() != 0 || without.contains(static_cast<TaskIndex>(task))) continue;
-    // Stages hold their layers in order and an adapter's numbers stand layer by layer.
-    std::vector<float> numbers;
-    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-      if (runner.places()[rank].tells_of_layers()) append_from_bytes(parts[rank], numbers);
-    }
-    largest[task] = largest_magnitude(numbers);
-    if (!std::isfinite(largest[task])) continue;
     const workload::Task& spec = workload.tasks[task];
-    Adapter whole(workload.backbone, spec.adapter, {0, static_cast<std::int32_t>(workload.backbone.layers)}, spec.seed);
-    BRAID_CHECK(numbers.size() == whole.parameters().size(), "gathered {} numbers of {}", numbers.size(),
-                whole.parameters().size());
-    std::copy(numbers.begin(), numbers.end(), whole.parameters().begin());
+    Adapter whole(workload.backbone, spec.adapter,
+                  planner::LayerRange{0, static_cast<std::int32_t>(workload.backbone.layers)}, spec.seed);
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      const RankPlace& place = runner.places()[rank];
+      if (place.tells_of_layers()) put_layers(parts[rank], place.layers, whole);
+    }
+    largest[task] = largest_magnitude(whole.parameters());
+    if (!std::isfinite(largest[task])) continue;
     write_peft_adapter(folder / spec.name, spec.adapter, workload::published_name(workload), adapter_tensors(whole));
   }
   return largest;

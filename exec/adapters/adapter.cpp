@@ -10,9 +10,9 @@ namespace braid::exec {
 using costmodel::Module;
 using costmodel::ModuleGroup;
 
-Adapter::Adapter(const costmodel::BackboneShape& backbone, const costmodel::AdapterShape& shape,
-                 planner::LayerRange layers, std::uint64_t seed)
-    : backbone_(backbone), shape_(shape), layers_(layers) {
+Adapter::Adapter(const costmodel::BackboneShape& backbone, const costmodel::AdapterShape& shape, HeldLayers layers,
+                 std::uint64_t seed)
+    : backbone_(backbone), shape_(shape), layers_(std::move(layers)) {
   for (const ModuleGroup group : costmodel::kModuleGroups) {
     for (const Module module : costmodel::modules_of(group)) {
       if (!shape.has(module)) continue;
@@ -25,10 +25,10 @@ Adapter::Adapter(const costmodel::BackboneShape& backbone, const costmodel::Adap
       layer_numbers_ += shape.rank_of(module) * costmodel::module_shape(backbone, module).out;
     }
   }
-  const auto numbers = static_cast<std::size_t>(layer_numbers_ * layers.count());
+  const auto numbers = static_cast<std::size_t>(layer_numbers_ * layers_.count());
   for (std::vector<float>* part : {&parameters_, &gradients_, &first_moments_, &second_moments_})
     part->assign(numbers, 0.0F);
-  for (std::int32_t layer = layers.first; layer < layers.last; ++layer) {
+  for (const std::int32_t layer : layers_.numbers()) {
     for (const Module module : costmodel::kModules) {
       if (!shape.has(module)) continue;
       const std::uint64_t words[] = {seed, static_cast<std::uint64_t>(layer), static_cast<std::uint64_t>(module)};
@@ -43,10 +43,9 @@ Adapter::Adapter(const costmodel::BackboneShape& backbone, const costmodel::Adap
 
 kernels::Matrix Adapter::view(Part part, std::int32_t layer, std::int64_t offset, std::int64_t rows,
                               std::int64_t columns) {
-  BRAID_CHECK(layers_.first <= layer && layer < layers_.last, "layer {} is not on this stage", layer);
   BRAID_CHECK(offset >= 0, "not a target");
   std::vector<float>& numbers = part == Part::parameter ? parameters_ : gradients_;
-  return {numbers.data() + (layer - layers_.first) * layer_numbers_ + offset, rows, columns};
+  return {numbers.data() + layers_.place(layer) * layer_numbers_ + offset, rows, columns};
 }
 
 kernels::Matrix Adapter::stacked_a(Part part, std::int32_t layer, ModuleGroup group) {
@@ -69,10 +68,12 @@ kernels::Matrix Adapter::b(Part part, std::int32_t layer, Module module) {
 }
 
 std::span<float> Adapter::gradients(planner::LayerRange layers) {
-  BRAID_CHECK(layers_.first <= layers.first && layers.last <= layers_.last, "layers {}..{} are not on this stage",
+  if (layers.count() == 0) return {};
+  const std::int64_t first = layers_.place(layers.first);
+  BRAID_CHECK(layers_.place(layers.last - 1) - first + 1 == layers.count(), "layers {}..{} are no run here",
               layers.first, layers.last);
   return std::span(gradients_)
-      .subspan(static_cast<std::size_t>((layers.first - layers_.first) * layer_numbers_),
+      .subspan(static_cast<std::size_t>(first * layer_numbers_),
                static_cast<std::size_t>(layers.count() * layer_numbers_));
 }
 

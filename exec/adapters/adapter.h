@@ -8,6 +8,7 @@
 
 #include "costmodel/work/operators.h"
 #include "exec/files/safetensors.h"
+#include "exec/held_layers.h"
 #include "kernels/matrix.h"
 #include "planner/program/program.h"
 
@@ -22,12 +23,12 @@ class Adapter {
  public:
   /// A is uniform in ±1/sqrt(in) as PEFT draws it, B is 0. Each number depends on (seed, layer, module, place) alone,
   /// so that it does not matter how layers lie on stages.
-  Adapter(const costmodel::BackboneShape& backbone, const costmodel::AdapterShape& shape, planner::LayerRange layers,
+  Adapter(const costmodel::BackboneShape& backbone, const costmodel::AdapterShape& shape, HeldLayers layers,
           std::uint64_t seed);
 
   const costmodel::AdapterShape& shape() const { return shape_; }
   const costmodel::BackboneShape& backbone() const { return backbone_; }
-  planner::LayerRange layers() const { return layers_; }
+  const HeldLayers& layers() const { return layers_; }
   float scaling(costmodel::Module module) const { return static_cast<float>(shape_.scaling(module)); }
 
   /// What is kept of each number.
@@ -38,7 +39,9 @@ class Adapter {
   kernels::Matrix a(Part part, std::int32_t layer, costmodel::Module module);
   kernels::Matrix b(Part part, std::int32_t layer, costmodel::Module module);
 
-  /// Layers [first, last) in a row.
+  /// How many numbers a layer has.
+  std::int64_t layer_numbers() const { return layer_numbers_; }
+  /// Layers [first, last), a run that is here.
   std::span<float> gradients(planner::LayerRange layers);
   std::span<float> parameters() { return parameters_; }
   std::span<float> gradients() { return gradients_; }
@@ -55,7 +58,7 @@ class Adapter {
 
   costmodel::BackboneShape backbone_;
   costmodel::AdapterShape shape_;
-  planner::LayerRange layers_;
+  HeldLayers layers_;
   std::int64_t layer_numbers_ = 0;
   std::array<Place, costmodel::kModuleCount> places_{};
   std::vector<float> parameters_, gradients_, first_moments_, second_moments_;

@@ -58,7 +58,7 @@ void load_peft_adapter(const std::filesystem::path& folder, Adapter& adapter) {
   const std::filesystem::path file = folder / "adapter_model.safetensors";
   const SafetensorsFolder tensors = SafetensorsFolder::open_file(file);
   check_all_taken(tensors, file, adapter);
-  for (std::int32_t layer = adapter.layers().first; layer < adapter.layers().last; ++layer) {
+  for (const std::int32_t layer : adapter.layers().numbers()) {
     for (const Module module : costmodel::kModules) {
       if (!adapter.shape().has(module)) continue;
       read_into(tensors, file, peft_name(layer, module, 'A'), adapter.a(Adapter::Part::parameter, layer, module));
@@ -73,7 +73,7 @@ std::vector<AdapterTensor> adapter_tensors(Adapter& adapter) {
     tensors.push_back(
         {std::move(name), {matrix.rows, matrix.columns}, {matrix.data, matrix.data + matrix.rows * matrix.columns}});
   };
-  for (std::int32_t layer = adapter.layers().first; layer < adapter.layers().last; ++layer) {
+  for (const std::int32_t layer : adapter.layers().numbers()) {
     for (const Module module : costmodel::kModules) {
       if (!adapter.shape().has(module)) continue;
       add(peft_name(layer, module, 'A'), adapter.a(Adapter::Part::parameter, layer, module));

@@ -293,7 +293,7 @@ class Measuring {
     // Adapters of one layer and of growing rank stand for any adapter: only the count of numbers matters.
     for (std::int64_t rank = 1;; rank = std::llround(kGridStep * static_cast<double>(rank))) {
       costmodel::AdapterShape adapter_shape{rank, 1.0, false, 0.0, {true, true, true, true, true, true, true}};
-      Adapter adapter(request_.backbone, adapter_shape, {0, 1}, 3);
+      Adapter adapter(request_.backbone, adapter_shape, planner::LayerRange{0, 1}, 3);
       const auto numbers = static_cast<std::int64_t>(adapter.parameters().size());
       time({Operator::adamw, Pass::forward, {}, numbers, 0, 0}, [&] {
         squared_norms(adapter, device_.kernels());

@@ -9,110 +9,14 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/devices.h"
-#include "exec/ranks/thread_ranks.h"
-#include "planner/policies/common_options.h"
+#include "exec/training.h"
 #include "planner/window/program_stream.h"
-#include "support.h"
 
 namespace braid::exec {
 namespace {
 
 using planner::PipelineTemplate;
 using planner::TaskIndex;
-
-/// Four tasks on the golden Llama backbone: task t takes 6 - t steps on samples of 12 t + 6 tokens or a few more, that
-/// count upwards. Task 2 clips, task 3 drops.
-struct TrainerStudy {
-  explicit TrainerStudy(double learning_rate_of_task_1 = 1e-2) {
-    workload.backbone_folder = golden("llama");
-    workload.backbone = costmodel::read_backbone(workload.backbone_folder);
-    std::vector<std::vector<workload::SampleSize>> sizes;
-    for (std::int64_t t = 0; t < 4; ++t) {
-      workload::Task& task = workload.tasks.emplace_back();
-      task.max_length = 12 * t + 10;
-      task.adapter = {4, 8, false, t == 3 ? 0.1 : 0.0, {true, false, true}};
-      task.global_batch_size = 6 - t;
-      task.steps = 6 - t;
-      task.seed = static_cast<std::uint64_t>(t);
-      task.optimizer.lr = t == 1 ? learning_rate_of_task_1 : 1e-2;
-      if (t == 2) task.optimizer.max_grad_norm = 0.5;
-      datasets.push_back(counting(12 * t + 6));
-      sizes.push_back(workload::sample_sizes(datasets.back()));
-    }
-    samples.emplace(workload.tasks, std::move(sizes));
-  }
-
-  static workload::Dataset counting(std::int32_t length) {
-    workload::Dataset dataset;
-    for (std::int32_t i = 0; i < 15; ++i) {
-      workload::Sample& sample = dataset.samples.emplace_back();
-      for (std::int32_t place = 0; place < length + i % 4; ++place) sample.append((7 * i + 3 * place) % 150, true);
-    }
-    return dataset;
-  }
-
-  workload::Workload workload;
-  std::vector<workload::Dataset> datasets;
-  std::optional<workload::SampleIndex> samples;
-};
-
-/// No adapter stands it: the second step is the last.
-constexpr double kDivergingRate = 1e38;
-
-/// Every task by itself, on one stage.
-planner::FixedPlan apart(PipelineTemplate pipeline, std::int64_t steps_per_window) {
-  planner::FixedPlan fixed;
-  fixed.deployment.push_back({1, {{0, 2}}});
-  planner::one_task_per_htask(4, fixed);
-  fixed.schedule.pipeline = pipeline;
-  fixed.batching.padding = planner::Padding::max_length;
-  fixed.batching.microbatches = 2;
-  fixed.schedule.steps_per_window = steps_per_window;
-  return fixed;
-}
-
-/// What is left of a run.
-struct Trained {
-  std::vector<std::vector<StepMetrics>> steps;  // per task
-  std::vector<std::vector<float>> adapters;     // per task
-  std::set<TaskIndex> diverged;
-};
-
-/// On as many ranks as the plan has, which are threads.
-Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fixed, kernels::Device& device = cpu_device()) {
-  planner::Plan plan;
-  plan.workload = study.workload;
-  plan.fixed = fixed;
-  Trained trained;
-  trained.steps.resize(study.workload.tasks.size());
-  TrainOptions options;
-  options.on_window = [&](const WindowReport& report) {
-    for (const StepMetrics& step : report.steps) trained.steps[static_cast<std::size_t>(step.task)].push_back(step);
-    double seconds = 0;  // of task 0, which has steps in every window
-    for (const StepMetrics& step : report.steps) seconds += step.task == 0 ? step.seconds : 0;
-    EXPECT_NEAR(seconds, report.seconds, 1e-9 * report.seconds);
-  };
-  // Stages hold their layers in order, and an adapter's numbers stand layer by layer.
-  std::vector<std::vector<std::vector<float>>> parts(static_cast<std::size_t>(fixed.ranks()));
-  run_on_threads(fixed.ranks(), [&](Communicator& communicator) {
-    workload::SampleIndex samples = *study.samples;  // one thread's
-    Runner runner({fixed, study.workload, samples, study.datasets}, communicator, device);
-    const TrainResult result = train(plan, samples, runner, communicator, options);
-    if (communicator.rank() == 0) trained.diverged = result.diverged;
-    // Of ranks that hold the same layers one tells.
-    if (!runner.places()[static_cast<std::size_t>(communicator.rank())].tells_of_layers()) return;
-    for (const std::unique_ptr<Adapter>& adapter : runner.adapters())
-      parts[static_cast<std::size_t>(communicator.rank())].emplace_back(adapter->parameters().begin(),
-                                                                        adapter->parameters().end());
-  });
-  trained.adapters.resize(study.workload.tasks.size());
-  for (const auto& part : parts) {
-    for (std::size_t task = 0; task < part.size(); ++task)
-      trained.adapters[task].insert(trained.adapters[task].end(), part[task].begin(), part[task].end());
-  }
-  return trained;
-}
 
 std::vector<std::vector<workload::SampleSize>> sizes_of(const TrainerStudy& study) {
   std::vector<std::vector<workload::SampleSize>> sizes;
@@ -157,43 +61,6 @@ TEST(Trainer, TasksThatComeAndGoLearnWhatTheyLearnAlone) {
     fixed.schedule.admissions = {{1, {0, 1, 3}}, {1, {0, 1, 2}}, {1, {0, 1, 2, 3}}};
     const Trained together = train_on(study, fixed);
     for (std::size_t task = 0; task < 4; ++task) expect_same(together, one_by_one, task);
-  }
-}
-
-/// Losses and adapters as `one` has them, to so much of each loss.
-void expect_near(const Trained& a, const Trained& one, double tolerance, const std::string& what) {
-  for (std::size_t task = 0; task < one.steps.size(); ++task) {
-    ASSERT_EQ(a.steps[task].size(), one.steps[task].size()) << what << ", task " << task;
-    for (std::size_t i = 0; i < one.steps[task].size(); ++i) {
-      EXPECT_NEAR(a.steps[task][i].loss / one.steps[task][i].loss, 1, tolerance) << what << ", " << task << " " << i;
-      EXPECT_NEAR(a.steps[task][i].gradient_norm / one.steps[task][i].gradient_norm, 1, 100 * tolerance) << what;
-    }
-  }
-}
-
-std::vector<planner::ReplicaShape> deployment_of(
-    std::initializer_list<std::pair<std::int32_t, std::int64_t>> replicas) {
-  std::vector<planner::ReplicaShape> deployment;
-  for (const auto& [tp, pp] : replicas) deployment.push_back(planner::deploy(2, tp, pp, 1).front());
-  return deployment;
-}
-
-/// Tensor parallelism, pipelines, like and unlike replicas learn what one rank learns, but for the order of sums.
-TEST(Trainer, ShardsAndReplicasLearnWhatOneRankLearns) {
-  const TrainerStudy study;
-  planner::FixedPlan fixed = apart(PipelineTemplate::one_forward_one_backward, 1);
-  const Trained alone = train_on(study, fixed);
-  const std::vector<std::pair<std::string, std::vector<planner::ReplicaShape>>> deployments = {
-      {"tp 2", deployment_of({{2, 1}})},
-      {"tp 4", deployment_of({{4, 1}})},
-      {"tp 2, pp 2", deployment_of({{2, 2}})},
-      {"2 replicas", deployment_of({{1, 1}, {1, 1}})},
-      {"2 replicas of 2 stages", deployment_of({{1, 2}, {1, 2}})},
-      {"tp 2 beside pp 2", deployment_of({{2, 1}, {1, 2}})},
-      {"tp 2, pp 2 beside 1 rank", deployment_of({{2, 2}, {1, 1}})}};
-  for (const auto& [what, deployment] : deployments) {
-    fixed.deployment = deployment;
-    expect_near(train_on(study, fixed), alone, 1e-5, what);
   }
 }
 

@@ -45,7 +45,8 @@ class Weights {
     for (const Stored& tensor : tensors_) named.push_back({tensor.name, tensor.shape, tensor.numbers});
     write_safetensors(folder_ / "model.safetensors", named, type);
     return load_stage_weights(SafetensorsFolder::open(folder_.path()), Shard(backbone_),
-                              {0, static_cast<std::int32_t>(backbone_.layers)}, reference_device().kernels());
+                              planner::LayerRange{0, static_cast<std::int32_t>(backbone_.layers)},
+                              reference_device().kernels());
   }
   /// What loading tells the user.
   std::string told() const {

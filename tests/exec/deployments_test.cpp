@@ -1,0 +1,136 @@
+#include <map>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "exec/example/random_backbone.h"
+#include "exec/training.h"
+#include "planner/window/unit_stream.h"
+
+/// Whatever the plan, what is learned is what one rank learns that takes one task after another, but for the order of
+/// sums.
+namespace braid::exec {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+
+/// Six layers, so that stages may hold several runs, and tasks of every kind: adapters on all linear layers or a few,
+/// with dropout and without, clipped and not, of short and long samples.
+struct SixLayers : TrainerStudy {
+  SixLayers() {
+    costmodel::BackboneShape shape;
+    shape.layers = 6, shape.hidden = 32, shape.intermediate = 44, shape.vocabulary = 151;
+    shape.heads = 4, shape.kv_heads = 2, shape.head_dim = 8, shape.max_position = 256;
+    write_random_backbone(folder.path(), shape, 7);
+    workload.backbone_folder = folder.path();
+    workload.backbone = costmodel::read_backbone(folder.path());
+    workload.tasks[0].adapter.targets.fill(true);
+    workload.tasks[1].adapter.targets = {false, false, false, true, false, false, true};
+    workload.tasks[3].adapter.targets.fill(true);
+  }
+
+  TestFolder folder;
+};
+
+const SixLayers& study() {
+  static const SixLayers made;
+  return made;
+}
+
+planner::FixedPlan one_rank() {
+  planner::FixedPlan fixed = apart(PipelineTemplate::one_forward_one_backward, 1);
+  fixed.deployment = {{1, {{0, 6}}}};
+  return fixed;
+}
+
+const Trained& alone() {
+  static const Trained trained = train_on(study(), one_rank());
+  return trained;
+}
+
+std::vector<planner::ReplicaShape> deployment_of(
+    std::initializer_list<std::pair<std::int32_t, std::int64_t>> replicas) {
+  std::vector<planner::ReplicaShape> deployment;
+  for (const auto& [tp, pp] : replicas) deployment.push_back(planner::deploy(6, tp, pp, 1).front());
+  return deployment;
+}
+
+TEST(Deployments, ShardsAndReplicasLearnWhatOneRankLearns) {
+  planner::FixedPlan fixed = one_rank();
+  const std::vector<std::pair<std::string, std::vector<planner::ReplicaShape>>> deployments = {
+      {"tp 2", deployment_of({{2, 1}})},
+      {"tp 4", deployment_of({{4, 1}})},
+      {"tp 2, pp 2", deployment_of({{2, 2}})},
+      {"pp 3", deployment_of({{1, 3}})},
+      {"2 replicas", deployment_of({{1, 1}, {1, 1}})},
+      {"2 replicas of 2 stages", deployment_of({{1, 2}, {1, 2}})},
+      {"tp 2 beside pp 3", deployment_of({{2, 1}, {1, 3}})},
+      {"tp 2, pp 2 beside 1 rank", deployment_of({{2, 2}, {1, 1}})}};
+  for (const auto& [what, deployment] : deployments) {
+    fixed.deployment = deployment;
+    expect_near(train_on(study(), fixed), alone(), kTolerance, what);
+  }
+}
+
+TEST(Deployments, InterleavedStagesLearnWhatOneRankLearns) {
+  planner::FixedPlan fixed = one_rank();
+  fixed.schedule.pipeline = PipelineTemplate::interleaved;
+  fixed.batching.microbatches = 4;
+  for (const auto& [tp, pp, replicas, chunks] :
+       std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>>{
+           {1, 2, 1, 2}, {1, 2, 1, 3}, {1, 3, 1, 2}, {2, 2, 1, 2}, {1, 2, 2, 3}}) {
+    fixed.deployment = planner::deploy(6, tp, pp, replicas, chunks);
+    expect_near(train_on(study(), fixed), alone(), kTolerance, fmt::format("tp {}, pp {}, {} chunks", tp, pp, chunks));
+  }
+}
+
+/// What a plan may be beside its deployment: template, clocks of several hTasks, recomputation, chunks, padding.
+planner::FixedPlan any_plan() {
+  planner::FixedPlan fixed;
+  fixed.schedule.pipeline =
+      *rc::gen::element(PipelineTemplate::one_forward_one_backward, PipelineTemplate::gpipe,
+                        PipelineTemplate::lora_1f1b, PipelineTemplate::lora_gpipe, PipelineTemplate::one_by_one);
+  const auto tp = *rc::gen::element<std::int64_t>(1, 2, 4), pp = *rc::gen::element<std::int64_t>(1, 2, 3);
+  const auto replicas = tp * pp > 4 ? 1 : *rc::gen::element<std::int64_t>(1, 2);
+  fixed.deployment = planner::deploy(6, tp, pp, replicas);
+  for (planner::ReplicaShape& replica : fixed.deployment) {
+    for (std::int64_t stage = 0; stage < pp; ++stage) {
+      const auto kind = *rc::gen::element(costmodel::RecomputeKind::none, costmodel::RecomputeKind::selective,
+                                          costmodel::RecomputeKind::full);
+      replica.recompute.push_back({kind, *rc::gen::inRange<std::int64_t>(0, 6 / pp + 1)});
+    }
+  }
+  if (*rc::gen::arbitrary<bool>()) {
+    planner::one_task_per_htask(4, fixed);
+  } else {
+    fixed.htasks = {{0, 1}, {2, 3}};
+    fixed.buckets = {{0, 1}};
+  }
+  if (fixed.buckets.size() > 1 || fixed.schedule.pipeline != PipelineTemplate::one_forward_one_backward) {
+    fixed.buckets.clear();
+    for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.buckets.push_back({static_cast<std::int32_t>(h)});
+  }
+  fixed.batching.padding =
+      *rc::gen::element(planner::Padding::none, planner::Padding::max_length, planner::Padding::longest);
+  fixed.batching.microbatches = *rc::gen::inRange(1, 4);
+  fixed.batching.chunk_size = *rc::gen::element<std::int64_t>(0, 0, 16, 32);
+  fixed.batching.skips_padding = *rc::gen::arbitrary<bool>();
+  if (planner::streams(fixed)) fixed.schedule.steps_per_window = *rc::gen::inRange(1, 4);
+  return fixed;
+}
+
+RC_GTEST_PROP(Deployments, AnyPlanLearnsWhatOneRankLearns, ()) {
+  const planner::FixedPlan fixed = any_plan();
+  const Trained trained = train_on(study(), fixed);
+  for (std::size_t task = 0; task < 4; ++task) {
+    RC_ASSERT(trained.steps[task].size() == alone().steps[task].size());
+    for (std::size_t i = 0; i < trained.steps[task].size(); ++i) {
+      const double ratio = trained.steps[task][i].loss / alone().steps[task][i].loss;
+      RC_LOG() << "task " << task << " step " << i << ": " << ratio - 1 << "\n";
+      RC_ASSERT(std::abs(ratio - 1) < 3 * kTolerance);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace braid::exec
