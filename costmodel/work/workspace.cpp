@@ -55,13 +55,18 @@ std::int64_t forward_numbers(const BackboneShape& backbone, const StageShape& st
     numbers =
         std::max({numbers, normed + scratch(ModuleGroup::gate_up), hidden + activated + scratch(ModuleGroup::down)});
   }
-  // The gradient that the loss sends down is part of the stash, and made after the layers.
-  return stage.has_head ? numbers - hidden : numbers;
+  return numbers;
 }
 
-/// The same of a Backward: in the top layer, when all others are still stashed.
-std::int64_t backward_numbers(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
-                              const Storage& storage) {
+/// The same of a Backward, in the top layer, when all others are still stashed.
+struct BackwardNumbers {
+  std::int64_t gradient = 0;      ///< of the layer's output, all the while
+  std::int64_t feed_forward = 0;  ///< the most beside it that this half of the layer takes
+  std::int64_t attention = 0;
+  std::int64_t most() const { return gradient + std::max(feed_forward, attention); }
+};
+BackwardNumbers backward_numbers(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                                 const Storage& storage) {
   const auto scratch = [&](ModuleGroup group) {
     return adapter_scratch(backbone, load, group, Pass::backward, storage);
   };
@@ -71,7 +76,7 @@ std::int64_t backward_numbers(const BackboneShape& backbone, const StageShape& s
   const std::int64_t hidden = load.tokens * backbone.hidden;
   const std::int64_t activation = load.tokens * backbone.intermediate;
   const std::int64_t gradient = stage.has_head ? 0 : hidden;
-  if (stage.layers == 0) return gradient;
+  if (stage.layers == 0) return {gradient, 0, 0};
   const std::int64_t down = activation + again(ModuleGroup::down) * backbone.intermediate + scratch(ModuleGroup::down);
   const std::int64_t gate_up = hidden + again(ModuleGroup::gate_up) * backbone.hidden + scratch(ModuleGroup::gate_up);
   std::int64_t attention = load.tokens * backbone.query_width() + scratch(ModuleGroup::o);
@@ -95,18 +100,45 @@ std::int64_t backward_numbers(const BackboneShape& backbone, const StageShape& s
         lets_go ? std::max(d_attended, down_to_input) - load.tokens * backbone.up_width() : d_attended + down_to_input;
     attention = std::max(attention, d_qkv + fuller);
   }
-  return gradient + std::max({down, gate_up, attention});
+  return {gradient, std::max(down, gate_up), attention};
 }
 
-/// What a recomputed layer does not keep lives while it runs. By then, going back, and still, going forward, nothing is
-/// stashed of the layers above those, which are not recomputed.
+/// Layers of the stage above those that are recomputed: nothing is stashed of them by the time that these run, going
+/// back, and still, going forward.
+std::int64_t layers_above(const StageShape& stage) {
+  return std::max<std::int64_t>(0, stage.layers - stage.recompute.layers);
+}
+
+/// What a recomputed layer does not keep lives while it runs.
 Bytes recomputed_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                        const Storage& storage) {
   if (!stage.recompute.any() || stage.layers == 0) return 0;
   const auto stash = [&](RecomputeKind kind) { return layer_stash_bytes(backbone, stage, load, storage, kind); };
   const Bytes whole = stash(RecomputeKind::none);
-  const std::int64_t above = std::max<std::int64_t>(0, stage.layers - stage.recompute.layers);
-  return std::max<Bytes>(0, whole - stash(stage.recompute.kind) - above * whole);
+  return std::max<Bytes>(0, whole - stash(stage.recompute.kind) - layers_above(stage) * whole);
+}
+
+/// Of our own executor, moment by moment: a layer recomputed in full goes forward first, beside the keys that it kept;
+/// of one that is selectively attention's result comes back when the feed-forward's products have gone.
+Bytes own_backward_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
+                         const Storage& storage) {
+  const BackboneShape shard = shard_of(backbone, stage.tp);
+  const Bytes number = bytes_of(storage.activations);
+  const BackwardNumbers numbers = backward_numbers(shard, stage, load, storage);
+  const Bytes plain = numbers.most() * number;
+  if (!stage.recompute.any() || stage.layers == 0) return plain;
+  const Bytes whole = layer_stash_bytes(backbone, stage, load, storage, RecomputeKind::none);
+  Bytes again = 0;
+  if (stage.recompute.kind == RecomputeKind::full) {
+    const std::int64_t forward = forward_numbers(shard, stage, load, storage);
+    again = (numbers.gradient + std::max({numbers.feed_forward, numbers.attention, forward})) * number + whole -
+            load.tokens * shard.hidden * number;
+  } else {
+    const std::int64_t attended = load.tokens * (shard.query_width() + shard.heads);
+    again = (numbers.gradient + std::max(numbers.feed_forward, numbers.attention + attended)) * number;
+  }
+  const std::int64_t above = layers_above(stage);
+  return above > 0 ? std::max(plain, again - above * whole) : again;
 }
 
 }  // namespace
@@ -115,10 +147,18 @@ Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, co
                       const Storage& storage) {
   const BackboneShape shard = shard_of(backbone, stage.tp);
   const bool forward = pass == Pass::forward;
-  const std::int64_t numbers =
-      forward ? forward_numbers(shard, stage, load, storage) : backward_numbers(shard, stage, load, storage);
-  Bytes bytes = numbers * bytes_of(storage.activations);
-  bytes += recomputed_bytes(backbone, stage, load, storage);
+  Bytes bytes = 0;
+  if (forward) {
+    // The gradient that the loss sends down is part of the stash, and made after the layers.
+    const std::int64_t made_later = stage.has_head ? load.tokens * shard.hidden : 0;
+    bytes = (forward_numbers(shard, stage, load, storage) - made_later) * bytes_of(storage.activations) +
+            recomputed_bytes(backbone, stage, load, storage);
+  } else if (storage.keeps_operator_inputs) {
+    bytes = backward_numbers(shard, stage, load, storage).most() * bytes_of(storage.activations) +
+            recomputed_bytes(backbone, stage, load, storage);
+  } else {
+    bytes = own_backward_bytes(backbone, stage, load, storage);
+  }
   // By then all layers are done.
   if (forward && stage.has_head) {
     const std::int64_t loss = load.tokens * shard.hidden + logit_numbers(shard, load, storage);

@@ -66,12 +66,12 @@ inline planner::Microbatch microbatch_of(const workload::Dataset& dataset) {
 
 /// A golden case as a whole model on one stage, with its PEFT adapter loaded.
 struct GoldenCase {
-  explicit GoldenCase(const std::string& name)
+  explicit GoldenCase(const std::string& name, costmodel::Recompute recompute = {})
       : folder(golden_folder(name)),
         backbone(costmodel::read_backbone(folder)),
         expected(SafetensorsFolder::open_file(folder / "expected.safetensors")),
         shape(read_adapter_shape(folder / "adapter")),
-        model(Shard(backbone), layers(), {},
+        model(Shard(backbone), layers(), recompute,
               load_stage_weights(SafetensorsFolder::open(folder), Shard(backbone), layers(), cpu_device().kernels()),
               pool, probe) {
     adapters.push_back(std::make_unique<Adapter>(backbone, shape, layers(), 0));

@@ -3,7 +3,9 @@
 #include "costmodel/profile/memory_fit.h"
 #include "exec/devices.h"
 #include "exec/example/example.h"
+#include "exec/ranks/thread_ranks.h"
 #include "exec/runner.h"
+#include "planner/plan/deployment.h"
 #include "planner/program/memory_walk.h"
 #include "planner/window/program_stream.h"
 #include "support.h"
@@ -80,6 +82,42 @@ TEST(Runner, ItsPoolLendsAtMostWhatTheWalkOverTheProgramSays) {
     EXPECT_GE(runner.pool().peak(), memory.activations);
     EXPECT_LE(runner.pool().peak(), memory.activations + rounding);
     EXPECT_EQ(runner.pool().in_use(), 0);
+  }
+}
+
+/// Of every rank, whatever it computes again and however its layers are split.
+TEST(Runner, PoolsOfShardsAndOfRecomputedLayersLendWhatTheWalkSays) {
+  const TestFolder folder;
+  const PoolStudy study(folder.path());
+  using costmodel::RecomputeKind;
+  planner::FixedPlan whole = plan({{0}, {1}, {2, 3}}, planner::PipelineTemplate::gpipe, 2, true);
+  planner::FixedPlan chunks = whole;
+  chunks.batching.chunk_size = 32;
+  for (const planner::FixedPlan& plain : {whole, chunks}) {
+    for (const auto& [tp, pp] : std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {2, 2}}) {
+      for (const RecomputeKind kind : {RecomputeKind::none, RecomputeKind::selective, RecomputeKind::full}) {
+        planner::FixedPlan fixed = plain;
+        fixed.deployment = planner::deploy(4, tp, pp, 1);
+        if (kind != RecomputeKind::none)
+          fixed.deployment[0].recompute.assign(static_cast<std::size_t>(pp), {kind, 4 / pp - (pp == 1 ? 1 : 0)});
+        const planner::Program program = planner::window_program(fixed, {study.workload, study.samples}, 0);
+        const std::vector<planner::StageMemory> memory =
+            planner::walk_memory(program, {study.workload.backbone, planner::adapters_of(study.workload), {}, 1});
+        run_on_threads(fixed.ranks(), [&](Communicator& communicator) {
+          workload::SampleIndex samples = study.samples;  // one thread's
+          Runner runner({fixed, study.workload, samples, study.datasets}, communicator, cpu_device());
+          runner.run(program);
+          const planner::StageMemory& expected = memory[static_cast<std::size_t>(runner.stage())];
+          const double peak = static_cast<double>(runner.pool().peak());
+          EXPECT_LE(peak, 1.01 * static_cast<double>(expected.activations + expected.messages))
+              << tp << " " << pp << " " << name(kind);
+          // Messages may come later, and keys of padding are not kept.
+          const double least = fixed.batching.chunk_size > 0 ? 0.97 : 0.99;
+          EXPECT_GE(peak, least * static_cast<double>(expected.activations)) << tp << " " << pp << " " << name(kind);
+          EXPECT_EQ(runner.pool().in_use(), 0);
+        });
+      }
+    }
   }
 }
 

@@ -33,8 +33,9 @@ const std::initializer_list<Module> kAll = {Module::q,    Module::k,  Module::v,
 
 /// Several tasks on a golden backbone, with samples of odd lengths.
 struct Tasks {
-  explicit Tasks(std::vector<costmodel::AdapterShape> adapter_shapes, const char* backbone = "llama")
-      : golden(backbone), shapes(std::move(adapter_shapes)) {
+  explicit Tasks(std::vector<costmodel::AdapterShape> adapter_shapes, const char* backbone = "llama",
+                 costmodel::Recompute recompute = {})
+      : golden(backbone, recompute), shapes(std::move(adapter_shapes)) {
     const auto vocabulary = static_cast<std::uint64_t>(golden.backbone.vocabulary);
     RandomStream random(5);
     for (std::size_t task = 0; task < shapes.size(); ++task) {
@@ -277,39 +278,48 @@ TEST_P(StageModelOf, DoesTheWorkThatTheCostModelCharges) {
 }
 
 TEST_P(StageModelOf, HoldsWhatTheMemoryModelSays) {
-  for (const double dropout : {0.0, 0.1}) {
-    for (const std::vector<planner::TaskIndex>& present :
-         std::vector<std::vector<planner::TaskIndex>>{{0, 1, 2}, {0}, {1}, {2}}) {
-      std::vector<costmodel::AdapterShape> shapes = mixed_shapes();
-      for (costmodel::AdapterShape& shape : shapes) shape.dropout = dropout;
-      Tasks tasks(shapes, GetParam());
-      const planner::Microbatch microbatch = tasks.microbatch(present, 40);
-      const costmodel::MicrobatchLoad load = planner::load_of(microbatch, tasks.shapes);
-      const costmodel::BackboneShape& backbone = tasks.golden.backbone;
-      const costmodel::StageShape stage{backbone.layers, true, true};
-      const std::vector<double> scale(3, 0.01);
-      std::vector<TaskLoss> losses(3);
-      BufferPool& pool = tasks.golden.pool;
-      run_whole(tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds,
-                                           scale, losses));
-      // Buffers begin on cache lines.
-      const Bytes rounding = 64 * 30 * (stage.layers + 1);
-      const Bytes stash = costmodel::stash_bytes(backbone, stage, load, costmodel::cpu_storage());
-      EXPECT_GE(pool.in_use(), stash);
-      EXPECT_LE(pool.in_use(), stash + rounding);
-      const Bytes forward =
-          stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::forward, costmodel::cpu_storage());
-      EXPECT_GE(pool.peak(), forward);
-      EXPECT_LE(pool.peak(), forward + rounding);
-      run_whole(tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds));
-      const Bytes whole =
-          std::max(forward, stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::backward,
-                                                               costmodel::cpu_storage()));
-      EXPECT_EQ(pool.in_use(), 0);
-      EXPECT_GE(pool.peak(), whole);
-      EXPECT_LE(pool.peak(), whole + rounding);
+  using costmodel::RecomputeKind;
+  for (const costmodel::Recompute& recompute : {costmodel::Recompute{},
+                                                {RecomputeKind::selective, 1},
+                                                {RecomputeKind::selective, 2},
+                                                {RecomputeKind::full, 1},
+                                                {RecomputeKind::full, 2}})
+    for (const double dropout : {0.0, 0.1}) {
+      const std::string what =
+          fmt::format("{} of {} layers, dropout {}", name(recompute.kind), recompute.layers, dropout);
+      for (const std::vector<planner::TaskIndex>& present :
+           std::vector<std::vector<planner::TaskIndex>>{{0, 1, 2}, {0}, {1}, {2}}) {
+        std::vector<costmodel::AdapterShape> shapes = mixed_shapes();
+        for (costmodel::AdapterShape& shape : shapes) shape.dropout = dropout;
+        Tasks tasks(shapes, GetParam(), recompute);
+        const planner::Microbatch microbatch = tasks.microbatch(present, 40);
+        const costmodel::MicrobatchLoad load = planner::load_of(microbatch, tasks.shapes);
+        const costmodel::BackboneShape& backbone = tasks.golden.backbone;
+        costmodel::StageShape stage{backbone.layers, true, true};
+        stage.recompute = recompute;
+        const std::vector<double> scale(3, 0.01);
+        std::vector<TaskLoss> losses(3);
+        BufferPool& pool = tasks.golden.pool;
+        run_whole(tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds,
+                                             scale, losses));
+        // Buffers begin on cache lines.
+        const Bytes rounding = 64 * 30 * (stage.layers + 1);
+        const Bytes stash = costmodel::stash_bytes(backbone, stage, load, costmodel::cpu_storage());
+        EXPECT_GE(pool.in_use(), stash) << what;
+        EXPECT_LE(pool.in_use(), stash + rounding) << what;
+        const Bytes forward = stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::forward,
+                                                                 costmodel::cpu_storage());
+        EXPECT_GE(pool.peak(), forward) << what;
+        EXPECT_LE(pool.peak(), forward + rounding) << what;
+        run_whole(tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds));
+        const Bytes whole =
+            std::max(forward, stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::backward,
+                                                                 costmodel::cpu_storage()));
+        EXPECT_EQ(pool.in_use(), 0);
+        EXPECT_GE(pool.peak(), whole) << what;
+        EXPECT_LE(pool.peak(), whole + rounding) << what;
+      }
     }
-  }
 }
 
 }  // namespace
