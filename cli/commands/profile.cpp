@@ -222,11 +222,8 @@ int run_profile(const std::vector<std::string>& words) {
   const workload::Cluster cluster = read_cluster_flags(flags);
   const std::vector<planner::PolicyChoice> choices = planner::parse_policies(flags.policy);
   const int launched = exec::launched_ranks();
-  const std::int64_t here =
-      planner::fixed_stages(flags.overrides()).value_or(std::min(cluster.gpus(), workload.backbone.layers));
+  const std::int64_t here = ranks_at_work(flags, cluster, workload.backbone, choices);
   const std::int64_t ranks = launched > 0 ? launched : flags.ranks > 0 ? flags.ranks : here;
-  if (ranks > workload.backbone.layers)
-    throw error("--ranks {} is more than the backbone's {} layers; give at most that", ranks, workload.backbone.layers);
   const int threads = threads_of_rank(flags, ranks);
   const std::filesystem::path file =
       flags.out.empty() ? cached_profile(workload, threads, ranks) : std::filesystem::path(flags.out);

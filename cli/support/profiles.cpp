@@ -124,10 +124,22 @@ void check_machine(const costmodel::Profile& profile, const std::string& file, c
     refuse(fmt::format("on {} cores", profile.cores), fmt::format("a machine of {}", cores));
 }
 
+std::int64_t ranks_at_work(const CommonFlags& flags, const workload::Cluster& cluster,
+                           const costmodel::BackboneShape& backbone,
+                           const std::vector<planner::PolicyChoice>& choices) {
+  const bool replicas = std::any_of(choices.begin(), choices.end(), [](const planner::PolicyChoice& choice) {
+    return choice.policy->parallelism(choice.options).data;
+  });
+  if (replicas) return cluster.gpus();
+  const planner::Overrides overrides = flags.overrides();
+  const std::int64_t stages = planner::fixed_stages(overrides).value_or(backbone.layers);
+  return std::min(cluster.gpus(), stages * overrides.tp.value_or(1));
+}
+
 std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks) {
   const costmodel::BackboneShape& shape = workload.backbone;
   const std::string key =
-      fmt::format("10 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
+      fmt::format("11 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
                   fmt::join(versions_here(), " "), std::thread::hardware_concurrency(), shape.hidden,
                   shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary, shape.layers,
                   static_cast<int>(shape.architecture), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
@@ -194,8 +206,7 @@ Measuring measuring_for(const CommonFlags& flags, const PlannedWork& planned) {
   Measuring measuring;
   measuring.flags = flags;
   if (planned.choices.size() == 1) measuring.flags.profile_budget *= 1 - kPilotShare;
-  measuring.ranks = planner::fixed_stages(flags.overrides())
-                        .value_or(std::min(planned.cluster.gpus(), planned.workload.backbone.layers));
+  measuring.ranks = ranks_at_work(flags, planned.cluster, planned.workload.backbone, planned.choices);
   measuring.threads = threads_of_rank(flags, measuring.ranks);
   measuring.file = cached_profile(planned.workload, measuring.threads, measuring.ranks);
   measuring.key = measuring_key(measuring.flags, planned);

@@ -35,6 +35,11 @@ std::optional<costmodel::Profile> given_profile(const CommonFlags& flags, const 
 /// is named in the message.
 void check_machine(const costmodel::Profile& profile, const std::string& file, const CommonFlags& flags);
 
+/// Of the cluster's CPU ranks those that plans of these policies may use: all where there are replicas, else as many as
+/// there are stages and shards.
+std::int64_t ranks_at_work(const CommonFlags& flags, const workload::Cluster& cluster,
+                           const costmodel::BackboneShape& backbone, const std::vector<planner::PolicyChoice>& choices);
+
 /// Where profile_for keeps what it measures; the name tells machine, libraries, backbone, threads and ranks apart.
 std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks);
 

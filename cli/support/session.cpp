@@ -86,14 +86,6 @@ void tell_left_out(const workload::Workload& workload, const Data& data) {
   }
 }
 
-/// On CPUs more ranks than that would wait for ever: there is no data parallelism, and `train` has no shards.
-void check_ranks(const CommonFlags& flags, const SessionInput& input) {
-  const std::int64_t layers = input.workload.backbone.layers;
-  if (input.cluster.gpu == "cpu" && flags.ranks > layers)
-    throw error("--ranks {}: the {} layers of {} are no more than {} stages, a rank each; give --ranks <= {}",
-                flags.ranks, layers, input.workload.backbone.name, layers, layers);
-}
-
 SessionInput read_input(const CommonFlags& flags) {
   if (flags.workload.empty()) throw error("--workload is missing; give a workload file, such as `braid init` writes");
   workload::Workload workload = workload::read_workload(flags.workload);
@@ -139,7 +131,6 @@ planner::Plan make_plan_from_flags(const CommonFlags& flags) {
                 choices[0].policy->name());
   const SessionInput input = read_input(flags);
   planner::check_placement(input.workload, input.cluster, overrides, choices[0]);
-  check_ranks(flags, input);
   const PlannedWork planned{input.workload, input.cluster, input.data, choices};
   const SteadyClock::time_point began = SteadyClock::now();
   planner::Plan made = plan(input, flags, costmodel::CostModel(profile_for(flags, planned)), choices[0]);
@@ -155,7 +146,6 @@ std::vector<PlanOrError> make_plans_from_flags(const CommonFlags& flags) {
   for (const planner::PolicyChoice& choice : choices) plans.push_back({choice, {}, ""});
   const SessionInput input = read_input(flags);
   planner::check_overrides(input.workload, input.cluster, overrides);
-  check_ranks(flags, input);
   const auto each = [&](const auto& make) {
     bool any = false;
     for (PlanOrError& made : plans) {

@@ -46,13 +46,16 @@ bool alike(const MeasuredPoint& point) {
 }
 
 /// Microbatches joined by samples that span them stand together.
-std::vector<MeasuredPoint> points_of(const planner::Program& program) {
+std::vector<MeasuredPoint> points_of(const planner::Program& program, const planner::FixedPlan& fixed) {
   std::vector<MeasuredPoint> points;
   bool joins = false;
   for (const planner::Microbatch& microbatch : program.microbatches) {
     const auto spans = [](const planner::Segment& segment) { return segment.begin > 0; };
     joins = joins && std::any_of(microbatch.segments.begin(), microbatch.segments.end(), spans);
-    if (!joins) points.emplace_back();
+    if (!joins) {
+      points.emplace_back();
+      points.back().tp = fixed.deployment[static_cast<std::size_t>(microbatch.replica)].tp;
+    }
     points.back().microbatches.push_back(microbatch);
     points.back().microbatches.back().id = std::ssize(points.back().microbatches) - 1;
     joins = std::any_of(microbatch.segments.begin(), microbatch.segments.end(),
@@ -115,12 +118,14 @@ bool cut_to_time(MeasuredPoint& point, const MeasuringRules& rules, const CostMo
 /// How much predicted time a kind of work has in the demand.
 struct Asked {
   OperatorCall call;
+  std::int32_t tp = 1;
   double share = 0;
 };
 
 /// Of all demands together, calls alike once.
 std::vector<Asked> asked_of(std::span<const Demand> demands, const MeasuringRules& rules, const CostModel& cost) {
-  using Key = std::tuple<Operator, Pass, costmodel::OperatorShape, std::int64_t, std::int64_t, std::int64_t>;
+  using Key =
+      std::tuple<std::int32_t, Operator, Pass, costmodel::OperatorShape, std::int64_t, std::int64_t, std::int64_t>;
   std::map<Key, Asked> asked;
   for (const Demand& demand : demands) {
     std::vector<std::pair<OperatorCall, double>> calls;
@@ -134,9 +139,10 @@ std::vector<Asked> asked_of(std::span<const Demand> demands, const MeasuringRule
       }
     }
     for (const auto& [call, seconds] : calls) {
-      Asked& one = asked[{call.op, call.pass, call.shape, call.op == Operator::attention ? 0 : call.tokens,
-                          call.context, call.prefix}];
+      Asked& one = asked[{demand.point.tp, call.op, call.pass, call.shape,
+                          call.op == Operator::attention ? 0 : call.tokens, call.context, call.prefix}];
       one.call = call;
+      one.tp = demand.point.tp;
       one.share += sum > 0 ? demand.share * seconds / sum : 0;
     }
   }
@@ -147,10 +153,12 @@ std::vector<Asked> asked_of(std::span<const Demand> demands, const MeasuringRule
 
 constexpr double kLengthStep = 1.41;
 
-/// Sequences of the demand's lengths, whole and in chunks, of one task.
-std::vector<MeasuredPoint> attention_candidates(std::span<const Asked> asked, std::span<const Demand> demands) {
+/// Sequences of the lengths that so many shards are asked for, whole and in chunks, of one task.
+std::vector<MeasuredPoint> attention_candidates(std::span<const Asked> asked, std::span<const Demand> demands,
+                                                std::int32_t tp) {
   double tokens = 0, shares = 0;
   for (const Demand& demand : demands) {
+    if (demand.point.tp != tp) continue;
     tokens += demand.share * static_cast<double>(demand.point.tokens()) /
               static_cast<double>(demand.point.microbatches.size());
     shares += demand.share;
@@ -159,7 +167,7 @@ std::vector<MeasuredPoint> attention_candidates(std::span<const Asked> asked, st
   std::map<std::int64_t, double> lengths, chunks;  // by length, of chunks by theirs
   std::int64_t longest = 0;
   for (const Asked& one : asked) {
-    if (one.call.op != Operator::attention) continue;
+    if (one.call.op != Operator::attention || one.tp != tp) continue;
     (one.call.prefix > 0 ? chunks : lengths)[one.call.context - one.call.prefix] += one.share;
     longest = std::max(longest, one.call.context);
   }
@@ -170,6 +178,7 @@ std::vector<MeasuredPoint> attention_candidates(std::span<const Asked> asked, st
     for (const std::int64_t count : {sequences, std::max<std::int64_t>(1, sequences / 4)}) {
       MeasuredPoint& point = points.emplace_back(uniform_point(0, count * context, context, chunk, kScored));
       point.attends = true;
+      point.tp = tp;
     }
   };
   double above = 0;
@@ -193,7 +202,12 @@ struct Candidate {
 
 std::vector<Candidate> candidates_of(std::span<const Demand> demands, std::span<const Asked> asked,
                                      const MeasuringRules& rules, const CostModel& cost) {
-  std::vector<MeasuredPoint> points = attention_candidates(asked, demands);
+  std::set<std::int32_t> shards;
+  for (const Demand& demand : demands) shards.insert(demand.point.tp);
+  std::vector<MeasuredPoint> points;
+  for (const std::int32_t tp : shards) {
+    for (MeasuredPoint& point : attention_candidates(asked, demands, tp)) points.push_back(std::move(point));
+  }
   for (const Demand& demand : demands) points.push_back(demand.point);
   std::vector<Candidate> candidates;
   for (MeasuredPoint& point : points) {
@@ -228,7 +242,7 @@ std::vector<Demand> demand_of(const planner::FixedPlan& fixed, const planner::Wi
   const std::int64_t all = planner::window_count(fixed, input), count = std::min(all, kWindows);
   std::vector<MeasuredPoint> points;
   for (std::int64_t i = 0; i < count; ++i) {
-    for (MeasuredPoint& point : points_of(planner::window_program(fixed, input, i * all / count)))
+    for (MeasuredPoint& point : points_of(planner::window_program(fixed, input, i * all / count), fixed))
       points.push_back(std::move(point));
   }
   const std::size_t step = std::max<std::size_t>(1, (points.size() + kMostDemands - 1) / kMostDemands);
@@ -280,7 +294,8 @@ std::vector<MeasuredPoint> most_telling(std::span<const Demand> demands, const C
   return points;
 }
 
-std::vector<MeasuredPoint> basic_points(std::span<const AdapterShape> adapters, std::int64_t longest_context) {
+std::vector<MeasuredPoint> basic_points(std::span<const AdapterShape> adapters, std::int64_t longest_context,
+                                        std::int32_t tp) {
   std::vector<MeasuredPoint> points;
   std::set<std::tuple<std::array<bool, costmodel::kModuleCount>, std::int64_t,
                       std::array<std::int64_t, costmodel::kModuleCount>, bool>>
@@ -300,7 +315,10 @@ std::vector<MeasuredPoint> basic_points(std::span<const AdapterShape> adapters, 
     points.push_back(uniform_point(0, std::max<std::int64_t>(context, 256 / context * context), context, 0, kScored));
     points.back().attends = true;
   }
-  for (MeasuredPoint& point : points) point.needed = true;
+  for (MeasuredPoint& point : points) {
+    point.needed = true;
+    point.tp = tp;
+  }
   return points;
 }
 

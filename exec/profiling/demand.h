@@ -37,8 +37,8 @@ std::vector<MeasuredPoint> most_telling(std::span<const Demand> demands, const c
                                         const MeasuringRules& rules);
 
 /// What must be measured for anything to be predicted: of each kind of adapter one point of few tokens, of one kind
-/// fewer and more, and the shortest and the longest sequences.
-std::vector<MeasuredPoint> basic_points(std::span<const costmodel::AdapterShape> adapters,
-                                        std::int64_t longest_context);
+/// fewer and more, and the shortest and the longest sequences; of one of `tp` shards.
+std::vector<MeasuredPoint> basic_points(std::span<const costmodel::AdapterShape> adapters, std::int64_t longest_context,
+                                        std::int32_t tp = 1);
 
 }  // namespace braid::exec

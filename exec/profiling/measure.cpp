@@ -98,8 +98,11 @@ class Measuring {
         backbone.run(uniform_point(static_cast<planner::TaskIndex>(task), kTokens, kContext, 0, kContext), false);
     }
     if (communicator_.size() > 1) {
-      const std::unique_ptr<CommunicatorGroup> group = group_of_all();
-      for (const std::int64_t count : {std::int64_t{16}, kMebibyte}) measure_messages(*group, count);
+      const std::unique_ptr<CommunicatorGroup> all = group_of(communicator_.size());
+      for (const std::int64_t count : {std::int64_t{16}, kMebibyte}) {
+        measure_message(count);
+        measure_sum(all.get(), communicator_.size(), count);
+      }
     }
     samples_.clear();
     return_free_memory();
@@ -184,16 +187,17 @@ class Measuring {
     return place;
   }
 
-  ProbedBackbone& backbone_of_layers(std::int64_t layers) {
-    std::unique_ptr<ProbedBackbone>& backbone = backbones_[layers];
+  ProbedBackbone& backbone_of(const MeasuredPoint& point) {
+    const ProbedPart part{layers_of(point), point.tp};
+    std::unique_ptr<ProbedBackbone>& backbone = backbones_[part];
     if (!backbone) {
       // Of those with fewer layers than usual one is kept, which takes little.
       const std::int64_t usual = probed_layers(request_.backbone, communicator_.size());
-      std::erase_if(backbones_, [&](const auto& one) { return one.first != layers && one.first != usual; });
-      backbones_[layers] = std::make_unique<ProbedBackbone>(request_.backbone, layers, device_);
-      backbones_[layers]->set_adapters(request_.adapters);
+      std::erase_if(backbones_, [&](const auto& one) { return one.first != part && one.first.first != usual; });
+      backbones_[part] = std::make_unique<ProbedBackbone>(request_.backbone, part.first, device_, part.second);
+      backbones_[part]->set_adapters(request_.adapters);
     }
-    return *backbones_[layers];
+    return *backbones_[part];
   }
   std::int64_t layers_of(const MeasuredPoint& point) const {
     const std::int64_t usual = probed_layers(request_.backbone, communicator_.size());
@@ -205,8 +209,8 @@ class Measuring {
     if (request_.on_progress && communicator_.rank() == 0)
       request_.on_progress({fmt::format("{} tokens through {} layers", point.tokens(), layers_of(point)),
                             measured_points_, elapsed(), request_.budget_seconds});
-    ProbedBackbone& backbone = backbone_of_layers(layers_of(point));
-    std::int64_t& warm = warm_[backbone.layers()];
+    ProbedBackbone& backbone = backbone_of(point);
+    std::int64_t& warm = warm_[{layers_of(point), point.tp}];
     communicator_.barrier();
     // Memory is touched, and products are made, by the largest pass so far.
     if (agree(warm < point.tokens() || last_pass_[place] < kShortPass)) {
@@ -305,44 +309,75 @@ class Measuring {
     }
   }
 
-  std::unique_ptr<CommunicatorGroup> group_of_all() const {
-    std::vector<int> everyone(static_cast<std::size_t>(communicator_.size()));
-    std::iota(everyone.begin(), everyone.end(), 0);
-    return communicator_.make_group(everyone);
+  /// Of `size` ranks each, as many as there are; null for ranks that are left over.
+  std::unique_ptr<CommunicatorGroup> group_of(int size) const {
+    std::unique_ptr<CommunicatorGroup> mine;
+    for (int first = 0; first + size <= communicator_.size(); first += size) {
+      std::vector<int> ranks(static_cast<std::size_t>(size));
+      std::iota(ranks.begin(), ranks.end(), first);
+      if (auto group = communicator_.make_group(ranks)) mine = std::move(group);
+    }
+    return mine;
+  }
+
+  /// Shards and replicas meet in groups of these sizes.
+  std::vector<int> group_sizes() const {
+    constexpr int kAll = 8;
+    std::vector<int> sizes;
+    for (int size = 2; size <= communicator_.size(); ++size) {
+      const bool power = (size & (size - 1)) == 0;
+      if (size <= kAll || power || size == communicator_.size()) sizes.push_back(size);
+    }
+    return sizes;
   }
 
   void measure_messages() {
-    const std::unique_ptr<CommunicatorGroup> group = group_of_all();
+    std::map<int, std::unique_ptr<CommunicatorGroup>> groups;
+    for (const int size : group_sizes()) groups[size] = group_of(size);
     for (int round = 0; round < kRounds; ++round) {
-      for (double bytes = 64; bytes <= 32 * kMebibyte; bytes *= kGridStep)
-        measure_messages(*group, std::llround(bytes / sizeof(float)));
+      for (double bytes = 64; bytes <= 32 * kMebibyte; bytes *= kGridStep) {
+        const std::int64_t count = std::llround(bytes / sizeof(float));
+        measure_message(count);
+        for (const auto& [size, group] : groups) measure_sum(group.get(), size, count);
+      }
       take_reference();
     }
   }
 
-  void measure_messages(CommunicatorGroup& group, std::int64_t count) {
-    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
-    const auto finish = [](Request& request) {
-      while (!request.done()) {
-      }
-    };
-    std::vector<float> numbers(static_cast<std::size_t>(count), 1.0F);
-    // Rank 0 and 1 play ball; half a round is one message.
-    const MeasuredSamples::Key key{Operator::send_recv, Pass::forward, {}, bytes, 0, 0};
-    if (communicator_.rank() < 2) {
-      const int other = 1 - communicator_.rank();
-      for (std::int64_t i = 0; i <= kMostPasses; ++i) {
-        const SteadyClock::time_point start = SteadyClock::now();
-        for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
-          const auto request = mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
-          finish(*request);
-        }
-        if (i > 0) samples_.add(key, seconds_since(start) / 2);
-      }
+  static void finish(Request& request) {
+    while (!request.done()) {
     }
-    time({Operator::all_reduce, Pass::forward, {communicator_.size()}, bytes, 0, 0},
-         [&] { finish(*group.all_reduce(numbers)); });
   }
+
+  /// Rank 0 and 1 play ball; half a round is one message.
+  void measure_message(std::int64_t count) {
+    if (communicator_.rank() > 1) return;
+    std::vector<float> numbers(static_cast<std::size_t>(count), 1.0F);
+    const MeasuredSamples::Key key{Operator::send_recv, Pass::forward, {}, bytes_of(count), 0, 0};
+    const int other = 1 - communicator_.rank();
+    for (std::int64_t i = 0; i <= kMostPasses; ++i) {
+      const SteadyClock::time_point start = SteadyClock::now();
+      for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
+        const auto request = mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
+        finish(*request);
+      }
+      if (i > 0) samples_.add(key, seconds_since(start) / 2);
+    }
+  }
+
+  void measure_sum(CommunicatorGroup* group, std::int64_t ranks, std::int64_t count) {
+    std::vector<float> numbers(static_cast<std::size_t>(count), 1.0F);
+    communicator_.barrier();
+    if (!group) return;
+    for (std::int64_t i = 0; i <= kMostPasses; ++i) {
+      const SteadyClock::time_point start = SteadyClock::now();
+      finish(*group->all_reduce(numbers));
+      if (i > 0)
+        samples_.add({Operator::all_reduce, Pass::forward, {ranks}, bytes_of(count), 0, 0}, seconds_since(start));
+    }
+  }
+
+  static std::int64_t bytes_of(std::int64_t floats) { return floats * static_cast<std::int64_t>(sizeof(float)); }
 
   const MeasureRequest& request_;
   Communicator& communicator_;
@@ -352,10 +387,11 @@ class Measuring {
   std::optional<ReferencePass> reference_;
   double last_reference_ = 0;  // when one ended
   MeasuredSamples samples_;
-  std::vector<MeasuredPoint> points_;                                  // that were asked for, each once
-  std::map<std::size_t, double> last_pass_;                            // seconds of a point's last pass
-  std::map<std::int64_t, std::unique_ptr<ProbedBackbone>> backbones_;  // by layers
-  std::map<std::int64_t, std::int64_t> warm_;                          // by layers: tokens of the largest pass so far
+  std::vector<MeasuredPoint> points_;                        // that were asked for, each once
+  std::map<std::size_t, double> last_pass_;                  // seconds of a point's last pass
+  using ProbedPart = std::pair<std::int64_t, std::int32_t>;  // how many layers, and how many shards
+  std::map<ProbedPart, std::unique_ptr<ProbedBackbone>> backbones_;
+  std::map<ProbedPart, std::int64_t> warm_;  // tokens of the largest pass so far
   std::int64_t measured_points_ = 0;
 };
 

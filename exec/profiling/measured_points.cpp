@@ -134,9 +134,10 @@ Batch random_batch(const planner::Microbatch& microbatch, std::int64_t vocabular
 }
 
 std::vector<costmodel::OperatorCall> calls_of(const MeasuredPoint& point, const costmodel::BackboneShape& backbone,
-                                              const costmodel::StageShape& stage,
+                                              costmodel::StageShape stage,
                                               std::span<const costmodel::AdapterShape> adapters, costmodel::Pass pass,
                                               const costmodel::Storage& storage) {
+  stage.tp = point.tp;
   std::vector<costmodel::OperatorCall> calls;
   for (const planner::Microbatch& microbatch : point.microbatches) {
     const std::vector<costmodel::OperatorCall> more =
@@ -150,8 +151,9 @@ std::string to_bytes(std::span<const MeasuredPoint> points) {
   Writer writer;
   writer.put(std::ssize(points));
   for (const MeasuredPoint& point : points) {
-    for (const std::int64_t number : {std::int64_t{point.layers}, std::int64_t{point.attends ? 1 : 0},
-                                      std::int64_t{point.needed ? 1 : 0}, std::ssize(point.microbatches)})
+    for (const std::int64_t number :
+         {std::int64_t{point.tp}, std::int64_t{point.layers}, std::int64_t{point.attends ? 1 : 0},
+          std::int64_t{point.needed ? 1 : 0}, std::ssize(point.microbatches)})
       writer.put(number);
     for (const planner::Microbatch& microbatch : point.microbatches) {
       writer.put(std::ssize(microbatch.segments));
@@ -165,6 +167,7 @@ std::vector<MeasuredPoint> points_from_bytes(std::string_view bytes) {
   Reader reader(bytes);
   std::vector<MeasuredPoint> points(static_cast<std::size_t>(reader.get()));
   for (MeasuredPoint& point : points) {
+    point.tp = reader.get_small();
     point.layers = reader.get_small();
     point.attends = reader.get() != 0;
     point.needed = reader.get() != 0;

@@ -15,6 +15,7 @@ namespace braid::exec {
 /// count: whose rows they hold, how long their segments are, and how many rows have a loss.
 struct MeasuredPoint {
   std::vector<planner::Microbatch> microbatches;
+  std::int32_t tp = 1;      ///< of so many shards one computes them, without the sums in which shards meet
   std::int32_t layers = 0;  ///< of the backbone, from the bottom, that they go through; 0: as many as a rank has
   bool attends = false;     ///< all sequences are alike, so that attention's time tells that of each
   bool needed = false;      ///< measured even where the budget is spent, as nothing else tells of its operators
@@ -32,9 +33,10 @@ MeasuredPoint uniform_point(planner::TaskIndex task, std::int64_t tokens, std::i
 /// A microbatch of such sizes as rows, of tokens drawn at random; of each segment the last `scored` rows have a loss.
 Batch random_batch(const planner::Microbatch& microbatch, std::int64_t vocabulary);
 
-/// What one Forward or Backward of each microbatch does in `stage`, with the tasks' adapters.
+/// What one Forward or Backward of each microbatch does in a shard of `stage`, of as many as the point has, with the
+/// tasks' adapters.
 std::vector<costmodel::OperatorCall> calls_of(const MeasuredPoint& point, const costmodel::BackboneShape& backbone,
-                                              const costmodel::StageShape& stage,
+                                              costmodel::StageShape stage,
                                               std::span<const costmodel::AdapterShape> adapters, costmodel::Pass pass,
                                               const costmodel::Storage& storage);
 

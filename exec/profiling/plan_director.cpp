@@ -70,7 +70,9 @@ PlanDirector::PlanDirector(const workload::Workload& workload, const workload::C
 std::vector<MeasuredPoint> PlanDirector::next(const costmodel::Profile& known, double seconds_left) {
   const costmodel::CostModel cost(known);
   if (basic_rounds_ == 0)
-    basic_ = unknown_of(basic_points(adapters_, longest_sample(samples_)), cost, workload_, adapters_);
+    basic_ = unknown_of(
+        basic_points(adapters_, longest_sample(samples_), static_cast<std::int32_t>(overrides_.tp.value_or(1))), cost,
+        workload_, adapters_);
   if (basic_rounds_++ < kBasicRounds && !basic_.empty()) return basic_;
   if (plans_anew_ && seconds_left > 0) {
     const SteadyClock::time_point began = SteadyClock::now();

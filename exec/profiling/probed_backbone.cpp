@@ -16,13 +16,20 @@ costmodel::BackboneShape bottom_layers(costmodel::BackboneShape backbone, std::i
   return backbone;
 }
 
+void run_apart(const std::unique_ptr<ShardedPass>& pass) {
+  while (pass->next()) {
+  }
+}
+
 }  // namespace
 
-ProbedBackbone::ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers, kernels::Device& device)
+ProbedBackbone::ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers, kernels::Device& device,
+                               int tp)
     : shape_(bottom_layers(backbone, layers)),
       layers_{0, static_cast<std::int32_t>(shape_.layers)},
       pool_(device),
-      model_(Shard(shape_), layers_, {}, random_weights(shape_, device.kernels()), pool_, probe_) {}
+      model_(Shard(shape_, 0, tp), layers_, {}, random_weights(Shard(shape_, 0, tp).part(), device.kernels()), pool_,
+             probe_) {}
 
 void ProbedBackbone::set_adapters(std::span<const costmodel::AdapterShape> adapters) {
   adapters_.clear();
@@ -45,12 +52,12 @@ ProbedBackbone::Passes ProbedBackbone::run(const MeasuredPoint& point, bool reco
   Passes passes;
   const SteadyClock::time_point start = SteadyClock::now();
   for (planner::MicrobatchId id = 0; id < count; ++id)
-    run_whole(
+    run_apart(
         model_.forward(id, std::move(batches[static_cast<std::size_t>(id)]), {}, adapters_, seeds, scale, losses));
   passes.forward_seconds = seconds_since(start);
   const std::size_t forwards = probe_.records.size();
   const SteadyClock::time_point turn = SteadyClock::now();
-  for (planner::MicrobatchId id = count; id-- > 0;) run_whole(model_.backward(id, {}, adapters_, seeds));
+  for (planner::MicrobatchId id = count; id-- > 0;) run_apart(model_.backward(id, {}, adapters_, seeds));
   passes.backward_seconds = seconds_since(turn);
   const std::span<const Probe::Record> all = probe_.records;
   passes.forward = all.first(forwards), passes.backward = all.subspan(forwards);

@@ -13,8 +13,8 @@ namespace braid::exec {
 /// random weights and with the adapters of some tasks: passes through them are timed, operator by operator.
 class ProbedBackbone {
  public:
-  /// As many layers as there are, at most `layers`.
-  ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers, kernels::Device& device);
+  /// As many layers as there are, at most `layers`; of `tp` shards the first.
+  ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers, kernels::Device& device, int tp = 1);
 
   /// What a run compiles before it begins.
   void compile_layers() const { model_.compile_layers(); }
@@ -30,11 +30,11 @@ class ProbedBackbone {
     std::span<const Probe::Record> forward, backward;  ///< empty where operators are not recorded
   };
   /// Forward through all microbatches of the point, and backward in reverse; their layers are this backbone's. Adapters
-  /// must have been set.
+  /// must have been set. Shards do not meet.
   Passes run(const MeasuredPoint& point, bool records);
 
  private:
-  costmodel::BackboneShape shape_;
+  costmodel::BackboneShape shape_;  // whole
   planner::LayerRange layers_;
   Probe probe_;
   BufferPool pool_;

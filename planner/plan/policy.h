@@ -101,6 +101,8 @@ class Policy {
   /// Whether its tasks run together on one backbone, so that a cluster may have them share an instance.
   virtual bool shares_backbone() const { return false; }
   virtual Parallelism parallelism(const OptionValues& options) const = 0;
+  /// Whether each rank keeps a share of the weights and gathers the rest (FSDP), which is simulated only.
+  virtual bool gathers_weights() const { return false; }
   /// Whether all Backwards of a bucket wait for all of its Forwards.
   virtual bool passes_apart() const { return false; }
   /// hTasks, buckets, template, padding, turns and copies; nothing where the policy sees that it cannot fit memory.

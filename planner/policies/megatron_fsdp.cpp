@@ -15,6 +15,7 @@ class MegatronFsdp final : public Policy {
   }
   std::vector<PolicyOption> options() const override { return common_options(Padding::max_length); }
   Parallelism parallelism(const OptionValues& /*options*/) const override { return {.data = true}; }
+  bool gathers_weights() const override { return true; }
 
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
     Arrangement arrangement;

@@ -14,18 +14,17 @@ void check_microbatches(const workload::Workload& workload, const Overrides& ove
     throw error("--microbatches {} is not usable; give 1..{}, the samples of the largest global batch", given, most);
 }
 
-void check_on_cpus(const Overrides& overrides, const PolicyChoice& choice) {
-  if (const std::int64_t tp = overrides.tp.value_or(1); tp > 1 && choice.policy->parallelism(choice.options).tensor)
-    throw error("--tp {}: profiles measured on CPUs have no shards; give --tp 1, or --cluster of GPUs", tp);
+void check_on_cpus(const PolicyChoice& choice) {
+  if (choice.policy->gathers_weights())
+    throw error(
+        "policy {}: weights in shares are simulated on GPUs only, and these ranks are CPUs; take another policy",
+        choice.policy->name());
   for (const auto& [option, value] : choice.options) {
     if ((option == "kernels" && value == "fused") || (option == "pruning" && value == "off"))
       throw error("policy {}: {}={} are kernels of GPUs, and these ranks are CPUs; leave it out", choice.policy->name(),
                   option, value);
-    if (option == "recompute" && value != "auto" && value != "none")
-      throw error("policy {}: recompute={} is not what braid's executor on CPUs does yet; leave it out",
-                  choice.policy->name(), value);
     if (option == "sequence_parallel" && value == "on")
-      throw error("policy {}: sequence_parallel=on is of shards, which these CPUs have none of; leave it out",
+      throw error("policy {}: sequence_parallel=on is simulated only, and these ranks are CPUs; leave it out",
                   choice.policy->name());
     if (option == "overlap" && value == "off")
       throw error("policy {}: overlap=off is between GPUs, and these ranks are CPUs; leave it out",
@@ -57,7 +56,6 @@ Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrid
   Parallelism parallelism = choice.policy->parallelism(choice.options);
   if (cluster.gpu == "cpu") {
     parallelism.tensor = parallelism.tensor && overrides.tp.has_value();
-    parallelism.data = parallelism.interleaved = false;
   }
   return parallelism;
 }
@@ -65,7 +63,7 @@ Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrid
 void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
                      const PolicyChoice& choice) {
   deployments(workload, cluster, overrides, searched_parallelism(cluster, overrides, choice));
-  if (cluster.gpu == "cpu") check_on_cpus(overrides, choice);
+  if (cluster.gpu == "cpu") check_on_cpus(choice);
   check_microbatches(workload, overrides);
   check_proposer(overrides, choice);
 }
@@ -76,7 +74,7 @@ void check_overrides(const workload::Workload& workload, const workload::Cluster
 }
 
 const PlanningInput& checked(const PlanningInput& input, const PolicyChoice& choice) {
-  if (input.cost.profile().device.empty()) check_on_cpus(input.overrides, choice);
+  if (input.cost.profile().device.empty()) check_on_cpus(choice);
   check_microbatches(input.workload, input.overrides);
   check_proposer(input.overrides, choice);
   return input;
