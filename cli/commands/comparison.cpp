@@ -113,8 +113,10 @@ struct Totals {
 void raise_peaks(const std::vector<planner::StageMemory>& memories, const planner::Program& program,
                  std::vector<Bytes>& peaks) {
   for (std::size_t s = 0; s < memories.size(); ++s) {
-    Bytes& peak = peaks[static_cast<std::size_t>(program.stages[s].ranks.front())];
-    peak = std::max(peak, memories[s].peak());
+    for (const std::int32_t rank : program.stages[s].ranks) {
+      Bytes& peak = peaks[static_cast<std::size_t>(rank)];
+      peak = std::max(peak, memories[s].peak());
+    }
   }
 }
 

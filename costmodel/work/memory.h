@@ -55,10 +55,6 @@ Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, co
 Bytes chunk_gradient_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,
                            const Storage& storage);
 
-/// NCCL's buffers of one communicator: 4 MiB (NCCL_BUFFSIZE) a channel each way, on as many channels as MuxTune §4
-/// gives it thread blocks.
-inline constexpr Bytes kCommunicatorBytes = 2 * 8 * (Bytes{4} << 20);
-
 /// Hidden state or gradient of one token between stages.
 Bytes message_bytes_per_token(const BackboneShape& backbone, const Storage& storage);
 

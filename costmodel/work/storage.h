@@ -14,6 +14,10 @@ std::string_view name(AttentionKind kind);
 /// Throws Error that lists what is known.
 AttentionKind attention_kind_of(std::string_view name);
 
+/// NCCL's buffers of one communicator: 4 MiB (NCCL_BUFFSIZE) a channel each way, on as many channels as MuxTune §4
+/// gives it thread blocks.
+inline constexpr Bytes kCommunicatorBytes = 2 * 8 * (Bytes{4} << 20);
+
 /// How an executor stores what a rank holds.
 struct Storage {
   DataType weights = DataType::f32;      ///< of the layers' products; the rest is in the activations' type
@@ -33,6 +37,7 @@ struct Storage {
   bool loss_in_place = false;
   /// Tensors above 10 MiB take multiples of this, as PyTorch's allocator rounds them; smaller ones share its segments.
   Bytes block = 1;
+  Bytes communicator = 0;  ///< buffers of one, in which shards or replicas meet
   Bytes context = 0;       ///< runtime and libraries
   Bytes head_context = 0;  ///< of these what only a stage with the head has: its compiled products
 

@@ -15,7 +15,6 @@ RecomputeChoice recompute_choice(const PolicyChoice& choice, const costmodel::Pr
   const std::string& value = value_of(choice.options, kRecomputeOption);
   if (value != "auto") return {{costmodel::recompute_kind_of(value)}, false};
   if (profile.recomputes) return {{RecomputeKind::full}, false};
-  if (profile.device.empty()) return {{RecomputeKind::none}, false};
   const std::vector<PolicyOption> options = choice.policy->options();
   const bool of_layers = std::any_of(options.begin(), options.end(), [](const PolicyOption& option) {
     return option.name == kRecomputeOption &&

@@ -22,7 +22,6 @@ struct RecomputeChoice {
   costmodel::RecomputeKind first() const { return kinds.front(); }
   bool searches() const { return kinds.size() > 1; }
 };
-/// On CPUs, whose executor keeps all, "auto" recomputes nothing.
 RecomputeChoice recompute_choice(const PolicyChoice& choice, const costmodel::Profile& profile);
 
 }  // namespace braid::planner

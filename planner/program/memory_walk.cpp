@@ -162,7 +162,7 @@ Bytes resident_weights(const MemoryContext& context, const costmodel::StageShape
 
 StageMemory held_throughout(const costmodel::StageShape& shape, const MemoryContext& context, bool replicated) {
   StageMemory memory;
-  memory.communicators = ((shape.tp > 1) + replicated) * costmodel::kCommunicatorBytes;
+  memory.communicators = ((shape.tp > 1) + replicated) * context.storage.communicator;
   memory.backbone =
       context.backbone_copies * resident_weights(context, shape) + costmodel::context_bytes(shape, context.storage);
   for (const costmodel::AdapterShape& adapter : context.adapters)

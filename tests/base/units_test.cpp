@@ -15,11 +15,13 @@ TEST(Units, NanosecondsRoundToTheNearest) {
   EXPECT_EQ(nanoseconds(seconds(123456789)), 123456789);
 }
 
-TEST(Units, BytesAreToldAsGigabytesOrMegabytesWithTheFiguresThatMatter) {
+TEST(Units, BytesAreToldInTheUnitWithTheFiguresThatMatter) {
   for (const auto& [bytes, said] : {std::pair<Bytes, const char*>{0, "0 bytes"},
                                     {1, "1 bytes"},
-                                    {12345, "12345 bytes"},
-                                    {100'000, "0.1 MB"},
+                                    {999, "999 bytes"},
+                                    {12345, "12.3 kB"},
+                                    {100'000, "100.0 kB"},
+                                    {999'960, "1.0 MB"},
                                     {12'345'678, "12.3 MB"},
                                     {999'940'000, "999.9 MB"},
                                     {999'960'000, "1.00 GB"},

@@ -143,8 +143,9 @@ TEST_F(Spine, TwoStagesGiveTheLossesAndAdaptersOfOneRankToTheByte) {
        {"gpipe", "megatron-pp:pad_to=none", "sl-peft", "hf-peft", "mlora:batch=off", "mlora:batch=off:mode=gpipe",
         "muxtune:fusion=off", "muxtune:fusion=off:chunk=16", "muxtune:fusion=off:alignment=packed:pad_to=none"}) {
     for (const char* stages : {"1", "2"}) {
-      const Outcome outcome = run_braid("train " + planning() + " --quiet --overwrite --microbatches 3 --ranks " +
-                                        stages + " --policy " + policy + " --out " + path(std::string("out") + stages));
+      const Outcome outcome =
+          run_braid("train " + planning() + " --quiet --overwrite --microbatches 3 --ranks " + stages + " --pp " +
+                    stages + " --policy " + policy + " --out " + path(std::string("out") + stages));
       ASSERT_EQ(outcome.status, 0) << outcome.text;
     }
     EXPECT_EQ(metrics_of(folder / "out1"), metrics_of(folder / "out2")) << policy;
@@ -322,7 +323,7 @@ TEST_F(Spine, ValidateComparesEveryKindStageStepAndMemory) {
   for (const char* ranks : {"1", "2"}) {
     const Outcome outcome =
         run_braid("validate " + planning() + " --quiet --overwrite --windows 2 --operators --policy sl-peft --ranks " +
-                  ranks + " --out " + path("comparison.json"));
+                  ranks + " --pp " + ranks + " --out " + path("comparison.json"));
     ASSERT_EQ(outcome.status, 0) << outcome.text;
     const Node comparison = read_json(folder / "comparison.json");
     EXPECT_EQ(comparison.integer_at("windows"), 2);
