@@ -1,5 +1,8 @@
 #include "exec/layer_weights.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
 #include "exec/rope_frequencies.h"
 #include "exec/weight_names.h"
@@ -11,6 +14,17 @@ using costmodel::Module;
 using costmodel::ModuleGroup;
 using kernels::ConstMatrix;
 
+/// A tensor's numbers, all of which must be finite.
+std::vector<float> read_finite(const SafetensorsFolder& tensors, const std::string& name,
+                               const std::vector<std::int64_t>& shape) {
+  std::vector<float> numbers = tensors.read_f32(name, shape);
+  const auto broken = std::find_if(numbers.begin(), numbers.end(), [](float number) { return !std::isfinite(number); });
+  if (broken != numbers.end())
+    throw error("{}: tensor '{}' holds {} at {}, with which nothing can be computed; fetch the backbone again",
+                tensors.find(name)->file.string(), name, *broken, broken - numbers.begin());
+  return numbers;
+}
+
 /// A rank's rows and columns of a layer's tensors.
 class LayerReader {
  public:
@@ -18,7 +32,7 @@ class LayerReader {
       : tensors_(tensors), shard_(shard), kernels_(kernels), prefix_(std::move(prefix)) {}
 
   NormWeights norm(const char* name, std::int64_t width) const {
-    return {tensors_.read_f32(prefix_ + name + ".weight", {width})};
+    return {read_finite(tensors_, prefix_ + name + ".weight", {width})};
   }
 
   /// The modules of a group, stacked along their outputs.
@@ -31,10 +45,10 @@ class LayerReader {
       const bool attention = group == ModuleGroup::qkv || group == ModuleGroup::o;
       const std::string name =
           prefix_ + (attention ? "self_attn." : "mlp.") + std::string(costmodel::module_name(module));
-      append(tensors_.read_f32(name + ".weight", {whole.out, whole.in}), whole.in, rows, columns, weight);
+      append(read_finite(tensors_, name + ".weight", {whole.out, whole.in}), whole.in, rows, columns, weight);
       in = columns.count();
       out += rows.count();
-      if (bias) append(tensors_.read_f32(name + ".bias", {whole.out}), 1, rows, {0, 1}, biases);
+      if (bias) append(read_finite(tensors_, name + ".bias", {whole.out}), 1, rows, {0, 1}, biases);
     }
     return kernels_.pack_linear(ConstMatrix(weight.data(), out, in), biases, backward);
   }
@@ -82,7 +96,7 @@ LayerWeights load_layer(const LayerReader& reader, const costmodel::BackboneShap
 /// The shard's rows of a table of tokens.
 std::vector<float> rows_of_table(const SafetensorsFolder& tensors, const std::string& name, const Shard& shard) {
   const costmodel::BackboneShape& whole = shard.whole();
-  std::vector<float> table = tensors.read_f32(name, {whole.vocabulary, whole.hidden});
+  std::vector<float> table = read_finite(tensors, name, {whole.vocabulary, whole.hidden});
   const Share rows = shard.vocabulary();
   table.erase(table.begin() + rows.last * whole.hidden, table.end());
   table.erase(table.begin(), table.begin() + rows.first * whole.hidden);
@@ -104,7 +118,7 @@ StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& s
   for (const std::int32_t layer : layers.numbers())
     weights.layers.push_back(load_layer(LayerReader(tensors, shard, kernels, names.layer(layer)), backbone, layer));
   if (layers.last_of_backbone(backbone.layers)) {
-    weights.final_norm = {tensors.read_f32(names.final_norm(), {backbone.hidden})};
+    weights.final_norm = {read_finite(tensors, names.final_norm(), {backbone.hidden})};
     const std::vector<float> head = rows_of_table(tensors, names.head(), shard);
     weights.head = kernels.pack_linear(ConstMatrix(head.data(), shard.vocabulary().count(), backbone.hidden), {}, true);
   }

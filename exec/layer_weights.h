@@ -41,7 +41,8 @@ struct StageWeights {
 };
 
 /// Reads a rank's part of a Hugging Face folder, the shard's rows and columns of `layers`, and packs it with `kernels`.
-/// Throws Error when a tensor is missing, has another shape or is taken up by nothing.
+/// Throws Error when a tensor is missing, has another shape, holds a number that is not finite or is taken up by
+/// nothing.
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, const HeldLayers& layers,
                                 const kernels::Kernels& kernels);
 

@@ -56,6 +56,7 @@ std::unique_ptr<kernels::Device> device_of(const std::string& backend) {
 
 int execute(const planner::Plan& plan, const CommonFlags& flags) {
   const std::unique_ptr<exec::Communicator> communicator = communicator_for(plan);
+  check_ranks_are_alike(plan, *communicator);
   set_thread_count(threads_of_rank(flags, plan.ranks()));
   const Data data = load_data(plan.workload, true);
   const exec::RunInput input{plan.fixed, plan.workload, data.samples, data.datasets};

@@ -198,6 +198,7 @@ class Validation {
 
 int execute(const planner::Plan& plan, const CommonFlags& flags, const ValidateFlags& own) {
   const std::unique_ptr<exec::Communicator> communicator = communicator_for(plan);
+  check_ranks_are_alike(plan, *communicator);
   set_thread_count(threads_of_rank(flags, plan.ranks()));
   const Data data = load_data(plan.workload, true);
   const Bytes without_run = exec::resident_memory();

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include <fcntl.h>
 #include <omp.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@
 #include "base/notice.h"
 #include "base/utf8.h"
 #include "cli/command.h"
+#include "cli/support/launcher_output.h"
 #include "exec/ranks/communicator.h"
 
 namespace braid::cli {
@@ -44,8 +46,7 @@ std::vector<std::string> mpirun_words(int ranks) {
   }
   // Shared memory only: starting is ten times faster than with every transport looked at.
   words.insert(words.end(), {"--mca", "pml", "ob1", "--mca", "btl", "vader,self"});
-  // Ranks tell what ails them; mpirun's own account of their end would bury it.
-  words.insert(words.end(), {"--quiet", "--mca", "orte_base_help_aggregate", "0"});
+  words.insert(words.end(), {"--mca", "orte_base_help_aggregate", "0"});
   return words;
 }
 
@@ -62,6 +63,11 @@ void leave_own_place() {
   if (CPU_COUNT(&processors) > 0) ::sched_setaffinity(0, sizeof(processors), &processors);
 }
 
+void tell(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
 }  // namespace
 
 int launch_ranks(int ranks, const std::vector<std::string>& words) {
@@ -73,9 +79,12 @@ int launch_ranks(int ranks, const std::vector<std::string>& words) {
   arguments.push_back(nullptr);
   pass_date_on();
   ::setenv(kToldVariable, shortened(told_notices(), 1 << 16).c_str(), 1);
+  int errors[2];  // what it writes to stderr
+  if (::pipe2(errors, O_CLOEXEC) != 0) throw Failure(fmt::format("cannot make a pipe ({})", std::strerror(errno)));
   const pid_t pid = ::fork();
   if (pid < 0) throw Failure(fmt::format("cannot start a process ({})", std::strerror(errno)));
   if (pid == 0) {
+    ::dup2(errors[1], STDERR_FILENO);
     // A group of its own: a terminal's Ctrl-C comes to us alone.
     ::setpgid(0, 0);
     ::execvp(arguments[0], arguments.data());
@@ -88,6 +97,15 @@ int launch_ranks(int ranks, const std::vector<std::string>& words) {
   forward.sa_handler = &tell_ranks;
   ::sigaction(SIGINT, &forward, &before_interrupt);
   ::sigaction(SIGTERM, &forward, &before_terminate);
+  ::close(errors[1]);
+  LauncherOutput output;
+  char block[4096];
+  for (ssize_t count = 0; (count = ::read(errors[0], block, sizeof block)) != 0;) {
+    if (count < 0 && errno != EINTR) break;
+    if (count > 0) tell(output.pass_on({block, static_cast<std::size_t>(count)}));
+  }
+  ::close(errors[0]);
+  tell(output.rest());
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -98,6 +116,7 @@ int launch_ranks(int ranks, const std::vector<std::string>& words) {
   if (times_told > 0 && code != kSuccess) code = kInterrupted;  // also of ranks that had not begun to listen
   if (code == 127)
     throw error("mpirun cannot be started; install it (Debian: openmpi-bin) or plan for one rank with --ranks 1");
+  if (times_told == 0 && !output.ended().empty()) throw Failure(output.ended());
   return code;
 }
 

@@ -32,6 +32,18 @@ std::unique_ptr<exec::Communicator> communicator_for(const planner::Plan& plan) 
   return launched > 1 ? exec::make_mpi_communicator() : exec::make_local_communicator();
 }
 
+void check_ranks_are_alike(const planner::Plan& plan, exec::Communicator& communicator) {
+  if (communicator.size() == 1) return;
+  const std::string program = hash_file("/proc/self/exe"), of_plan = hash_bytes(planner::to_json(plan));
+  const std::vector<std::string> all = communicator.gather(program + " " + of_plan);
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    const bool same_program = all[rank].starts_with(program + " ");
+    throw error("rank {} was started with another {} than rank 0; start all ranks with one", rank,
+                same_program ? "plan" : "build of braid");
+  }
+}
+
 bool must_launch(const planner::Plan& plan) {
   if (plan.cluster.gpu != "cpu" && plan.cluster.profile.empty())
     throw error("the plan is for gpu '{}', which this build cannot execute; plan for gpu: cpu", plan.cluster.gpu);

@@ -12,6 +12,10 @@ namespace braid::cli {
 /// ranks that run are not the plan's.
 std::unique_ptr<exec::Communicator> communicator_for(const planner::Plan& plan);
 
+/// Holds what the ranks were started with against rank 0's: one program and one plan. Every rank calls this; rank 0
+/// throws Error that names the first which has another.
+void check_ranks_are_alike(const planner::Plan& plan, exec::Communicator& communicator);
+
 /// True when the plan needs several ranks and no launcher has started any: the command must start itself again.
 bool must_launch(const planner::Plan& plan);
 

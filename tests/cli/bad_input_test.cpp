@@ -280,6 +280,52 @@ TEST_F(BadInput, RanksThatAreNotThePlansAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(folder / "out"));
 }
 
+TEST_F(BadInput, ARankOfAnotherBuildOrPlanIsNamed) {
+  for (const std::string policy : {"gpipe", "mlora"})
+    ASSERT_EQ(
+        testing::run_braid("plan " + planning() + " --ranks 2 --policy " + policy + " --out " + path(policy)).status,
+        0);
+  std::filesystem::copy_file(BRAID_PROGRAM, folder / "other");
+  std::ofstream(folder / "other", std::ios::app | std::ios::binary) << '\n';
+  const auto start = [&](const std::string& program, const std::string& plan) {
+    const std::string rank = " -n 1 ", rest = " --out " + path("out");
+    return testing::run_shell("mpirun --allow-run-as-root --oversubscribe" + rank + BRAID_PROGRAM + " train --plan " +
+                              path("gpipe") + rest + " :" + rank + program + " train --plan " + path(plan) + rest);
+  };
+  const testing::Outcome build = start(path("other"), "gpipe"), plan = start(BRAID_PROGRAM, "mlora");
+  EXPECT_EQ(build.status, 2) << build.text;
+  EXPECT_NE(build.text.find("error: rank 1 was started with another build of braid than rank 0"), std::string::npos)
+      << build.text;
+  EXPECT_EQ(plan.status, 2) << plan.text;
+  EXPECT_NE(plan.text.find("error: rank 1 was started with another plan than rank 0"), std::string::npos) << plan.text;
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/adapters"));
+}
+
+TEST_F(BadInput, ARankThatIsKilledEndsTheOthersAndIsNamed) {
+  write_text(folder / "workload.yaml", std::regex_replace(workload(), std::regex("steps: \\d+"), "steps: 1000000"));
+  write_text(folder / "kill.sh",
+             "\"$@\" & run=$!\n"
+             "for i in $(seq 200); do [ -s '" +
+                 path("out/metrics.jsonl") +
+                 "' ] && break; sleep 0.1; done\n"
+                 "launcher=$(cat /proc/$run/task/$run/children)\n"
+                 "launcher=${launcher%% *}\n"
+                 "ranks=$(cat /proc/$launcher/task/$launcher/children)\n"
+                 "for rank in $ranks; do last=$rank; done\n"
+                 "kill -9 $last\nbegan=$(date +%s)\nwait $run\n"
+                 "echo status $? after $(($(date +%s) - began)) seconds\n");
+  const testing::Outcome outcome = testing::run_shell("bash " + path("kill.sh") + " " BRAID_PROGRAM " train " +
+                                                      planning() + " --quiet --ranks 2 --out " + path("out"));
+  EXPECT_NE(outcome.text.find("error: rank 1 was ended by signal 9 (Killed), and the others with it\n"),
+            std::string::npos)
+      << outcome.text;
+  EXPECT_EQ(outcome.text.find("mpirun"), std::string::npos) << outcome.text;
+  EXPECT_EQ(outcome.text.find("status 0 "), std::string::npos) << outcome.text;
+  const std::size_t after = outcome.text.find(" after ");
+  ASSERT_NE(after, std::string::npos) << outcome.text;
+  EXPECT_LT(std::atoi(outcome.text.c_str() + after + 7), 20) << outcome.text;
+}
+
 TEST_F(BadInput, AFaultThatRanksFindIsTold) {
   // One rank of two cannot read its layers: that rank's message comes through, and its status.
   std::filesystem::copy(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden/llama", folder / "broken");

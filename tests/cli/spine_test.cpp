@@ -345,7 +345,8 @@ TEST_F(Spine, ValidateComparesEveryKindStageStepAndMemory) {
     for (const Node& kind : comparison.at("kinds").items) {
       kinds += kind.string_at("what") + " ";
       const double predicted = kind.number_at("predicted"), measured = kind.number_at("measured");
-      EXPECT_GT(measured, 0);
+      EXPECT_GE(measured, 0);
+      if (measured == 0) continue;  // it was always there before anyone waited for it
       EXPECT_NEAR(kind.number_at("error"), (predicted - measured) / measured,
                   1e-9 + 1e-9 * std::abs(predicted / measured));
     }

@@ -4,14 +4,20 @@
 
 #include <gtest/gtest.h>
 
+#include "support.h"
+
 namespace braid::exec {
 namespace {
 
 using testing::GoldenCase;
 using testing::relative_difference;
 
-/// Backbones as transformers 4 and 5 save them.
-class Golden : public ::testing::TestWithParam<const char*> {};
+kernels::Device& device_named(std::string_view name) {
+  return name == "cpu" ? cpu_device() : reference_device();
+}
+
+/// Backbones as transformers 4 and 5 save them, on every device.
+class Golden : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
 /// Those of them with a training run.
 class GoldenTraining : public ::testing::TestWithParam<const char*> {};
 
@@ -28,7 +34,7 @@ workload::Dataset evaluation_data(const GoldenCase& golden) {
 }
 
 TEST_P(Golden, LogitsOfTheBareBackboneEqualTransformers) {
-  GoldenCase golden(GetParam());
+  GoldenCase golden(std::get<0>(GetParam()), {}, device_named(std::get<1>(GetParam())));
   // B of 0 leaves the backbone as it is.
   for (std::int32_t layer = 0; layer < golden.layers().last; ++layer) {
     for (const costmodel::Module module : costmodel::kModules) {
@@ -44,7 +50,7 @@ TEST_P(Golden, LogitsOfTheBareBackboneEqualTransformers) {
 }
 
 TEST_P(Golden, LogitsWithAnAdapterThatPeftWroteEqualPeft) {
-  GoldenCase golden(GetParam());
+  GoldenCase golden(std::get<0>(GetParam()), {}, device_named(std::get<1>(GetParam())));
   const workload::Dataset data = evaluation_data(golden);
   const std::vector<float> logits =
       golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
@@ -53,7 +59,7 @@ TEST_P(Golden, LogitsWithAnAdapterThatPeftWroteEqualPeft) {
 }
 
 TEST_P(Golden, LossAndGradientsOfEveryTargetModuleEqualPeft) {
-  GoldenCase golden(GetParam());
+  GoldenCase golden(std::get<0>(GetParam()), {}, device_named(std::get<1>(GetParam())));
   const double loss = golden.train(evaluation_data(golden));
   EXPECT_NEAR(loss, golden.expected.read_f32("loss", {1})[0], 1e-5 * loss);
   int compared = 0;
@@ -147,22 +153,22 @@ TEST_P(GoldenTraining, WritesAnAdapterForPeftToRead) {
 }
 
 TEST_P(Golden, AnAdapterWrittenAndReadAgainIsTheSame) {
-  GoldenCase golden(GetParam());
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / (std::string("braid_adapter_") + GetParam());
-  write_peft_adapter(folder, golden.shape, "backbone", adapter_tensors(*golden.adapters[0]));
-  Adapter again(golden.backbone, testing::read_adapter_shape(folder), golden.layers(), 99);
-  load_peft_adapter(folder, again);
+  GoldenCase golden(std::get<0>(GetParam()));
+  const TestFolder folder;
+  write_peft_adapter(folder.path(), golden.shape, "backbone", adapter_tensors(*golden.adapters[0]));
+  Adapter again(golden.backbone, testing::read_adapter_shape(folder.path()), golden.layers(), 99);
+  load_peft_adapter(folder.path(), again);
   EXPECT_TRUE(
       std::equal(again.parameters().begin(), again.parameters().end(), golden.adapters[0]->parameters().begin()));
-  EXPECT_EQ(testing::read_adapter_shape(folder), golden.shape);
-  std::filesystem::remove_all(folder);
+  EXPECT_EQ(testing::read_adapter_shape(folder.path()), golden.shape);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Golden,
-                         ::testing::Values("llama", "llama3_rope", "qwen25", "llama_5", "linear_rope", "yarn_rope",
-                                           "yarn_scaled", "mistral", "qwen3", "tied_differs", "patterns"),
-                         [](const auto& tested) { return std::string(tested.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Golden,
+    ::testing::Combine(::testing::Values("llama", "llama3_rope", "qwen25", "llama_5", "linear_rope", "yarn_rope",
+                                         "yarn_scaled", "mistral", "qwen3", "tied_differs", "patterns"),
+                       ::testing::Values("cpu", "reference")),
+    [](const auto& tested) { return std::string(std::get<0>(tested.param)) + "_on_" + std::get<1>(tested.param); });
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTraining, ::testing::Values("llama", "llama3_rope", "qwen25"),
                          [](const auto& tested) { return std::string(tested.param); });
 

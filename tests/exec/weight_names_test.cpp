@@ -34,6 +34,12 @@ class Weights {
     tensor.name = to;
     tensors_.push_back(std::move(tensor));
   }
+  /// Puts `bad` in the place of its fourth number.
+  void spoil(const std::string& name, float bad) {
+    for (Stored& tensor : tensors_) {
+      if (tensor.name == name) tensor.numbers[3] = bad;
+    }
+  }
   void drop_prefix() {
     for (Stored& tensor : tensors_) {
       if (tensor.name.starts_with("model.")) tensor.name.erase(0, 6);
@@ -84,6 +90,17 @@ TEST(WeightNames, ATensorThatIsMissingIsNamed) {
   Weights qwen3("qwen3");
   qwen3.remove("model.layers.0.self_attn.k_norm.weight");
   expect_error([&] { qwen3.load(); }, "tensor 'model.layers.0.self_attn.k_norm.weight' is missing");
+}
+
+TEST(WeightNames, ATensorWithANumberThatIsNotFiniteIsNamed) {
+  for (const char* name : {"model.norm.weight", "lm_head.weight", "model.layers.1.self_attn.k_proj.weight",
+                           "model.layers.0.input_layernorm.weight", "model.embed_tokens.weight"}) {
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+      Weights weights;
+      weights.spoil(name, bad);
+      expect_error([&] { weights.load(); }, fmt::format("tensor '{}' holds {} at 3", name, bad));
+    }
+  }
 }
 
 TEST(WeightNames, ATensorOfTheBackboneThatNothingTakesUpIsRefused) {

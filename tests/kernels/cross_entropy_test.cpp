@@ -75,6 +75,46 @@ TEST(CrossEntropy, ALogitThatIsNoNumberShowsInTheLoss) {
   EXPECT_TRUE(std::isnan(losses[0]));
 }
 
+/// Shards of the vocabulary come to the losses and the gradient of the whole.
+RC_GTEST_PROP(CrossEntropy, SharesOfTheVocabularyMakeTheWhole, ()) {
+  const std::int64_t rows = *rc::gen::inRange(1, 8), shards = *rc::gen::inRange(1, 5);
+  RandomStream random(*rc::gen::arbitrary<std::uint32_t>());
+  std::vector<std::int64_t> ends;  // of each shard's part
+  for (std::int64_t s = 0; s < shards; ++s)
+    ends.push_back((s == 0 ? 0 : ends.back()) + *rc::gen::inRange<std::int64_t>(1, 700));
+  OwnedMatrix logits(rows, ends.back());
+  fill_normal(logits, random, *rc::gen::element(1.0F, 20.0F));
+  const std::vector<std::int32_t> labels = random_labels(random, rows, ends.back());
+  const std::vector<float> scales = normal_vector(random, rows);
+  std::vector<float> expected_losses(static_cast<std::size_t>(rows));
+  OwnedMatrix expected = logits;
+  reference::cross_entropy(expected, labels, scales, expected_losses);
+  for (const bool on_cpu : {false, true}) {
+    OwnedMatrix parts = logits, shares(rows, 3 * shards);
+    const auto part_of = [&](std::int64_t s) {
+      return parts.view().column_range(s == 0 ? 0 : ends[static_cast<std::size_t>(s - 1)],
+                                       ends[static_cast<std::size_t>(s)]);
+    };
+    const auto labels_of = [&](std::int64_t s) {
+      std::vector<std::int32_t> own = labels;
+      for (std::int32_t& label : own)
+        label -= static_cast<std::int32_t>(s == 0 ? 0 : ends[static_cast<std::size_t>(s - 1)]);
+      return own;
+    };
+    for (std::int64_t s = 0; s < shards; ++s)
+      (on_cpu ? cpu::cross_entropy_share : reference::cross_entropy_share)(
+          part_of(s), labels_of(s), shares.view().column_range(3 * s, 3 * s + 3));
+    for (std::int64_t s = 0; s < shards; ++s) {
+      std::vector<float> losses(static_cast<std::size_t>(rows));
+      (on_cpu ? cpu::cross_entropy_of_shares : reference::cross_entropy_of_shares)(part_of(s), labels_of(s), scales,
+                                                                                   shares, s, losses);
+      RC_ASSERT(testing::near(as_row(losses), as_row(expected_losses), 2e-6));
+    }
+    RC_ASSERT(testing::near(parts, expected, 2e-6));
+    RC_ASSERT(parts.guards_untouched());
+  }
+}
+
 TEST(CrossEntropy, RefusesLabelsThatAreNotInTheVocabulary) {
   std::vector<float> losses(1);
   for (const std::int32_t label : {-100, 4}) {

@@ -50,6 +50,27 @@ RC_GTEST_PROP(Dropout, EqualsItsReference, ()) {
   RC_ASSERT(y.guards_untouched());
 }
 
+/// A shard's columns lose what they lose in the whole matrix.
+RC_GTEST_PROP(Dropout, OfSomeColumnsIsThatOfTheWhole, ()) {
+  const std::int64_t count = *rc::gen::inRange(1, 9), columns = *rc::gen::inRange(1, 300);
+  const std::int64_t first = *rc::gen::inRange<std::int64_t>(0, columns);
+  const std::int64_t last = *rc::gen::inRange<std::int64_t>(first + 1, columns + 1);
+  RandomStream random(*rc::gen::arbitrary<std::uint32_t>());
+  Rows rows(random, count);
+  rows.probability = 0.3F;
+  const OwnedMatrix x = normal_matrix(random, count, columns);
+  OwnedMatrix whole(count, columns), part(count, last - first);
+  reference::dropout(rows, x, false, whole);
+  DropoutRows of_part = rows;
+  of_part.first_column = first;
+  for (const bool on_cpu : {false, true}) {
+    (on_cpu ? cpu::dropout : reference::dropout)(of_part, x.view().column_range(first, last), false, part);
+    for (std::int64_t t = 0; t < count; ++t) {
+      for (std::int64_t i = first; i < last; ++i) RC_ASSERT(part.at(t, i - first) == whole.at(t, i));
+    }
+  }
+}
+
 TEST(Dropout, DropsTheShareItWasAskedFor) {
   RandomStream random(1);
   constexpr std::int64_t kRows = 500, kColumns = 1000;
