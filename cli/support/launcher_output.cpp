@@ -12,6 +12,8 @@ bool is_dashes(std::string_view line) {
   return line.size() >= kFewest && line.find_first_not_of('-') == std::string_view::npos;
 }
 
+constexpr std::string_view kOwnWords = "mpirun: ";
+
 /// The text after `before` up to one of `ends`; empty where there is none.
 std::string_view after(std::string_view text, std::string_view before, std::string_view ends) {
   const std::size_t place = text.find(before);
@@ -36,8 +38,9 @@ std::string LauncherOutput::pass_on(std::string_view bytes) {
     line_ += byte;
     if (byte == '\n') end_line(out);
   }
-  // What may be a line of dashes waits for its end; progress, which has none for long, does not.
-  if (!in_paragraph_ && line_.find_first_not_of('-') != std::string::npos) {
+  // What may be mpirun's waits for the line's end; progress, which has none for long, does not.
+  const bool may_be_own = line_.starts_with(kOwnWords) || kOwnWords.starts_with(line_);
+  if (!in_paragraph_ && !may_be_own && line_.find_first_not_of('-') != std::string::npos) {
     out += line_;
     line_.clear();
   }
@@ -59,7 +62,7 @@ void LauncherOutput::end_line(std::string& out) {
     paragraph_.clear();
   } else if (in_paragraph_) {
     paragraph_ += line_;
-  } else {
+  } else if (!line_.starts_with(kOwnWords)) {
     out += line_;
   }
   line_.clear();

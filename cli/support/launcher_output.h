@@ -5,9 +5,9 @@
 
 namespace braid::cli {
 
-/// What ranks write to stderr, taken out of what mpirun adds to it when they end: paragraphs between lines of dashes,
-/// which would bury what the ranks themselves tell. Of a rank that a signal ended, which tells nothing, `ended` has the
-/// account in one line.
+/// What ranks write to stderr, taken out of what mpirun adds to it when they end: paragraphs between lines of dashes
+/// and lines in its name, which would bury what the ranks themselves tell. Of a rank that a signal ended, which tells
+/// nothing, `ended` has the account in one line.
 class LauncherOutput {
  public:
   /// Takes the next bytes and returns those of the ranks, as soon as it is clear that they are.
