@@ -261,6 +261,7 @@ class Runner::Execution {
                                      take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_,
                                      loss_scale_, losses_, runs_of(part)),
                         nullptr});
+      if (!runner_.shards_) run(passes);
     }
     run(passes);
   }
@@ -274,11 +275,12 @@ class Runner::Execution {
                             .backward(microbatch.id, take_input(instruction, microbatch.id), runner_.adapters_,
                                       runner_.seeds_, runs_of(part)),
                         nullptr});
+      if (!runner_.shards_) run(passes);
     }
     run(passes);
   }
 
-  /// In turns, each up to its next partial sum; without shards each to its end.
+  /// In turns, each up to its next partial sum; without shards each to its end, before the next one's input is taken.
   void run(std::vector<Passing>& passes) {
     for (std::size_t left = passes.size(); left > 0;) {
       for (Passing& passing : passes) {
@@ -296,6 +298,7 @@ class Runner::Execution {
         --left;
       }
     }
+    passes.clear();
   }
 
   void send(InstructionId id, const Instruction& instruction) {

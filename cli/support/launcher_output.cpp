@@ -14,6 +14,16 @@ bool is_dashes(std::string_view line) {
 
 constexpr std::string_view kOwnWords = "mpirun: ";
 
+/// "mpirun: ..." or "[host:1234] ...", as Open MPI's daemons and libraries write.
+bool is_own(std::string_view line) {
+  if (line.starts_with(kOwnWords)) return true;
+  if (!line.starts_with('[')) return false;
+  const std::string_view place = line.substr(1, line.find(']') - 1);
+  const std::size_t colon = place.rfind(':');
+  return line.find("] ") != std::string_view::npos && colon != std::string_view::npos && colon + 1 < place.size() &&
+         place.find_first_not_of("0123456789", colon + 1) == std::string_view::npos;
+}
+
 /// The text after `before` up to one of `ends`; empty where there is none.
 std::string_view after(std::string_view text, std::string_view before, std::string_view ends) {
   const std::size_t place = text.find(before);
@@ -39,7 +49,7 @@ std::string LauncherOutput::pass_on(std::string_view bytes) {
     if (byte == '\n') end_line(out);
   }
   // What may be mpirun's waits for the line's end; progress, which has none for long, does not.
-  const bool may_be_own = line_.starts_with(kOwnWords) || kOwnWords.starts_with(line_);
+  const bool may_be_own = is_own(line_) || kOwnWords.starts_with(line_) || line_.starts_with('[');
   if (!in_paragraph_ && !may_be_own && line_.find_first_not_of('-') != std::string::npos) {
     out += line_;
     line_.clear();
@@ -62,7 +72,7 @@ void LauncherOutput::end_line(std::string& out) {
     paragraph_.clear();
   } else if (in_paragraph_) {
     paragraph_ += line_;
-  } else if (!line_.starts_with(kOwnWords)) {
+  } else if (!is_own(line_)) {
     out += line_;
   }
   line_.clear();

@@ -65,7 +65,6 @@ std::vector<std::int64_t> tensor_degrees(const ProposalInput& input) {
 std::vector<std::int64_t> stage_counts(const ProposalInput& input, std::int64_t tp) {
   const std::int64_t most = std::min(input.cluster.gpus() / tp, input.workload.backbone.layers);
   if (input.overrides.pp) return {*input.overrides.pp};
-  if (input.cluster.gpu == "cpu") return {most};
   std::vector<std::int64_t> counts;
   for (const std::int64_t pp : {1, 2, 3, 4, 6, 8, 12, 16}) {
     if (pp <= most) counts.push_back(pp);

@@ -351,7 +351,7 @@ class Proposing {
     fixed.batching.microbatches = 1;
     arrangement.may_fuse = !rules_.one_by_one;
     const bool one_place = input_.overrides.tp && input_.overrides.pp;
-    arrangement.may_differ = rules_.unlike_replicas && !one_place && input_.cluster.gpu != "cpu";
+    arrangement.may_differ = rules_.unlike_replicas && !one_place;
     return arrangement;
   }
 

@@ -319,6 +319,29 @@ TEST_F(Spine, CtrlCFinishesTheStepWritesTheAdaptersAndExits130) {
   }
 }
 
+/// Whatever a policy makes of four ranks, tasks learn what they learn one after another on one.
+TEST_F(Spine, EveryPolicyTrainsOnFourRanksToTheLossesOfOne) {
+  const auto train = [&](const std::string& ranks, const std::string& policy, const std::string& out) {
+    const Outcome outcome = run_braid("train " + planning() + " --quiet --overwrite --ranks " + ranks + " --policy " +
+                                      policy + " --out " + path(out));
+    EXPECT_EQ(outcome.status, 0) << policy << ": " << outcome.text;
+  };
+  train("1", "hf-peft", "alone");
+  const auto alone = metrics_of(folder / "alone");
+  for (const std::string policy :
+       {"hf-peft", "nemo", "nemo:schedule=1f1b", "megatron-pp", "gpipe", "sl-peft", "mlora", "muxtune", "task-fused",
+        "task-sequential", "lobra", "lobra:rows=bins", "lobra-sequential", "lorafusion", "braid"}) {
+    train("4", policy, "together");
+    const auto together = metrics_of(folder / "together");
+    ASSERT_EQ(together.size(), alone.size()) << policy;
+    for (const auto& [task, lines] : alone) {
+      ASSERT_EQ(together.at(task).size(), lines.size()) << policy << " " << task;
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        EXPECT_NEAR(loss_of(together.at(task)[i]) / loss_of(lines[i]), 1, 3e-5) << policy << " " << task << " " << i;
+    }
+  }
+}
+
 TEST_F(Spine, ValidateComparesEveryKindStageStepAndMemory) {
   for (const char* ranks : {"1", "2"}) {
     const Outcome outcome =
