@@ -15,6 +15,25 @@ namespace braid::cli {
 
 namespace po = boost::program_options;
 
+namespace {
+
+/// Seconds, as "2", "2.5" or "2s".
+po::typed_value<std::string>* seconds(const char* flag, double& target) {
+  return po::value<std::string>()->notifier([flag, &target](std::string text) {
+    if (text.ends_with('s')) text.pop_back();
+    std::size_t read = 0;
+    try {
+      target = std::stod(text, &read);
+    } catch (const std::exception&) {
+      read = 0;
+    }
+    if (read != text.size() || text.empty() || !(target > 0 && target <= 86400))
+      throw error("{} {} is not usable; give seconds, more than 0, as 2, 2.5 or 2s", flag, text);
+  });
+}
+
+}  // namespace
+
 planner::Overrides CommonFlags::overrides() const {
   const auto given = [](std::int64_t value) { return value == 0 ? std::nullopt : std::optional(value); };
   return {given(tp), given(pp), given(microbatches), planner::layer_split_of(layers)};
@@ -48,7 +67,7 @@ void CommandLine::add_planning(const std::string& default_policy) {
   add_profile_budget();
   described_.add_options()("policy", po::value(&flags_.policy)->default_value(default_policy),
                            ("NAME[:option=value]...; first value is the default" + policies).c_str());
-  described_.add_options()("plan-budget", po::value(&flags_.plan_budget_seconds),
+  described_.add_options()("plan-budget", seconds("--plan-budget", flags_.plan_budget_seconds),
                            "seconds after which policy braid searches no further, once it has a plan");
   described_.add_options()("tp", po::value(&flags_.tp), "tensor-parallel degree");
   described_.add_options()("pp", po::value(&flags_.pp), "pipeline stages");
@@ -74,7 +93,7 @@ void CommandLine::add_preference() {
 }
 
 void CommandLine::add_profile_budget() {
-  described_.add_options()("profile-budget", po::value(&flags_.profile_budget)->default_value(60),
+  described_.add_options()("profile-budget", seconds("--profile-budget", flags_.profile_budget)->default_value("60"),
                            "seconds that measuring this machine may take before planning");
 }
 
@@ -131,10 +150,6 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
     if (given(name) && number < 1) throw error("--{} {} is not usable; give a number >= 1", name, number);
   }
   flags_.preference();
-  if (!(flags_.profile_budget > 0 && flags_.profile_budget <= 86400))
-    throw error("--profile-budget {} is not usable; give seconds, more than 0", flags_.profile_budget);
-  if (given("plan-budget") && !(flags_.plan_budget_seconds > 0))
-    throw error("--plan-budget {} is not usable; give seconds, more than 0", flags_.plan_budget_seconds);
   constexpr std::int64_t kMostRanks = std::int64_t{1} << 30;
   if (flags_.ranks > kMostRanks) throw error("--ranks {} is not usable; give 1..{}", flags_.ranks, kMostRanks);
   if (flags_.seed < 0) throw error("--seed {} is not usable; give a number >= 0", flags_.seed);
