@@ -78,6 +78,11 @@ std::string room_of(const std::filesystem::path& path) {
   return part == path.end() || std::next(part) == path.end() ? "" : part->string();
 }
 
+/// What only a device's own kernels may know.
+bool is_of_a_device(const std::string& included) {
+  return included.starts_with("kernels/cpu/") || included.starts_with("kernels/reference/");
+}
+
 /// What `content`, a file of `folder` and there of `room`, includes against the tables, one line each: "FILE:LINE:
 /// ...".
 std::vector<std::string> violations_in(const std::string& file, const std::string& folder, const std::string& room,
@@ -99,6 +104,8 @@ std::vector<std::string> violations_in(const std::string& file, const std::strin
       say(file.starts_with(kGpuProbe) ? "gpu-probe stands alone" : folder + " may not include gpu-probe");
     } else if (target != folder && !kMayInclude.at(folder).contains(target)) {
       say(folder + " may not include " + target);
+    } else if (folder != "kernels" && is_of_a_device(included)) {
+      say(folder + " may not include " + included + ", which is of one device");
     } else if (folder == "planner" && target == folder && kPlannerMayInclude.contains(room)) {
       const std::string other = room_of(included);
       if (other != room && !kPlannerMayInclude.at(room).contains(other)) {
@@ -181,20 +188,22 @@ TEST(IncludeDirections, TheScannerCatchesWhatIsWrong) {
   write("sim/notes.md", "#include \"exec/runner.h\"\n");
   write("extra/thing.h", "#include \"base/error.h\"\n");
   write("loose.cpp", "");
-  EXPECT_EQ(violations_under(root), (std::vector<std::string>{
-                                        "base/bad.h:2: base may not include costmodel",
-                                        "exec/deep/bad.cu:1: exec may not include sim",
-                                        "extra: a folder without a row in this test's table",
-                                        "kernels/bad.inc:1: \"rows.h\" begins with no folder of sources",
-                                        "kernels/bad.inc:2: \"../base/error.h\" begins with no folder of sources",
-                                        "kernels/gpu_probe/bad.cpp:2: gpu-probe stands alone",
-                                        "kernels/worse.cpp:1: kernels may not include gpu-probe",
-                                        "loose.cpp: a source file outside any folder",
-                                        "planner/bad.h: a source file outside any room of this test's table",
-                                        "planner/bad.h:1: planner may not include cli",
-                                        "planner/program/bad.h:2: planner/program may not include planner/plan/plan.h",
-                                        "sim/bad.cpp:1: sim may not include exec",
-                                    }));
+  EXPECT_EQ(violations_under(root),
+            (std::vector<std::string>{
+                "base/bad.h:2: base may not include costmodel",
+                "exec/deep/bad.cu:1: exec may not include sim",
+                "exec/deep/bad.cu:2: exec may not include kernels/cpu/rows.h, which is of one device",
+                "extra: a folder without a row in this test's table",
+                "kernels/bad.inc:1: \"rows.h\" begins with no folder of sources",
+                "kernels/bad.inc:2: \"../base/error.h\" begins with no folder of sources",
+                "kernels/gpu_probe/bad.cpp:2: gpu-probe stands alone",
+                "kernels/worse.cpp:1: kernels may not include gpu-probe",
+                "loose.cpp: a source file outside any folder",
+                "planner/bad.h: a source file outside any room of this test's table",
+                "planner/bad.h:1: planner may not include cli",
+                "planner/program/bad.h:2: planner/program may not include planner/plan/plan.h",
+                "sim/bad.cpp:1: sim may not include exec",
+            }));
   std::filesystem::remove_all(root);
 }
 
