@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/steady_clock.h"
 #include "exec/executable.h"
+#include "exec/gathered_norms.h"
 #include "exec/optimizer.h"
 #include "planner/program/dependency_graph.h"
 
@@ -316,24 +317,12 @@ class Runner::Execution {
     poll();
   }
 
-  /// One shard of each stage gives its layers' norms.
   void reduce_norm(InstructionId id, const Instruction& instruction) {
-    Norms& norms = norms_[instruction.task];
-    norms.mine = squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)], kernels());
-    if (runner_.place_.shard > 0) norms.mine.clear();
-    std::vector<int> counts;
-    norms.layers.clear();
-    for (const planner::StageIndex stage : program_->groups[static_cast<std::size_t>(instruction.group)].stages) {
-      const StageProgram& member = program_->stages[static_cast<std::size_t>(stage)];
-      counts.push_back(static_cast<int>(member.layer_count()));
-      counts.resize(counts.size() + member.ranks.size() - 1, 0);
-      for (const planner::LayerRange& run : member.layers) {
-        for (std::int32_t layer = run.first; layer < run.last; ++layer) norms.layers.push_back(layer);
-      }
-    }
-    norms.all.assign(norms.layers.size(), 0);
+    std::vector<double> mine = squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)], kernels());
+    if (runner_.place_.shard > 0) mine.clear();
     under_way_.push_back(
-        {id, runner_.groups_[static_cast<std::size_t>(instruction.group)]->all_gather(norms.mine, counts, norms.all)});
+        {id, norms_[instruction.task].start(*program_, instruction.group, std::move(mine),
+                                            *runner_.groups_[static_cast<std::size_t>(instruction.group)])});
     poll();
   }
 
@@ -353,7 +342,6 @@ class Runner::Execution {
     double scale = 1;
     bool finite = std::isfinite(loss) && std::isfinite(local);
     if (const auto norms = norms_.find(instruction.task); norms != norms_.end()) {
-      // Layer by layer from the first, on every rank alike: the same sum on any number of stages.
       const double sum = norms->second.sum();
       scale = clip_scale(std::sqrt(sum), optimizer.max_grad_norm);
       finite = finite && std::isfinite(sum);
@@ -401,17 +389,6 @@ class Runner::Execution {
                               span.started, span.ended});
   }
 
-  struct Norms {
-    std::vector<double> mine, all;
-    std::vector<std::int32_t> layers;  // whose they are
-
-    double sum() const {
-      std::vector<double> by_layer(all.size());
-      for (std::size_t i = 0; i < all.size(); ++i) by_layer[static_cast<std::size_t>(layers[i])] = all[i];
-      return std::accumulate(by_layer.begin(), by_layer.end(), 0.0);
-    }
-  };
-
   Runner& runner_;
 
   // Of the Program that runs.
@@ -430,7 +407,7 @@ class Runner::Execution {
   std::array<Nanoseconds, planner::kStreamCount> free_{};  // when all that was told of a stream had ended
   std::map<InstructionId, Buffer> outgoing_;               // per send
   std::map<MicrobatchId, Buffer> results_;                 // computed, not yet sent
-  std::map<TaskIndex, Norms> norms_;
+  std::map<TaskIndex, GatheredNorms> norms_;
   std::map<TaskIndex, std::int64_t> scale_batch_;
   std::vector<double> loss_scale_;
   std::vector<TaskLoss> losses_;  // of the global batch under way
