@@ -5,6 +5,7 @@
 
 #include "exec/example/random_backbone.h"
 #include "exec/training.h"
+#include "planner/window/program_stream.h"
 #include "planner/window/unit_stream.h"
 
 /// Whatever the plan, what is learned is what one rank learns that takes one task after another, but for the order of
@@ -84,7 +85,22 @@ TEST(Deployments, InterleavedStagesLearnWhatOneRankLearns) {
   }
 }
 
-/// What a plan may be beside its deployment: template, clocks of several hTasks, recomputation, chunks, padding.
+/// Two hTasks of one instruction take turns at the sums of their shards.
+TEST(Deployments, ClocksOfSeveralHTasksOnShardsLearnWhatOneRankLearns) {
+  planner::FixedPlan fixed = one_rank();
+  fixed.schedule.pipeline = PipelineTemplate::structured;
+  fixed.buckets = {{0, 3}, {1, 2}};
+  fixed.schedule.order = {{{false, 1, 0}, {false, 0, 0}, {false, 1, 1}, {true, 1, 0}, {true, 0, 0}, {true, 1, 1}}};
+  for (const std::int32_t tp : {2, 4}) {
+    fixed.deployment = deployment_of({{tp, 1}});
+    const planner::Program program = planner::window_program(fixed, {study().workload, *study().samples}, 0);
+    EXPECT_TRUE(std::any_of(program.stages[0].instructions.begin(), program.stages[0].instructions.end(),
+                            [](const planner::Instruction& instruction) { return instruction.parts.count == 2; }));
+    expect_near(train_on(study(), fixed), alone(), kTolerance, fmt::format("tp {}", tp));
+  }
+}
+
+/// What a plan may be beside its deployment: template, tasks that share microbatches, recomputation, chunks, padding.
 planner::FixedPlan any_plan() {
   planner::FixedPlan fixed;
   fixed.schedule.pipeline =
@@ -100,15 +116,10 @@ planner::FixedPlan any_plan() {
       replica.recompute.push_back({kind, *rc::gen::inRange<std::int64_t>(0, 6 / pp + 1)});
     }
   }
+  planner::one_task_per_htask(4, fixed);
   if (*rc::gen::arbitrary<bool>()) {
-    planner::one_task_per_htask(4, fixed);
-  } else {
     fixed.htasks = {{0, 1}, {2, 3}};
-    fixed.buckets = {{0, 1}};
-  }
-  if (fixed.buckets.size() > 1 || fixed.schedule.pipeline != PipelineTemplate::one_forward_one_backward) {
-    fixed.buckets.clear();
-    for (std::size_t h = 0; h < fixed.htasks.size(); ++h) fixed.buckets.push_back({static_cast<std::int32_t>(h)});
+    fixed.buckets = {{0}, {1}};
   }
   fixed.batching.padding =
       *rc::gen::element(planner::Padding::none, planner::Padding::max_length, planner::Padding::longest);
