@@ -20,7 +20,7 @@ struct LayerStash {
   /// By slot, [T, width of the slot]: those that costmodel::layer_ops keeps, unless the layer is recomputed. Queries
   /// and keys are rotated.
   std::array<Buffer, costmodel::kSlotCount> slots;
-  std::array<Buffer, costmodel::kSlotCount> scales;  ///< [T], of the norm that writes the slot
+  std::array<Buffer, costmodel::kSlotCount> statistics;  ///< [T, 1 or 2], of the norm that writes the slot
   Buffer query_key;                                  ///< [T, (Hq + Hkv) · D], before head norms
   Buffer head_scale;                                 ///< [T, Hq + Hkv], of the head norms
   Buffer log_sum;                                    ///< [T, Hq], of attention

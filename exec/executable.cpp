@@ -1,6 +1,7 @@
 #include "exec/executable.h"
 
 #include "base/error.h"
+#include "costmodel/shapes/family.h"
 
 namespace braid::exec {
 
@@ -15,6 +16,23 @@ void check_executable(const planner::FixedPlan& fixed) {
     throw error(
         "the plan has '{}' adapter kernels, which this build cannot execute; plan with kernels=separate and pruning=on",
         name(fixed.adapter_kernels));
+}
+
+void check_targets(const workload::Workload& workload) {
+  const costmodel::Architecture architecture = workload.backbone.architecture;
+  const costmodel::FamilyNames& family = costmodel::family_names(architecture);
+  std::vector<std::string_view> own;
+  for (const costmodel::Module module : costmodel::kModules) {
+    if (!family.name(module).empty()) own.push_back(costmodel::target_name(architecture, module));
+  }
+  for (const workload::Task& task : workload.tasks) {
+    for (const costmodel::Module module : costmodel::kModules) {
+      if (task.adapter.has(module) && family.name(module).empty())
+        throw error("task '{}': {} has no linear layer {} of its own to train an adapter on; name some of {} in "
+                    "target_modules",
+                    task.name, workload.backbone.name, module_name(module), fmt::join(own, ", "));
+    }
+  }
 }
 
 }  // namespace braid::exec

@@ -5,6 +5,7 @@
 
 #include "base/steady_clock.h"
 #include "costmodel/work/memory.h"
+#include "exec/norm.h"
 
 namespace braid::exec {
 namespace {
@@ -17,6 +18,7 @@ class HeadPass final : public ShardedPass {
            std::span<TaskLoss> losses)
       : context_(context),
         kernels_(context.pool.device().kernels()),
+        norm_(context.shard.whole(), kernels_),
         batch_(batch),
         hidden_(hidden),
         loss_scale_(loss_scale),
@@ -29,7 +31,7 @@ class HeadPass final : public ShardedPass {
     std::ranges::fill(gradient_.span(), 0.0F);
     if (scored_ == 0) return;
     gathered_ = context_.pool.take(most_ * width_), normed_ = context_.pool.take(most_ * width_);
-    back_ = context_.pool.take(most_ * width_), scale_ = context_.pool.take(most_);
+    back_ = context_.pool.take(most_ * width_), statistics_ = context_.pool.take(most_ * norm_.statistics());
     logits_ = context_.pool.take(most_ * vocabulary_.count());
     if (shards() > 1) shares_ = context_.pool.take(most_ * 3 * shards());
     const auto rows = static_cast<std::size_t>(most_);
@@ -47,7 +49,7 @@ class HeadPass final : public ShardedPass {
       context_.probe.hear(
           {costmodel::Operator::head_loss, costmodel::Pass::forward, {width_, vocabulary_.count()}, scored_, 0, 0, 1},
           seconds_);
-    for (Buffer* buffer : {&gathered_, &normed_, &back_, &scale_, &logits_, &shares_}) buffer->release();
+    for (Buffer* buffer : {&gathered_, &normed_, &back_, &statistics_, &logits_, &shares_}) buffer->release();
     return std::nullopt;
   }
 
@@ -88,7 +90,7 @@ class HeadPass final : public ShardedPass {
   std::span<Number> of_rows(std::vector<Number>& numbers) const {
     return std::span(numbers).first(static_cast<std::size_t>(rows_));
   }
-  std::span<float> norm_scale() const { return scale_.span().first(static_cast<std::size_t>(rows_)); }
+  Matrix statistics() const { return statistics_.matrix(rows_, norm_.statistics()); }
 
   void score() {
     for (std::int64_t i = 0; i < rows_; ++i) {
@@ -98,9 +100,7 @@ class HeadPass final : public ShardedPass {
       labels_[static_cast<std::size_t>(i)] =
           batch_.scored_labels[place(i)] - static_cast<std::int32_t>(vocabulary_.first);
     }
-    const auto epsilon = static_cast<float>(context_.shard.whole().norm_epsilon);
-    kernels_.rms_norm_forward(matrix(gathered_), context_.weights.final_norm.weight, epsilon, matrix(normed_),
-                              norm_scale());
+    norm_.forward(matrix(gathered_), context_.weights.final_norm, matrix(normed_), statistics());
     context_.weights.head->forward(matrix(normed_), logits());
     if (shards() == 1) return;
     std::ranges::fill(shares_.span(), 0.0F);
@@ -122,8 +122,7 @@ class HeadPass final : public ShardedPass {
   void add_up() {
     const Matrix sums = matrix(normed_);
     std::fill_n(sums.data, rows_ * width_, 0.0F);
-    kernels_.rms_norm_backward(matrix(back_), matrix(gathered_), context_.weights.final_norm.weight, norm_scale(),
-                               sums);
+    norm_.backward(matrix(back_), matrix(gathered_), context_.weights.final_norm, statistics(), sums);
     for (std::int64_t i = 0; i < rows_; ++i) {
       std::memcpy(gradient_.data() + batch_.scored_rows[place(i)] * width_, sums.row(i),
                   static_cast<std::size_t>(width_) * sizeof(float));
@@ -133,6 +132,7 @@ class HeadPass final : public ShardedPass {
 
   HeadContext context_;
   const kernels::Kernels& kernels_;
+  Norm norm_;
   const Batch& batch_;
   const Buffer& hidden_;
   std::span<const double> loss_scale_;
@@ -140,7 +140,7 @@ class HeadPass final : public ShardedPass {
   std::int64_t width_;
   Share vocabulary_;
   std::int64_t scored_, most_;
-  Buffer gradient_, gathered_, normed_, back_, scale_, logits_, shares_;
+  Buffer gradient_, gathered_, normed_, back_, statistics_, logits_, shares_;
   std::vector<std::int32_t> labels_;  // counted from the shard's first
   std::vector<float> row_scale_, row_loss_;
   std::int64_t first_ = 0, rows_ = 0;  // of the scored rows, those under way

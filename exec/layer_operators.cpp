@@ -21,6 +21,7 @@ LayerOperators::LayerOperators(const LayerContext& context, const LayerWeights& 
                                LayerBatch batch, LayerStash& stash)
     : context_(context),
       kernels_(context.pool.device().kernels()),
+      norm_(context.shard.whole(), kernels_),
       weights_(weights),
       layer_(layer),
       batch_(std::move(batch)),
@@ -47,6 +48,22 @@ void LayerOperators::run_attention(Pass pass, const Work& work) const {
   context_.probe.run({Operator::attention, pass, head_shape(), rows_, context, prefix, 1}, work);
 }
 
+kernels::Activation LayerOperators::activation() const {
+  using costmodel::Nonlinearity;
+  const bool gated = shard().gated();
+  switch (shard().nonlinearity) {
+    case Nonlinearity::gelu_tanh:
+      return gated ? kernels::Activation::geglu : kernels::Activation::gelu;
+    case Nonlinearity::relu:
+      BRAID_CHECK(!gated, "a gate of relu");
+      return kernels::Activation::relu;
+    case Nonlinearity::silu:
+      break;
+  }
+  BRAID_CHECK(gated, "silu without a gate");
+  return kernels::Activation::swiglu;
+}
+
 LayerOperators::Qkv LayerOperators::split(Matrix qkv) const {
   const std::int64_t q = shard().query_width(), kv = shard().kv_width();
   return {qkv.column_range(0, q), qkv.column_range(q, q + kv), qkv.column_range(q + kv, q + 2 * kv),
@@ -57,11 +74,9 @@ void LayerOperators::forward(const LayerOp& op) {
   switch (op.work) {
     case LayerWork::norm: {
       stash_.at(op.to) = take(op.to);
-      Buffer& scale = stash_.scales[static_cast<std::size_t>(op.to)] = context_.pool.take(rows_);
-      run(op, Pass::forward, {shard().hidden}, [&] {
-        kernels_.rms_norm_forward(slot(op.from), weights_.norm(op.to).weight, static_cast<float>(shard().norm_epsilon),
-                                  slot(op.to), scale.span());
-      });
+      stash_.statistics[static_cast<std::size_t>(op.to)] = context_.pool.take(rows_ * norm_.statistics());
+      run(op, Pass::forward, {shard().hidden},
+          [&] { norm_.forward(slot(op.from), weights_.norm(op.to), slot(op.to), statistics(op.to)); });
       return;
     }
     case LayerWork::linear:
@@ -90,14 +105,12 @@ Buffer LayerOperators::forward_again(const LayerOp& op) {
   Buffer result = take(op.to);
   const Matrix to = matrix(result, op.to);
   if (op.work == LayerWork::norm) {
-    run(op, Pass::forward, {shard().hidden}, [&] {
-      kernels_.rms_norm_again(slot(op.from), weights_.norm(op.to).weight,
-                              stash_.scales[static_cast<std::size_t>(op.to)].span(), to);
-    });
+    run(op, Pass::forward, {shard().hidden},
+        [&] { norm_.again(slot(op.from), weights_.norm(op.to), statistics(op.to), to); });
   } else {
     BRAID_CHECK(op.work == LayerWork::activation, "work {} leaves nothing to make it again from",
                 static_cast<int>(op.work));
-    run(op, Pass::forward, {shard().intermediate}, [&] { kernels_.swiglu_forward(slot(op.from), to); });
+    run(op, Pass::forward, {shard().intermediate}, [&] { kernels_.activation_forward(activation(), slot(op.from), to); });
   }
   return result;
 }
@@ -119,10 +132,8 @@ void LayerOperators::linear_backward(const LayerOp& op, ConstMatrix input, Matri
 void LayerOperators::backward(const LayerOp& op, Matrix d_to, Matrix d_from) {
   switch (op.work) {
     case LayerWork::norm:
-      run(op, Pass::backward, {shard().hidden}, [&] {
-        kernels_.rms_norm_backward(d_to, slot(op.from), weights_.norm(op.to).weight,
-                                   stash_.scales[static_cast<std::size_t>(op.to)].span(), d_from);
-      });
+      run(op, Pass::backward, {shard().hidden},
+          [&] { norm_.backward(d_to, slot(op.from), weights_.norm(op.to), statistics(op.to), d_from); });
       return;
     case LayerWork::head_norm: {
       const HeadNorms kept = head_norms();
@@ -142,7 +153,7 @@ void LayerOperators::backward(const LayerOp& op, Matrix d_to, Matrix d_from) {
     case LayerWork::attention:
       return attend_backward(op, d_to, d_from);
     case LayerWork::activation:
-      run(op, Pass::backward, {shard().intermediate}, [&] { kernels_.swiglu_backward(d_to, slot(op.from), d_from); });
+      run(op, Pass::backward, {shard().intermediate}, [&] { kernels_.activation_backward(activation(), d_to, slot(op.from), d_from); });
       return;
     case LayerWork::linear:
     case LayerWork::residual:

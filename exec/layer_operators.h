@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/decoder_layer.h"
+#include "exec/norm.h"
 
 namespace braid::exec {
 
@@ -56,6 +57,11 @@ class LayerOperators {
   void run(const costmodel::LayerOp& op, costmodel::Pass pass, costmodel::OperatorShape shape, const Work& work) const;
   template <typename Work>
   void run_attention(costmodel::Pass pass, const Work& work) const;
+  /// What the norm that writes the slot keeps of each row.
+  kernels::Matrix statistics(costmodel::Slot slot) const {
+    return stash_.statistics[static_cast<std::size_t>(slot)].matrix(rows_, norm_.statistics());
+  }
+  kernels::Activation activation() const;
   Qkv split(kernels::Matrix qkv) const;
   kernels::EarlierKeys keys_of(const EarlierChunk& chunk, costmodel::Pass pass) const;
   Sequences sequences(costmodel::Pass pass) const;
@@ -71,6 +77,7 @@ class LayerOperators {
 
   LayerContext context_;
   const kernels::Kernels& kernels_;
+  Norm norm_;
   const LayerWeights& weights_;
   std::int32_t layer_;
   LayerBatch batch_;

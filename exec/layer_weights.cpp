@@ -25,35 +25,72 @@ std::vector<float> read_finite(const SafetensorsFolder& tensors, const std::stri
   return numbers;
 }
 
+/// A norm's tensors: of the layer norms a bias too.
+NormWeights read_norm(const SafetensorsFolder& tensors, const std::string& name, std::int64_t width, bool bias) {
+  NormWeights norm{read_finite(tensors, name + ".weight", {width}), {}};
+  if (bias) norm.bias = read_finite(tensors, name + ".bias", {width});
+  return norm;
+}
+
 /// A rank's rows and columns of a layer's tensors.
 class LayerReader {
  public:
-  LayerReader(const SafetensorsFolder& tensors, const Shard& shard, const kernels::Kernels& kernels, std::string prefix)
-      : tensors_(tensors), shard_(shard), kernels_(kernels), prefix_(std::move(prefix)) {}
+  LayerReader(const SafetensorsFolder& tensors, const WeightNames& names, const Shard& shard,
+              const kernels::Kernels& kernels, std::int32_t layer)
+      : tensors_(tensors), names_(names), shard_(shard), kernels_(kernels), layer_(layer) {}
 
-  NormWeights norm(const char* name, std::int64_t width) const {
-    return {read_finite(tensors_, prefix_ + name + ".weight", {width})};
+  LayerWeights read() {
+    const costmodel::BackboneShape& backbone = shard_.whole();
+    LayerWeights weights;
+    for (const costmodel::LayerOp& op : costmodel::layer_ops(backbone)) {
+      if (op.work == costmodel::LayerWork::norm) {
+        weights.norms[static_cast<std::size_t>(op.to)] =
+            read_norm(tensors_, names_.norm(layer_, op.to), backbone.hidden, !backbone.gated());
+      } else if (op.work == costmodel::LayerWork::linear) {
+        const bool bottom = op.group == ModuleGroup::qkv && layer_ == 0;  // nothing below needs a gradient
+        weights.products[static_cast<std::size_t>(op.group)] = product(op.group, !bottom);
+      } else if (op.work == costmodel::LayerWork::head_norm) {
+        weights.query_norm = read_norm(tensors_, names_.query_norm(layer_), backbone.head_dim, false);
+        weights.key_norm = read_norm(tensors_, names_.key_norm(layer_), backbone.head_dim, false);
+      }
+    }
+    return weights;
   }
 
-  /// The modules of a group, stacked along their outputs.
-  std::unique_ptr<kernels::FrozenLinear> product(ModuleGroup group, bool bias, bool backward) const {
+ private:
+  /// The modules of a group, stacked along their outputs. Of partial sums one shard adds the bias.
+  std::unique_ptr<kernels::FrozenLinear> product(ModuleGroup group, bool backward) {
     std::vector<float> weight, biases;
     std::int64_t in = 0, out = 0;
-    for (const Module module : costmodel::modules_of(group)) {
-      const costmodel::ModuleShape whole = costmodel::module_shape(shard_.whole(), module);
+    const bool bias = has_bias(shard_.whole(), group) && (!splits_rows(group) || shard_.place() == 0);
+    for (const Module module : costmodel::modules_of(shard_.whole(), group)) {
+      const ModuleTensor tensor = names_.module(layer_, module);
       const Share rows = shard_.outputs(module), columns = shard_.inputs(module);
-      const bool attention = group == ModuleGroup::qkv || group == ModuleGroup::o;
-      const std::string name =
-          prefix_ + (attention ? "self_attn." : "mlp.") + std::string(costmodel::module_name(module));
-      append(read_finite(tensors_, name + ".weight", {whole.out, whole.in}), whole.in, rows, columns, weight);
+      const Share stored{tensor.first + rows.first, tensor.first + rows.last};
+      append(weight_of(tensor), tensor.in, stored, columns, weight);
       in = columns.count();
       out += rows.count();
-      if (bias) append(read_finite(tensors_, name + ".bias", {whole.out}), 1, rows, {0, 1}, biases);
+      if (bias) append(read_finite(tensors_, tensor.name + ".bias", {tensor.out}), 1, stored, {0, 1}, biases);
     }
     return kernels_.pack_linear(ConstMatrix(weight.data(), out, in), biases, backward);
   }
 
- private:
+  /// [out, in]; what several modules stand in is read once.
+  const std::vector<float>& weight_of(const ModuleTensor& tensor) {
+    if (tensor.name == last_name_) return last_;
+    last_name_ = tensor.name;
+    const std::string name = tensor.name + ".weight";
+    if (!tensor.transposed) return last_ = read_finite(tensors_, name, {tensor.out, tensor.in});
+    const std::vector<float> stored = read_finite(tensors_, name, {tensor.in, tensor.out});
+    last_.resize(stored.size());
+    for (std::int64_t row = 0; row < tensor.in; ++row) {
+      for (std::int64_t column = 0; column < tensor.out; ++column)
+        last_[static_cast<std::size_t>(column * tensor.in + row)] =
+            stored[static_cast<std::size_t>(row * tensor.out + column)];
+    }
+    return last_;
+  }
+
   /// Adds rows of a tensor that is `width` numbers wide, and of these rows the columns.
   static void append(const std::vector<float>& tensor, std::int64_t width, Share rows, Share columns,
                      std::vector<float>& to) {
@@ -69,29 +106,13 @@ class LayerReader {
   }
 
   const SafetensorsFolder& tensors_;
+  const WeightNames& names_;
   const Shard& shard_;
   const kernels::Kernels& kernels_;
-  std::string prefix_;
+  std::int32_t layer_;
+  std::string last_name_;
+  std::vector<float> last_;
 };
-
-LayerWeights load_layer(const LayerReader& reader, const costmodel::BackboneShape& backbone, std::int32_t layer) {
-  LayerWeights weights;
-  for (const costmodel::LayerOp& op : costmodel::layer_ops(backbone)) {
-    if (op.work == costmodel::LayerWork::norm) {
-      const bool attention = op.to == costmodel::Slot::attention_input;
-      weights.norms[static_cast<std::size_t>(op.to)] =
-          reader.norm(attention ? "input_layernorm" : "post_attention_layernorm", backbone.hidden);
-    } else if (op.work == costmodel::LayerWork::linear) {
-      const bool bottom = op.group == ModuleGroup::qkv && layer == 0;  // nothing below needs a gradient
-      weights.products[static_cast<std::size_t>(op.group)] =
-          reader.product(op.group, op.group == ModuleGroup::qkv && backbone.qkv_bias, !bottom);
-    } else if (op.work == costmodel::LayerWork::head_norm) {
-      weights.query_norm = reader.norm("self_attn.q_norm", backbone.head_dim);
-      weights.key_norm = reader.norm("self_attn.k_norm", backbone.head_dim);
-    }
-  }
-  return weights;
-}
 
 /// The shard's rows of a table of tokens.
 std::vector<float> rows_of_table(const SafetensorsFolder& tensors, const std::string& name, const Shard& shard) {
@@ -103,6 +124,14 @@ std::vector<float> rows_of_table(const SafetensorsFolder& tensors, const std::st
   return table;
 }
 
+/// Rows that come before position 0 are left out.
+std::vector<float> positions_of(const SafetensorsFolder& tensors, const std::string& name,
+                                const costmodel::BackboneShape& backbone) {
+  std::vector<float> table = read_finite(tensors, name, {backbone.position_rows(), backbone.hidden});
+  table.erase(table.begin(), table.begin() + (backbone.position_rows() - backbone.max_position) * backbone.hidden);
+  return table;
+}
+
 }  // namespace
 
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, const HeldLayers& layers,
@@ -110,15 +139,16 @@ StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& s
   const costmodel::BackboneShape& backbone = shard.whole();
   const WeightNames names(tensors, backbone);
   StageWeights weights;
-  weights.rope_frequencies = rope_frequencies(backbone);
+  if (backbone.rotary()) weights.rope_frequencies = rope_frequencies(backbone);
   if (layers.first_of_backbone()) {
     weights.embedding = rows_of_table(tensors, names.embedding(), shard);
     weights.embedding.resize(weights.embedding.size() + static_cast<std::size_t>(backbone.hidden));
+    if (!backbone.rotary() && shard.place() == 0) weights.positions = positions_of(tensors, names.positions(), backbone);
   }
   for (const std::int32_t layer : layers.numbers())
-    weights.layers.push_back(load_layer(LayerReader(tensors, shard, kernels, names.layer(layer)), backbone, layer));
+    weights.layers.push_back(LayerReader(tensors, names, shard, kernels, layer).read());
   if (layers.last_of_backbone(backbone.layers)) {
-    weights.final_norm = {read_finite(tensors, names.final_norm(), {backbone.hidden})};
+    weights.final_norm = read_norm(tensors, names.final_norm(), backbone.hidden, !backbone.gated());
     const std::vector<float> head = rows_of_table(tensors, names.head(), shard);
     weights.head = kernels.pack_linear(ConstMatrix(head.data(), shard.vocabulary().count(), backbone.hidden), {}, true);
   }

@@ -13,9 +13,9 @@
 
 namespace braid::exec {
 
-/// A norm's, each [H] or [D].
+/// A norm's, each [H] or [D]; RMS norms have no bias.
 struct NormWeights {
-  std::vector<float> weight;
+  std::vector<float> weight, bias;
 };
 
 /// The frozen weights of one decoder layer, or of a rank's shard of it.
@@ -34,6 +34,8 @@ struct LayerWeights {
 /// What a rank holds of a backbone.
 struct StageWeights {
   std::vector<float> embedding;  ///< [V + 1, H] on the first stage, the last row of zeros; else empty
+  /// [max_position, H] of learned positions on the first stage, where one shard adds them; else empty.
+  std::vector<float> positions;
   std::vector<LayerWeights> layers;
   NormWeights final_norm;                       ///< on the last stage
   std::unique_ptr<kernels::FrozenLinear> head;  ///< [V, H] on the last stage

@@ -417,8 +417,8 @@ class Runner::Execution {
 Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Device& device)
     : input_(input), communicator_(communicator), pool_(device) {
   check_executable(input.fixed);
+  check_targets(input.workload);
   check_ranks(input.fixed, communicator);
-  check_family(input.workload.backbone);
   places_ = rank_places(input.fixed);
   place_ = places_[static_cast<std::size_t>(communicator.rank())];
   const planner::ReplicaShape& replica = input.fixed.deployment[static_cast<std::size_t>(place_.replica)];

@@ -58,11 +58,31 @@ Share Shard::outputs(Module module) const {
     case Module::gate:
     case Module::up:
       return intermediate_;
+    case Module::qkv:
+      BRAID_CHECK(false, "q, k and v are shared out apart");
+      break;
     case Module::o:
     case Module::down:
       break;
   }
   return {0, whole_.hidden};
+}
+
+std::vector<Share> Shard::output_runs(Module target) const {
+  if (target != Module::qkv) return {outputs(target)};
+  std::vector<Share> runs;
+  std::int64_t before = 0;
+  for (const Module module : {Module::q, Module::k, Module::v}) {
+    const Share own = outputs(module);
+    const Share run{before + own.first, before + own.last};
+    if (!runs.empty() && runs.back().last == run.first) {
+      runs.back().last = run.last;
+    } else {
+      runs.push_back(run);
+    }
+    before += costmodel::module_shape(whole_, module).out;
+  }
+  return runs;
 }
 
 Share Shard::inputs(Module module) const {

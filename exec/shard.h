@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "costmodel/shapes/adapter.h"
 
@@ -29,6 +30,8 @@ class Shard {
 
   /// Of a module's weight [out, in]: the outputs and the inputs that are this rank's, one of them all.
   Share outputs(costmodel::Module module) const;
+  /// The same of any target of an adapter, as runs of rows of its weight: of several modules in one a run of each.
+  std::vector<Share> output_runs(costmodel::Module target) const;
   Share inputs(costmodel::Module module) const;
   Share vocabulary() const { return vocabulary_; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "exec/norm.h"
 
 namespace braid::exec {
 
@@ -10,15 +11,6 @@ using costmodel::Operator;
 using costmodel::Pass;
 using kernels::ConstMatrix;
 using kernels::Matrix;
-
-void check_family(const costmodel::BackboneShape& backbone) {
-  if (!backbone.gated())
-    throw error(
-        "the layers of '{}' have no kernels in this build, which executes Llama, Mistral, Qwen2.5 and Qwen3; plan and "
-        "simulate it "
-        "with gpu: a40 or another GPU's name",
-        backbone.name);
-}
 
 StageModel::StageModel(Shard shard, HeldLayers layers, costmodel::Recompute recompute, StageWeights weights,
                        BufferPool& pool, Probe& probe)
@@ -54,8 +46,20 @@ Buffer StageModel::embed(const Batch& batch) const {
     }
   }
   probe_.run({Operator::embedding, Pass::forward, {vocabulary.count(), width}, batch.rows(), 0, 0, 1},
-             [&] { kernels_.embedding_forward(table, rows, hidden.matrix(batch.rows(), width)); });
+             [&] { kernels_.embedding_forward(table, rows, false, hidden.matrix(batch.rows(), width)); });
+  if (!weights_.positions.empty()) add_positions(batch, hidden.matrix(batch.rows(), width));
   return hidden;
+}
+
+/// Padding may stand behind the last position that there is.
+void StageModel::add_positions(const Batch& batch, Matrix hidden) const {
+  const std::int64_t count = shard_.whole().max_position;
+  std::vector<std::int32_t> positions = batch.positions;
+  for (std::int32_t& position : positions)
+    position = std::min(position, static_cast<std::int32_t>(count - 1));
+  probe_.run({Operator::residual, Pass::forward, {hidden.columns}, hidden.rows, 0, 0, 1}, [&] {
+    kernels_.embedding_forward({weights_.positions.data(), count, hidden.columns}, positions, true, hidden);
+  });
 }
 
 LayerBatch StageModel::layer_batch(const Live& live, std::size_t layer) {
@@ -257,9 +261,11 @@ std::vector<float> StageModel::logits(Batch batch, std::span<const std::unique_p
   Buffer hidden = embed(live.batch);
   for (std::size_t layer = 0; layer < live.layers.size(); ++layer)
     hidden = run_whole(layer_forward(context(adapters, seeds), live, layer, std::move(hidden)));
-  const Buffer normed = pool_.take(rows * width), scale = pool_.take(rows);
-  kernels_.rms_norm_forward(hidden.matrix(rows, width), weights_.final_norm.weight,
-                            static_cast<float>(shard_.whole().norm_epsilon), normed.matrix(rows, width), scale.span());
+  const Buffer normed = pool_.take(rows * width);
+  const Norm norm(shard_.whole(), kernels_);
+  const Buffer statistics = pool_.take(rows * norm.statistics());
+  norm.forward(hidden.matrix(rows, width), weights_.final_norm, normed.matrix(rows, width),
+               statistics.matrix(rows, norm.statistics()));
   std::vector<float> result(static_cast<std::size_t>(rows * shard_.whole().vocabulary));
   weights_.head->forward(normed.matrix(rows, width), Matrix(result.data(), rows, shard_.whole().vocabulary));
   return result;

@@ -8,9 +8,6 @@
 
 namespace braid::exec {
 
-/// Throws Error for a family of backbones that this build has no kernels for.
-void check_family(const costmodel::BackboneShape& backbone);
-
 /// Runs of a rank's layers [first, last); all of them where last is 0.
 struct LayerRuns {
   std::size_t first = 0;
@@ -69,6 +66,7 @@ class StageModel {
     return {shard_, weights_.rope_frequencies, adapters, seeds, pool_, probe_};
   }
   Buffer embed(const Batch& batch) const;
+  void add_positions(const Batch& batch, kernels::Matrix hidden) const;
   LayerBatch layer_batch(const Live& live, std::size_t layer);
   std::unique_ptr<ShardedPass> layer_forward(const LayerContext& layer_context, Live& live, std::size_t layer,
                                              Buffer hidden);

@@ -304,7 +304,8 @@ std::vector<double> write_adapters(const std::filesystem::path& folder, const wo
     }
     largest[task] = largest_magnitude(whole.parameters());
     if (!std::isfinite(largest[task])) continue;
-    write_peft_adapter(folder / spec.name, spec.adapter, workload::published_name(workload), adapter_tensors(whole));
+    write_peft_adapter(folder / spec.name, spec.adapter, workload.backbone.architecture,
+                       workload::published_name(workload), adapter_tensors(whole));
   }
   return largest;
 }

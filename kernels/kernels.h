@@ -1,16 +1,17 @@
 #pragma once
 
+#include "kernels/activation.h"
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/dropout.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/layer_norm.h"
 #include "kernels/linear.h"
 #include "kernels/matmul.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope.h"
-#include "kernels/swiglu.h"
 
 namespace braid::kernels {
 
@@ -22,14 +23,17 @@ struct Kernels {
   RmsNormForward* rms_norm_forward;
   RmsNormAgain* rms_norm_again;
   RmsNormBackward* rms_norm_backward;
+  LayerNormForward* layer_norm_forward;
+  LayerNormAgain* layer_norm_again;
+  LayerNormBackward* layer_norm_backward;
   HeadNormForward* head_norm_forward;
   HeadNormBackward* head_norm_backward;
   Rope* rope_forward;
   Rope* rope_backward;
   AttentionForward* attention_forward;
   AttentionBackward* attention_backward;
-  SwigluForward* swiglu_forward;
-  SwigluBackward* swiglu_backward;
+  ActivationForward* activation_forward;
+  ActivationBackward* activation_backward;
   Add* add;
   Matmul* matmul;
   Dropout* dropout;

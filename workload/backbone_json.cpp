@@ -9,7 +9,7 @@ namespace braid::workload {
 std::string to_json(const costmodel::BackboneShape& shape) {
   // The bindings stop compiling when a shape gets another number, which would else be lost on the way.
   const auto& [name, architecture, layers, hidden, intermediate, heads, kv_heads, head_dim, vocabulary, max_position,
-               tied_head, qkv_bias, norm_epsilon, rope_theta, rope_scaling, qk_norm, sliding_window] = shape;
+               tied_head, qkv_bias, norm_epsilon, rope_theta, rope_scaling, qk_norm, sliding_window, nonlinearity] = shape;
   const auto& [kind, factor, low, high, original, fast, slow, truncate, attention] = rope_scaling;
   nlohmann::ordered_json json;
   json["name"] = name;
@@ -37,6 +37,7 @@ std::string to_json(const costmodel::BackboneShape& shape) {
                           {"attention_factor", attention}};
   json["qk_norm"] = qk_norm;
   json["sliding_window"] = sliding_window;
+  json["nonlinearity"] = name_of(nonlinearity, kNonlinearities);
   return json.dump(2);
 }
 
@@ -82,6 +83,10 @@ costmodel::BackboneShape backbone_from(const Node& node) {
   shape.rope_scaling = scaling_from(node.at("rope_scaling"));
   shape.qk_norm = node.bool_or("qk_norm", false);
   shape.sliding_window = node.integer_or("sliding_window", 0, 0);
+  // Older plans did not say.
+  const Node* nonlinearity = node.find("nonlinearity");
+  shape.nonlinearity = nonlinearity ? value_of(*nonlinearity, "nonlinearity", kNonlinearities)
+                                    : costmodel::usual_nonlinearity(shape.architecture);
   return shape;
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/regex.h"
+#include "costmodel/shapes/family.h"
 
 namespace braid::workload {
 namespace {
@@ -19,32 +20,23 @@ using costmodel::Module;
 using costmodel::module_name;
 
 constexpr std::string_view kAllLinear = "all-linear";
-constexpr std::array<std::string_view, 2> kOutsideLayers = {"lm_head", "model.embed_tokens"};
-
-bool in_attention(Module module) {
-  return module == Module::q || module == Module::k || module == Module::v || module == Module::o;
-}
-
-std::vector<Module> modules_of(const ModuleNames& names) {
-  std::vector<Module> modules;
-  for (const Module module : kModules) {
-    if (module != Module::gate || names.gated) modules.push_back(module);
-  }
-  return modules;
-}
 
 std::string listed(const ModuleNames& names) {
   std::vector<std::string_view> all;
-  for (const Module module : modules_of(names)) all.push_back(module_name(module));
+  for (const Module module : names.own_modules()) all.push_back(costmodel::target_name(names.architecture, module));
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
 using Selects = std::function<bool(std::string_view name)>;
 
+bool selects_any(const Selects& selects, const std::vector<std::string>& all) {
+  return std::any_of(all.begin(), all.end(), selects);
+}
+
 /// What `selects` says of a module in every layer alike.
 bool selects_module(const Node& node, Module module, const ModuleNames& names, const Selects& selects) {
   std::int64_t selected = 0;
-  for (std::int64_t layer = 0; layer < names.layers; ++layer) selected += selects(names.full_name(layer, module));
+  for (std::int64_t layer = 0; layer < names.layers; ++layer) selected += selects_any(selects, names.full_names(layer, module));
   if (selected != 0 && selected != names.layers)
     throw node.error(
         fmt::format("target_modules selects {} in {} of {} layers", module_name(module), selected, names.layers),
@@ -52,9 +44,11 @@ bool selects_module(const Node& node, Module module, const ModuleNames& names, c
   return selected > 0;
 }
 
-void refuse_outside_layers(const Node& node, const Selects& selects) {
-  for (const std::string_view name : kOutsideLayers) {
-    if (selects(name))
+void refuse_outside_layers(const Node& node, const ModuleNames& names, const Selects& selects) {
+  const costmodel::FamilyNames& family = costmodel::family_names(names.architecture);
+  for (const std::string& name : {std::string(costmodel::kHeadName), fmt::format("{}{}", family.model, family.embedding),
+                                  fmt::format("{}{}", family.model, family.positions)}) {
+    if (name != family.model && selects(name))
       throw node.error(fmt::format("target_modules selects {}", name),
                        "adapters sit on the linear layers of decoder layers alone; leave it out");
   }
@@ -69,6 +63,13 @@ std::string lower_case(std::string text) {
   return text;
 }
 
+/// Two adapters on one product cannot be told apart in PEFT's file.
+void check_apart(const Node& node, const std::array<bool, kModuleCount>& targets) {
+  const auto has = [&](Module module) { return targets[static_cast<std::size_t>(module)]; };
+  if (has(Module::qkv) && (has(Module::q) || has(Module::k) || has(Module::v)))
+    throw node.error("target_modules selects c_attn and parts of it", "keep c_attn, which is q_proj, k_proj and v_proj");
+}
+
 std::array<bool, kModuleCount> targets_of_expression(const Node& node, const ModuleNames& names) {
   std::optional<Regex> expression;
   try {
@@ -78,32 +79,33 @@ std::array<bool, kModuleCount> targets_of_expression(const Node& node, const Mod
                      fmt::format("give a list of {}, or {}", listed(names), kAllLinear));
   }
   const Selects selects = [&](std::string_view name) { return expression->matches(name); };
-  refuse_outside_layers(node, selects);
+  refuse_outside_layers(node, names, selects);
   std::array<bool, kModuleCount> targets{};
-  for (const Module module : modules_of(names))
+  for (const Module module : names.modules())
     targets[static_cast<std::size_t>(module)] = selects_module(node, module, names, selects);
   if (std::find(targets.begin(), targets.end(), true) == targets.end())
     throw node.error(fmt::format("the regular expression '{}' matches no whole name, such as {}", node.text,
-                                 names.full_name(0, Module::q)),
+                                 names.full_names(0, names.own_modules().front()).front()),
                      fmt::format("begin it with .* perhaps, or give a list of {}", listed(names)));
+  check_apart(node, targets);
   return targets;
 }
 
 std::array<bool, kModuleCount> targets_of_list(const Node& node, const ModuleNames& names) {
   std::array<bool, kModuleCount> targets{};
-  if (node.items.empty()) throw node.error("target_modules is empty", "name at least one module, such as q_proj");
+  if (node.items.empty()) throw node.error("target_modules is empty", fmt::format("name at least one module, such as {}", costmodel::target_name(names.architecture, names.own_modules().front())));
   std::vector<std::string> ends;
   for (const Node& item : node.items) {
     const std::string end = item.as_string("target_modules");
     if (std::find(ends.begin(), ends.end(), end) != ends.end())
       throw item.error(fmt::format("module '{}' is given twice", end), "keep one");
     const Selects selects = [&](std::string_view name) { return ends_as(name, end); };
-    refuse_outside_layers(item, selects);
-    if (!names.gated && end == module_name(Module::gate))
-      throw item.error("this backbone has no gate_proj", "name its first linear layer up_proj, its second down_proj");
+    refuse_outside_layers(item, names, selects);
+    if (costmodel::family_names(names.architecture).name(Module::gate).empty() && end == module_name(Module::gate))
+      throw item.error("this backbone has no gate_proj", fmt::format("valid: {}", listed(names)));
     bool found = false;
     for (std::int64_t layer = 0; layer < names.layers && !found; ++layer) {
-      for (const Module module : modules_of(names)) found = found || selects(names.full_name(layer, module));
+      for (const Module module : names.modules()) found = found || selects_any(selects, names.full_names(layer, module));
     }
     if (!found) throw item.error(fmt::format("unknown module '{}'", end), fmt::format("valid: {}", listed(names)));
     ends.push_back(end);
@@ -111,8 +113,9 @@ std::array<bool, kModuleCount> targets_of_list(const Node& node, const ModuleNam
   const Selects selects = [&](std::string_view name) {
     return std::any_of(ends.begin(), ends.end(), [&](const std::string& end) { return ends_as(name, end); });
   };
-  for (const Module module : modules_of(names))
+  for (const Module module : names.modules())
     targets[static_cast<std::size_t>(module)] = selects_module(node, module, names, selects);
+  check_apart(node, targets);
   return targets;
 }
 
@@ -225,10 +228,10 @@ std::array<Value, kModuleCount> pattern_from(const Pattern& pattern, const Adapt
     if (!adapter.has(module)) continue;
     std::optional<Value> everywhere;
     for (std::int64_t layer = 0; layer < names.layers; ++layer) {
-      const std::string name = names.full_name(layer, module);
+      const std::vector<std::string> all = names.full_names(layer, module);
       Value value = otherwise;
       for (Entry& entry : entries) {
-        if (!entry.name->matches(name)) continue;
+        if (!selects_any([&](std::string_view name) { return entry.name->matches(name); }, all)) continue;
         entry.used = true, value = entry.value;
         break;
       }
@@ -249,8 +252,9 @@ std::array<Value, kModuleCount> pattern_from(const Pattern& pattern, const Adapt
   return values;
 }
 
-void check_keys(const Node& config) {
+void check_keys(const Node& config, const ModuleNames& names) {
   for (const auto& [key, node] : config.fields) {
+    if (key == "fan_in_fan_out" && costmodel::family_names(names.architecture).transposed) continue;
     if (kHarmlessPeftKeys.contains(key) || kHeldPeftKeys.contains(key) || is_left_out(node)) continue;
     for (const auto& [refused, remedy] : kRefusedPeftKeys) {
       if (key == refused) refuse(node, key, remedy);
@@ -262,8 +266,39 @@ void check_keys(const Node& config) {
 
 }  // namespace
 
-std::string ModuleNames::full_name(std::int64_t layer, Module module) const {
-  return fmt::format("model.layers.{}.{}.{}", layer, in_attention(module) ? "self_attn" : "mlp", module_name(module));
+std::vector<Module> ModuleNames::own_modules() const {
+  std::vector<Module> own;
+  for (const Module module : kModules) {
+    if (!costmodel::family_names(architecture).name(module).empty()) own.push_back(module);
+  }
+  return own;
+}
+
+std::vector<Module> ModuleNames::modules() const {
+  std::vector<Module> all = own_modules();
+  if (!costmodel::family_names(architecture).qkv.empty())
+    all.insert(all.begin(), {Module::q, Module::k, Module::v});
+  return all;
+}
+
+std::vector<std::string> ModuleNames::full_names(std::int64_t layer, Module module) const {
+  using costmodel::Architecture;
+  const std::string_view own = costmodel::family_names(architecture).name(module),
+                         llama = costmodel::family_names(Architecture::llama).name(module);
+  std::vector<std::string> all;
+  if (!own.empty()) all.push_back(costmodel::layer_prefix(architecture, layer) + std::string(own));
+  if (own != llama && !llama.empty())
+    all.push_back(costmodel::layer_prefix(Architecture::llama, layer) + std::string(llama));
+  // Plans name it so.
+  if (module == Module::qkv) all.push_back(costmodel::layer_prefix(architecture, layer) + std::string(module_name(module)));
+  return all;
+}
+
+std::array<bool, kModuleCount> attention_targets(const ModuleNames& names) {
+  std::array<bool, kModuleCount> targets{};
+  for (const Module module : names.own_modules())
+    targets[static_cast<std::size_t>(module)] = module < Module::gate || module == Module::qkv;
+  return targets;
 }
 
 std::array<bool, kModuleCount> targets_from(const Node& node, const ModuleNames& names) {
@@ -273,7 +308,7 @@ std::array<bool, kModuleCount> targets_from(const Node& node, const ModuleNames&
   }
   if (lower_case(node.text) != kAllLinear) return targets_of_expression(node, names);
   std::array<bool, kModuleCount> targets{};
-  for (const Module module : modules_of(names)) targets[static_cast<std::size_t>(module)] = true;
+  for (const Module module : names.own_modules()) targets[static_cast<std::size_t>(module)] = true;
   return targets;
 }
 
@@ -298,7 +333,7 @@ std::array<std::int64_t, kModuleCount> ranks_from(const Node& node, const Adapte
 void check_peft_config(const Node& config, const AdapterShape& adapter, const ModuleNames& names) {
   if (const std::string type = config.string_or("peft_type", ""); type != "LORA")
     throw config.error(fmt::format("peft_type is '{}'", type), "give a LORA adapter");
-  check_keys(config);
+  check_keys(config, names);
   if (const std::string bias = config.string_or("bias", "none"); bias != "none")
     refuse(config.at("bias"), fmt::format("bias: {}", bias),
            "it was trained with the backbone's biases, which is not supported; train it with bias: none");

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/node.h"
 #include "costmodel/shapes/adapter.h"
@@ -12,14 +13,23 @@ namespace braid::workload {
 
 inline constexpr std::int64_t kMostRank = 1 << 16;
 
-/// The linear layers that names and patterns are held against: model.layers.N.self_attn.q_proj and so on.
+/// The linear layers that names and patterns are held against: model.layers.N.self_attn.q_proj and so on. What a
+/// family calls otherwise goes by Llama's name too, and GPT-2's attention is planned with q_proj, k_proj and v_proj as
+/// well as with c_attn, which is all three in one.
 struct ModuleNames {
   std::int64_t layers = 1;
-  bool gated = true;  ///< feed-forward layers have gate_proj
+  costmodel::Architecture architecture = costmodel::Architecture::llama;
 
-  /// Of all layers' modules.
-  std::string full_name(std::int64_t layer, costmodel::Module module) const;
+  /// What an adapter may name.
+  std::vector<costmodel::Module> modules() const;
+  /// The family's own.
+  std::vector<costmodel::Module> own_modules() const;
+  /// The family's name, and Llama's where that is another.
+  std::vector<std::string> full_names(std::int64_t layer, costmodel::Module module) const;
 };
+
+/// PEFT's modules of attention, in a family's own.
+std::array<bool, costmodel::kModuleCount> attention_targets(const ModuleNames& names);
 
 /// Which modules `node`, PEFT's target_modules, selects: 'all-linear', a regular expression that whole names match, or
 /// a list of names or of what names end with. Every layer must have the same. Throws Error for a name that is none, for

@@ -89,14 +89,8 @@ void read_dataset(const Node& node, const TaskContext& context, Task& task) {
 }
 
 std::array<bool, costmodel::kModuleCount> read_targets(const Node& adapter, const TaskContext& context) {
-  using costmodel::Module;
   const Node* list = adapter.find("target_modules");
-  if (!list || list->is_null()) {
-    std::array<bool, costmodel::kModuleCount> targets{};
-    for (const Module module : {Module::q, Module::k, Module::v, Module::o})
-      targets[static_cast<std::size_t>(module)] = true;
-    return targets;
-  }
+  if (!list || list->is_null()) return attention_targets(context.modules);
   return targets_from(*list, context.modules);
 }
 

@@ -139,10 +139,10 @@ std::int64_t ranks_at_work(const CommonFlags& flags, const workload::Cluster& cl
 std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks) {
   const costmodel::BackboneShape& shape = workload.backbone;
   const std::string key =
-      fmt::format("11 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
+      fmt::format("11 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
                   fmt::join(versions_here(), " "), std::thread::hardware_concurrency(), shape.hidden,
                   shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary, shape.layers,
-                  static_cast<int>(shape.architecture), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
+                  static_cast<int>(shape.architecture), static_cast<int>(shape.nonlinearity), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
   return cache_folder() / fmt::format("profile-{}.json", hash_bytes(key));
 }
 
@@ -251,6 +251,7 @@ std::optional<costmodel::Profile> profile_after_pilot(const CommonFlags& flags, 
     return std::nullopt;
   try {
     exec::check_executable(plan.fixed);
+    exec::check_targets(plan.workload);
   } catch (const Error&) {
     return std::nullopt;  // said where it is to be executed
   }

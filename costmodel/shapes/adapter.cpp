@@ -9,7 +9,7 @@ namespace braid::costmodel {
 namespace {
 
 constexpr std::array<std::string_view, kModuleCount> kModuleNames = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
-                                                                     "gate_proj", "up_proj", "down_proj"};
+                                                                     "gate_proj", "up_proj", "down_proj", "qkv_proj"};
 
 }  // namespace
 
@@ -36,6 +36,8 @@ ModuleShape module_shape(const BackboneShape& backbone, Module module) {
     case Module::gate:
     case Module::up:
       return {backbone.hidden, backbone.intermediate};
+    case Module::qkv:
+      return {backbone.hidden, backbone.qkv_width()};
     case Module::down:
       break;
   }
@@ -91,14 +93,28 @@ std::span<const Module> modules_of(ModuleGroup group) {
   return kDown;
 }
 
-bool targets_any(const AdapterShape& adapter, ModuleGroup group) {
+std::span<const Module> modules_of(const BackboneShape& backbone, ModuleGroup group) {
   const std::span<const Module> modules = modules_of(group);
+  return group == ModuleGroup::gate_up && !backbone.gated() ? modules.last(1) : modules;
+}
+
+bool has_bias(const BackboneShape& backbone, ModuleGroup group) {
+  return backbone.biased() || (group == ModuleGroup::qkv && backbone.qkv_bias);
+}
+
+std::span<const Module> targets_of(ModuleGroup group) {
+  static constexpr std::array kQkv = {Module::q, Module::k, Module::v, Module::qkv};
+  return group == ModuleGroup::qkv ? kQkv : modules_of(group);
+}
+
+bool targets_any(const AdapterShape& adapter, ModuleGroup group) {
+  const std::span<const Module> modules = targets_of(group);
   return std::any_of(modules.begin(), modules.end(), [&](Module module) { return adapter.has(module); });
 }
 
 std::int64_t low_rank_width(const AdapterShape& adapter, ModuleGroup group) {
   std::int64_t width = 0;
-  for (const Module module : modules_of(group)) width += adapter.has(module) ? adapter.rank_of(module) : 0;
+  for (const Module module : targets_of(group)) width += adapter.has(module) ? adapter.rank_of(module) : 0;
   return width;
 }
 

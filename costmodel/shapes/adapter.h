@@ -11,12 +11,13 @@
 namespace braid::costmodel {
 
 /// The linear layers of a decoder layer that an adapter may be attached to (MuxTune §3.2: BaseOps).
-enum class Module { q, k, v, o, gate, up, down };
-inline constexpr int kModuleCount = 7;
-inline constexpr std::array<Module, kModuleCount> kModules = {Module::q,    Module::k,  Module::v,   Module::o,
-                                                              Module::gate, Module::up, Module::down};
+/// `qkv` is q, k and v in one, as GPT-2 has them: an adapter on it has one A for all three.
+enum class Module { q, k, v, o, gate, up, down, qkv };
+inline constexpr int kModuleCount = 8;
+inline constexpr std::array<Module, kModuleCount> kModules = {
+    Module::q, Module::k, Module::v, Module::o, Module::gate, Module::up, Module::down, Module::qkv};
 
-/// Hugging Face's name: q_proj, ...
+/// Llama's name whatever the family: q_proj, ...; what a family itself calls it stands in family.h.
 std::string_view module_name(Module module);
 /// Throws Error that lists the names.
 Module module_of(std::string_view name);
@@ -32,12 +33,21 @@ ModuleShape module_shape(const BackboneShape& backbone, Module module);
 enum class ModuleGroup { qkv, o, gate_up, down };
 inline constexpr std::array<ModuleGroup, 4> kModuleGroups = {ModuleGroup::qkv, ModuleGroup::o, ModuleGroup::gate_up,
                                                              ModuleGroup::down};
+/// The modules that the group's frozen product is made of, side by side; of a backbone those that it has.
 std::span<const Module> modules_of(ModuleGroup group);
+std::span<const Module> modules_of(const BackboneShape& backbone, ModuleGroup group);
+/// Whether the group's frozen product has a bias.
+bool has_bias(const BackboneShape& backbone, ModuleGroup group);
+/// Those that adapters may be attached to: them, and what is several of them in one.
+std::span<const Module> targets_of(ModuleGroup group);
 /// Of a tensor-parallel frozen product: its rows are split, and so are A's of its adapters, and the partial sums of all
 /// shards meet after it. The others' columns are split, and so are B's.
 constexpr bool splits_rows(ModuleGroup group) {
   return group == ModuleGroup::o || group == ModuleGroup::down;
 }
+
+/// Every module that is not several in one.
+inline constexpr std::array<bool, kModuleCount> kSeparateModules = {true, true, true, true, true, true, true, false};
 
 /// What a mask of dropout takes for each number: PyTorch keeps Booleans.
 inline constexpr std::int64_t kMaskBytes = 1;

@@ -37,6 +37,7 @@ std::vector<BackboneShape> builtins() {
                         std::int64_t heads, std::int64_t vocabulary) {
     BackboneShape shape = llama(std::move(name), layers, hidden, 4 * hidden, heads, heads, vocabulary, 2048);
     shape.architecture = architecture;
+    shape.nonlinearity = usual_nonlinearity(architecture);
     shape.tied_head = true;
     shape.qkv_bias = true;
     return shape;
@@ -52,12 +53,17 @@ std::vector<BackboneShape> builtins() {
 
 }  // namespace
 
+Nonlinearity usual_nonlinearity(Architecture architecture) {
+  if (architecture == Architecture::gpt2) return Nonlinearity::gelu_tanh;
+  return architecture == Architecture::opt ? Nonlinearity::relu : Nonlinearity::silu;
+}
+
 std::int64_t BackboneShape::linear_parameters() const {
   return hidden * qkv_width() + query_width() * hidden + hidden * up_width() + intermediate * hidden;
 }
 
 std::int64_t BackboneShape::vector_parameters() const {
-  const std::int64_t biases = gated() ? (qkv_bias ? qkv_width() : 0) : qkv_width() + up_width() + 2 * hidden;
+  const std::int64_t biases = biased() ? qkv_width() + up_width() + 2 * hidden : qkv_bias ? qkv_width() : 0;
   return 2 * norm_parameters() + biases + (qk_norm ? 2 * head_dim : 0);
 }
 

@@ -14,6 +14,11 @@ namespace braid::costmodel {
 /// and biases throughout; the others have RMS norms, rotary positions and a gated feed-forward layer.
 enum class Architecture { llama, qwen2, gpt2, opt, mistral, qwen3 };
 
+/// By what a feed-forward layer bends its first product, or its gate.
+enum class Nonlinearity { silu, gelu_tanh, relu };
+/// What the family has unless a configuration says otherwise.
+Nonlinearity usual_nonlinearity(Architecture architecture);
+
 /// What a frozen backbone is: the numbers of its config.json.
 ///
 /// Letters used in shapes elsewhere: H hidden, F intermediate, V vocabulary, D head_dim, Hq heads, Hkv kv_heads.
@@ -37,9 +42,16 @@ struct BackboneShape {
   bool qk_norm = false;
   /// Tokens that one attends to, itself among them; 0: all before it. Samples must not be longer.
   std::int64_t sliding_window = 0;
+  Nonlinearity nonlinearity = Nonlinearity::silu;
 
   bool gated() const { return architecture != Architecture::gpt2 && architecture != Architecture::opt; }
   bool rotary() const { return gated(); }
+  /// Whether every linear layer has a bias; of others qkv_bias says whether q, k and v have.
+  bool biased() const { return !gated(); }
+  /// Rows of the table of learned positions, which OPT's begins with two that no token has; 0: none.
+  std::int64_t position_rows() const {
+    return rotary() ? 0 : max_position + (architecture == Architecture::opt ? 2 : 0);
+  }
   /// Linear layers that read the second norm: gate and up, or up alone.
   std::int64_t up_width() const { return (gated() ? 2 : 1) * intermediate; }
 
@@ -53,7 +65,7 @@ struct BackboneShape {
   std::int64_t linear_parameters() const;
   std::int64_t vector_parameters() const;  ///< norms and biases of a layer
   std::int64_t norm_parameters() const { return (gated() ? 1 : 2) * hidden; }
-  std::int64_t embedding_parameters() const { return (vocabulary + (rotary() ? 0 : max_position)) * hidden; }
+  std::int64_t embedding_parameters() const { return (vocabulary + position_rows()) * hidden; }
   std::int64_t parameters() const;
 
   bool operator==(const BackboneShape&) const = default;

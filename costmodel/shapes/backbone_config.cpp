@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/node.h"
+#include "base/notice.h"
 #include "costmodel/shapes/backbone.h"
 #include "costmodel/shapes/config_keys.h"
 
@@ -128,7 +129,7 @@ void read_heads(const Node& config, BackboneShape& shape) {
 /// Llama, Mistral, Qwen2 and Qwen3. Of keys that are left out transformers' own defaults are taken.
 BackboneShape read_gated(const Node& config, BackboneShape shape) {
   constexpr std::int64_t kMistralsPositions = 131072, kQwensPositions = 32768, kLlamasPositions = 2048;
-  check_config_keys(config);
+  check_config_keys(config, {});
   check_activation(config);
   check_attention_bias(config, shape.architecture);
   shape.layers = config.integer_at("num_hidden_layers", 1, 100000);
@@ -155,9 +156,61 @@ void refuse_unless(const Node& config, const char* key, bool as_meant, const cha
   if (!as_meant) throw config.at(key).error(fmt::format("'{}' is not supported here", key), remedy);
 }
 
+/// Of GPT-2 and OPT; GPT-2's own gelu_new is the approximation by tanh.
+Nonlinearity read_activation_function(const Node& config, Architecture architecture) {
+  const bool gpt2 = architecture == Architecture::gpt2;
+  const std::string activation = config.string_or("activation_function", gpt2 ? "gelu_new" : "relu");
+  if (activation == "gelu_new" || activation == "gelu_pytorch_tanh") return Nonlinearity::gelu_tanh;
+  if (activation == "relu") return Nonlinearity::relu;
+  throw config.at("activation_function")
+      .error(fmt::format("activation_function {} is not supported", on_one_line(activation)),
+             "supported: gelu_new, gelu_pytorch_tanh, relu");
+}
+
+/// A frozen backbone's own dropout, with which it was trained, is not applied beside adapters.
+void tell_of_dropout(const Node& config, std::initializer_list<const char*> keys) {
+  std::vector<std::string> given;
+  for (const char* key : keys) {
+    if (config.number_or(key, 0.0, 0.0) > 0) given.push_back(key);
+  }
+  if (!given.empty())
+    notice(fmt::format("{}: the backbone's own dropout ({}) is left out, as if it were evaluated", *config.file,
+                       fmt::join(given, ", ")));
+}
+
+void check_gpt2(const Node& config) {
+  check_config_keys(config,
+                    {"activation_function", "n_layer", "n_embd", "n_head", "n_inner", "n_positions",
+                     "layer_norm_epsilon", "embd_pdrop", "attn_pdrop", "resid_pdrop", "scale_attn_weights",
+                     "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "n_ctx", "summary_activation",
+                     "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj"});
+  refuse_unless(config, "scale_attn_weights", config.bool_or("scale_attn_weights", true),
+                "use a backbone whose scores are divided by the root of the head's size");
+  refuse_unless(config, "scale_attn_by_inverse_layer_idx", !config.bool_or("scale_attn_by_inverse_layer_idx", false),
+                "use a backbone whose scores do not depend on the layer's number");
+  tell_of_dropout(config, {"embd_pdrop", "attn_pdrop", "resid_pdrop"});
+}
+
+void check_opt(const Node& config, std::int64_t hidden) {
+  check_config_keys(config, {"activation_function", "ffn_dim", "word_embed_proj_dim", "do_layer_norm_before",
+                             "enable_bias", "layer_norm_elementwise_affine", "dropout", "attention_dropout",
+                             "layerdrop", "init_std"});
+  refuse_unless(config, "word_embed_proj_dim", config.integer_or("word_embed_proj_dim", hidden) == hidden,
+                "use a backbone whose embedding is as wide as its layers");
+  refuse_unless(config, "do_layer_norm_before", config.bool_or("do_layer_norm_before", true),
+                "use a backbone that normalizes before its layers");
+  refuse_unless(config, "enable_bias", config.bool_or("enable_bias", true), "use a backbone with biases");
+  refuse_unless(config, "layer_norm_elementwise_affine", config.bool_or("layer_norm_elementwise_affine", true),
+                "use a backbone whose norms have weights");
+  refuse_unless(config, "_remove_final_layer_norm", !config.bool_or("_remove_final_layer_norm", false),
+                "use a backbone with a norm before its head");
+  tell_of_dropout(config, {"dropout", "attention_dropout", "layerdrop"});
+}
+
 /// GPT-2 and OPT, with transformers' names and defaults of either.
 BackboneShape read_plain(const Node& config, BackboneShape shape) {
   const bool gpt2 = shape.architecture == Architecture::gpt2;
+  if (gpt2) check_gpt2(config);
   shape.layers = config.integer_at(gpt2 ? "n_layer" : "num_hidden_layers", 1, 100000);
   shape.hidden = config.integer_at(gpt2 ? "n_embd" : "hidden_size", 1, kLargestNumber);
   shape.heads = config.integer_at(gpt2 ? "n_head" : "num_attention_heads", 1, kLargestNumber);
@@ -166,6 +219,7 @@ BackboneShape read_plain(const Node& config, BackboneShape shape) {
     throw config.at(gpt2 ? "n_head" : "num_attention_heads")
         .error("the heads do not divide the hidden size", "mend config.json");
   shape.head_dim = shape.hidden / shape.heads;
+  if (!gpt2) check_opt(config, shape.hidden);
   shape.intermediate = 4 * shape.hidden;
   const char* width = gpt2 ? "n_inner" : "ffn_dim";
   if (const Node* node = config.find(width); node && !node->is_null())
@@ -175,12 +229,9 @@ BackboneShape read_plain(const Node& config, BackboneShape shape) {
       config.integer_or(gpt2 ? "n_positions" : "max_position_embeddings", gpt2 ? 1024 : 2048, 1, kLargestNumber);
   shape.tied_head = config.bool_or("tie_word_embeddings", true);
   shape.qkv_bias = true;
-  if (!gpt2) {
-    refuse_unless(config, "word_embed_proj_dim", config.integer_or("word_embed_proj_dim", shape.hidden) == shape.hidden,
-                  "use a backbone whose embedding is as wide as its layers");
-    refuse_unless(config, "do_layer_norm_before", config.bool_or("do_layer_norm_before", true),
-                  "use a backbone that normalizes before its layers");
-  }
+  shape.nonlinearity = read_activation_function(config, shape.architecture);
+  // OPT's is PyTorch's.
+  shape.norm_epsilon = gpt2 ? config.number_or("layer_norm_epsilon", 1e-5, 0.0) : 1e-5;
   return shape;
 }
 

@@ -284,7 +284,7 @@ bool known(std::string_view key, const Node& value) {
 
 }  // namespace
 
-void check_config_keys(const Node& config) {
+void check_config_keys(const Node& config, std::initializer_list<std::string_view> read) {
   std::vector<std::string> ignored;
   for (const auto& [key, value] : config.fields) {
     // The one key whose false says more than its absence.
@@ -292,6 +292,7 @@ void check_config_keys(const Node& config) {
       throw value.error("'is_causal: false' is not supported: every token would see those after it",
                         "use a backbone that predicts the next token");
     if (key == "is_causal" || says_nothing(value)) continue;
+    if (std::find(read.begin(), read.end(), key) != read.end()) continue;
     refuse_arithmetic(key, value);
     if (!known(key, value)) ignored.push_back(fmt::format("{:?}", key));
   }

@@ -335,7 +335,7 @@ OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adap
   OperatorShape shape{0, 0, adapter.rank, 0};
   std::int64_t numbers = 0;
   const std::optional<BackboneShape> shard = tp > 1 ? std::optional(shard_of(backbone, tp)) : std::nullopt;
-  for (const Module module : modules_of(group)) {
+  for (const Module module : targets_of(group)) {
     const ModuleShape whole = module_shape(backbone, module);
     const ModuleShape part = shard ? module_shape(*shard, module) : whole;
     shape[0] = splits_rows(group) ? part.in : whole.in;

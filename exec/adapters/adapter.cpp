@@ -14,12 +14,12 @@ Adapter::Adapter(const costmodel::BackboneShape& backbone, const costmodel::Adap
                  std::uint64_t seed)
     : backbone_(backbone), shape_(shape), layers_(std::move(layers)) {
   for (const ModuleGroup group : costmodel::kModuleGroups) {
-    for (const Module module : costmodel::modules_of(group)) {
+    for (const Module module : costmodel::targets_of(group)) {
       if (!shape.has(module)) continue;
       places_[static_cast<std::size_t>(module)].a = layer_numbers_;
       layer_numbers_ += shape.rank_of(module) * costmodel::module_shape(backbone, module).in;
     }
-    for (const Module module : costmodel::modules_of(group)) {
+    for (const Module module : costmodel::targets_of(group)) {
       if (!shape.has(module)) continue;
       places_[static_cast<std::size_t>(module)].b = layer_numbers_;
       layer_numbers_ += shape.rank_of(module) * costmodel::module_shape(backbone, module).out;
@@ -49,7 +49,7 @@ kernels::Matrix Adapter::view(Part part, std::int32_t layer, std::int64_t offset
 }
 
 kernels::Matrix Adapter::stacked_a(Part part, std::int32_t layer, ModuleGroup group) {
-  for (const Module module : costmodel::modules_of(group)) {
+  for (const Module module : costmodel::targets_of(group)) {
     if (shape_.has(module))
       return view(part, layer, places_[static_cast<std::size_t>(module)].a, costmodel::low_rank_width(shape_, group),
                   costmodel::module_shape(backbone_, module).in);

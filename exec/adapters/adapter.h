@@ -65,7 +65,7 @@ class Adapter {
 };
 
 /// The name that PEFT gives a target's matrix.
-std::string peft_name(std::int32_t layer, costmodel::Module module, char matrix);
+std::string peft_name(costmodel::Architecture architecture, std::int32_t layer, costmodel::Module module, char matrix);
 
 /// Loads what PEFT wrote into `folder`, whose configuration is the adapter's. Throws Error when shapes are not the
 /// adapter's, for a tensor that is no part of it, and for a number that is not finite.
@@ -80,9 +80,10 @@ struct AdapterTensor {
 /// The tensors of a stage's layers, in layer order.
 std::vector<AdapterTensor> adapter_tensors(Adapter& adapter);
 
-/// Writes adapter_model.safetensors and adapter_config.json as PEFT does. `backbone` is what `base_model_name_or_path`
-/// says.
+/// Writes adapter_model.safetensors and adapter_config.json as PEFT does for a backbone of that family. `backbone` is
+/// what `base_model_name_or_path` says.
 void write_peft_adapter(const std::filesystem::path& folder, const costmodel::AdapterShape& shape,
+                        costmodel::Architecture architecture,
                         const std::string& backbone, std::span<const AdapterTensor> tensors);
 
 }  // namespace braid::exec

@@ -19,15 +19,21 @@ bool LoraGroup::any() const {
 
 std::vector<LoraGroup::Target> LoraGroup::targets_of(const Adapter& adapter) const {
   std::vector<Target> targets;
-  std::int64_t column = 0, first = 0;
-  for (const Module module : costmodel::modules_of(group_)) {
-    const std::int64_t out = context_.shard.outputs(module).count();
-    if (adapter.shape().has(module)) {
-      targets.push_back({module, column, out, first, first + adapter.shape().rank_of(module)});
-      first = targets.back().last;
+  const auto add = [&](Module module, std::int64_t column) {
+    const std::int64_t first = targets.empty() ? 0 : targets.back().last;
+    Target& target = targets.emplace_back(Target{module, {}, first, first + adapter.shape().rank_of(module)});
+    for (const Share rows : context_.shard.output_runs(module)) {
+      target.outputs.push_back({rows, column});
+      column += rows.count();
     }
-    column += out;
+  };
+  // Modules of the product stand side by side in y, and what is several of them begins where the first does.
+  std::int64_t column = 0;
+  for (const Module module : costmodel::modules_of(context_.shard.whole(), group_)) {
+    if (adapter.shape().has(module)) add(module, column);
+    column += context_.shard.outputs(module).count();
   }
+  if (group_ == costmodel::ModuleGroup::qkv && adapter.shape().has(Module::qkv)) add(Module::qkv, 0);
   return targets;
 }
 
@@ -39,11 +45,6 @@ Matrix LoraGroup::stacked_a(Adapter& adapter, Part part) const {
 Matrix LoraGroup::a(Adapter& adapter, Part part, Module module) const {
   const Share in = context_.shard.inputs(module);
   return adapter.a(part, layer_, module).column_range(in.first, in.last);
-}
-
-Matrix LoraGroup::b(Adapter& adapter, Part part, Module module) const {
-  const Share out = context_.shard.outputs(module);
-  return adapter.b(part, layer_, module).row_range(out.first, out.last);
 }
 
 costmodel::OperatorCall LoraGroup::call(const TaskSpan& span, costmodel::Pass pass) const {
@@ -106,9 +107,10 @@ void LoraGroup::forward_span(const TaskSpan& span, ConstMatrix x, Matrix y, Matr
     }
   }
   for (const Target& target : targets) {
-    kernels().matmul(adapter.scaling(target.module), low_rank.column_range(target.first, target.last), Transpose::no,
-                     b(adapter, Part::parameter, target.module), Transpose::yes, 1,
-                     y.column_range(target.column, target.column + target.out));
+    for (const Outputs& outputs : target.outputs)
+      kernels().matmul(adapter.scaling(target.module), low_rank.column_range(target.first, target.last), Transpose::no,
+                       b(adapter, Part::parameter, target.module, outputs.rows), Transpose::yes, 1,
+                       y.column_range(outputs.column, outputs.last_column()));
   }
 }
 
@@ -118,12 +120,17 @@ void LoraGroup::backward_span(const TaskSpan& span, ConstMatrix x, ConstMatrix d
   const Buffer gradient = context_.pool.take(low_rank.rows * low_rank.columns);
   const Matrix d_low_rank = gradient.matrix(low_rank.rows, low_rank.columns);
   for (const Target& target : targets) {
-    const ConstMatrix d_out = dy.column_range(target.column, target.column + target.out);
-    kernels().matmul(adapter.scaling(target.module), d_out, Transpose::yes,
-                     low_rank.column_range(target.first, target.last), Transpose::no, 1,
-                     b(adapter, Part::gradient, target.module));
-    kernels().matmul(adapter.scaling(target.module), d_out, Transpose::no, b(adapter, Part::parameter, target.module),
-                     Transpose::no, 0, d_low_rank.column_range(target.first, target.last));
+    float keeps = 0;
+    for (const Outputs& outputs : target.outputs) {
+      const ConstMatrix d_out = dy.column_range(outputs.column, outputs.last_column());
+      kernels().matmul(adapter.scaling(target.module), d_out, Transpose::yes,
+                       low_rank.column_range(target.first, target.last), Transpose::no, 1,
+                       b(adapter, Part::gradient, target.module, outputs.rows));
+      kernels().matmul(adapter.scaling(target.module), d_out, Transpose::no,
+                       b(adapter, Part::parameter, target.module, outputs.rows), Transpose::no, keeps,
+                       d_low_rank.column_range(target.first, target.last));
+      keeps = 1;
+    }
   }
   if (adapter.shape().dropout == 0) {
     kernels().matmul(1, d_low_rank, Transpose::yes, x, Transpose::no, 1, stacked_a(adapter, Part::gradient));

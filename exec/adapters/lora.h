@@ -22,20 +22,27 @@ class LoraGroup {
   void backward(kernels::ConstMatrix x, kernels::ConstMatrix dy, kernels::Matrix dx, LayerStash& stash) const;
 
  private:
+  /// Rows of B and the columns of y that they give.
+  struct Outputs {
+    Share rows;
+    std::int64_t column = 0;
+    std::int64_t last_column() const { return column + rows.count(); }
+  };
   struct Target {
     costmodel::Module module;
-    std::int64_t column = 0;  // of its output in y
-    std::int64_t out = 0;     // of the shard
-    std::int64_t first = 0;   // of its columns between A and B, [first, last)
+    std::vector<Outputs> outputs;  // of the shard
+    std::int64_t first = 0;        // of its columns between A and B, [first, last)
     std::int64_t last = 0;
   };
 
   const kernels::Kernels& kernels() const { return context_.pool.device().kernels(); }
-  /// What the shard computes with: of A [r, in] its inputs, of B [out, r] its outputs. The numbers of all shards' parts
+  /// What the shard computes with: of A [r, in] its inputs, of B [out, r] some of its outputs. The numbers of all shards' parts
   /// are summed up as their gradients are, each is of one shard or a part of its own.
   kernels::Matrix stacked_a(Adapter& adapter, Adapter::Part part) const;
   kernels::Matrix a(Adapter& adapter, Adapter::Part part, costmodel::Module module) const;
-  kernels::Matrix b(Adapter& adapter, Adapter::Part part, costmodel::Module module) const;
+  kernels::Matrix b(Adapter& adapter, Adapter::Part part, costmodel::Module module, Share rows) const {
+    return adapter.b(part, layer_, module).row_range(rows.first, rows.last);
+  }
   std::vector<Target> targets_of(const Adapter& adapter) const;
   /// Columns between A and B.
   std::int64_t width(const TaskSpan& span) const;

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
-#include "costmodel/shapes/adapter.h"
+#include "costmodel/shapes/family.h"
 #include "exec/files/safetensors.h"
 
 namespace braid::exec {
@@ -79,11 +79,12 @@ RandomWeights random_backbone(const costmodel::BackboneShape& shape, std::uint64
     const std::string prefix = fmt::format("model.layers.{}.", layer);
     weights.add_ones(prefix + "input_layernorm.weight", shape.hidden);
     weights.add_ones(prefix + "post_attention_layernorm.weight", shape.hidden);
-    for (const costmodel::Module module : costmodel::kModules) {
-      const auto [in, out] = costmodel::module_shape(shape, module);
-      const bool attention = module <= costmodel::Module::o;
-      weights.add_normal(fmt::format("{}{}.{}.weight", prefix, attention ? "self_attn" : "mlp", module_name(module)),
-                         out, in, 1.0 / std::sqrt(static_cast<double>(in)));
+    for (const costmodel::ModuleGroup group : costmodel::kModuleGroups) {
+      for (const costmodel::Module module : costmodel::modules_of(shape, group)) {
+        const auto [in, out] = costmodel::module_shape(shape, module);
+        const std::string_view name = costmodel::family_names(shape.architecture).name(module);
+        weights.add_normal(fmt::format("{}{}.weight", prefix, name), out, in, 1.0 / std::sqrt(static_cast<double>(in)));
+      }
     }
   }
   weights.add_ones("model.norm.weight", shape.hidden);

@@ -20,11 +20,13 @@ std::unique_ptr<kernels::FrozenLinear> random_linear(std::int64_t out, std::int6
 
 StageWeights random_weights(const costmodel::BackboneShape& shape, const kernels::Kernels& kernels) {
   StageWeights weights;
-  weights.rope_frequencies = rope_frequencies(shape);
+  if (shape.rotary()) weights.rope_frequencies = rope_frequencies(shape);
+  if (!shape.rotary()) weights.positions = random_numbers(shape.max_position * shape.hidden, 1.0, 3);
   weights.embedding = random_numbers(shape.vocabulary * shape.hidden, 1.0, 1);
   weights.embedding.resize(weights.embedding.size() + static_cast<std::size_t>(shape.hidden));
-  const auto ones = [](std::int64_t width) {
-    return NormWeights{std::vector<float>(static_cast<std::size_t>(width), 1.0F)};
+  const auto ones = [&](std::int64_t width) {
+    const auto count = static_cast<std::size_t>(width);
+    return NormWeights{std::vector<float>(count, 1.0F), std::vector<float>(shape.gated() ? 0 : count, 0.0F)};
   };
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     LayerWeights& layer = weights.layers.emplace_back();

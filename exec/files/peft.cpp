@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "costmodel/shapes/family.h"
 #include "exec/adapters/adapter.h"
 
 namespace braid::exec {
@@ -13,10 +14,6 @@ namespace braid::exec {
 using costmodel::Module;
 
 namespace {
-
-bool in_attention(Module module) {
-  return module == Module::q || module == Module::k || module == Module::v || module == Module::o;
-}
 
 /// Numbers of that tensor, all of which must be finite.
 void read_into(const SafetensorsFolder& tensors, const std::filesystem::path& file, const std::string& name,
@@ -35,7 +32,7 @@ void check_all_taken(const SafetensorsFolder& tensors, const std::filesystem::pa
   for (std::int32_t layer = 0; layer < adapter.backbone().layers; ++layer) {
     for (const Module module : costmodel::kModules) {
       if (!adapter.shape().has(module)) continue;
-      for (const char matrix : {'A', 'B'}) known.insert(peft_name(layer, module, matrix));
+      for (const char matrix : {'A', 'B'}) known.insert(peft_name(adapter.backbone().architecture, layer, module, matrix));
     }
   }
   for (const std::string& name : tensors.names()) {
@@ -49,20 +46,23 @@ void check_all_taken(const SafetensorsFolder& tensors, const std::filesystem::pa
 
 }  // namespace
 
-std::string peft_name(std::int32_t layer, Module module, char matrix) {
-  return fmt::format("base_model.model.model.layers.{}.{}.{}.lora_{}.weight", layer,
-                     in_attention(module) ? "self_attn" : "mlp", costmodel::module_name(module), matrix);
+std::string peft_name(costmodel::Architecture architecture, std::int32_t layer, Module module, char matrix) {
+  return fmt::format("base_model.model.{}{}.lora_{}.weight", costmodel::layer_prefix(architecture, layer),
+                     costmodel::family_names(architecture).name(module), matrix);
 }
 
 void load_peft_adapter(const std::filesystem::path& folder, Adapter& adapter) {
   const std::filesystem::path file = folder / "adapter_model.safetensors";
   const SafetensorsFolder tensors = SafetensorsFolder::open_file(file);
   check_all_taken(tensors, file, adapter);
+  const auto name = [&](std::int32_t layer, Module module, char matrix) {
+    return peft_name(adapter.backbone().architecture, layer, module, matrix);
+  };
   for (const std::int32_t layer : adapter.layers().numbers()) {
     for (const Module module : costmodel::kModules) {
       if (!adapter.shape().has(module)) continue;
-      read_into(tensors, file, peft_name(layer, module, 'A'), adapter.a(Adapter::Part::parameter, layer, module));
-      read_into(tensors, file, peft_name(layer, module, 'B'), adapter.b(Adapter::Part::parameter, layer, module));
+      read_into(tensors, file, name(layer, module, 'A'), adapter.a(Adapter::Part::parameter, layer, module));
+      read_into(tensors, file, name(layer, module, 'B'), adapter.b(Adapter::Part::parameter, layer, module));
     }
   }
 }
@@ -76,33 +76,36 @@ std::vector<AdapterTensor> adapter_tensors(Adapter& adapter) {
   for (const std::int32_t layer : adapter.layers().numbers()) {
     for (const Module module : costmodel::kModules) {
       if (!adapter.shape().has(module)) continue;
-      add(peft_name(layer, module, 'A'), adapter.a(Adapter::Part::parameter, layer, module));
-      add(peft_name(layer, module, 'B'), adapter.b(Adapter::Part::parameter, layer, module));
+      const costmodel::Architecture family = adapter.backbone().architecture;
+      add(peft_name(family, layer, module, 'A'), adapter.a(Adapter::Part::parameter, layer, module));
+      add(peft_name(family, layer, module, 'B'), adapter.b(Adapter::Part::parameter, layer, module));
     }
   }
   return tensors;
 }
 
 void write_peft_adapter(const std::filesystem::path& folder, const costmodel::AdapterShape& shape,
-                        const std::string& backbone, std::span<const AdapterTensor> tensors) {
+                        costmodel::Architecture architecture, const std::string& backbone,
+                        std::span<const AdapterTensor> tensors) {
+  const auto target_name = [&](Module module) { return costmodel::target_name(architecture, module); };
   std::vector<NamedTensor> named;
   for (const AdapterTensor& tensor : tensors) named.push_back({tensor.name, tensor.shape, tensor.data});
   write_safetensors(folder / "adapter_model.safetensors", named);
   nlohmann::ordered_json modules = nlohmann::ordered_json::array();
   for (const Module module : costmodel::kModules) {
-    if (shape.has(module)) modules.push_back(costmodel::module_name(module));
+    if (shape.has(module)) modules.push_back(target_name(module));
   }
   nlohmann::ordered_json ranks = nlohmann::ordered_json::object(), alphas = ranks;
   for (const Module module : costmodel::kModules) {
     if (shape.has(module) && shape.rank_of(module) != shape.rank)
-      ranks[costmodel::module_name(module)] = shape.rank_of(module);
+      ranks[target_name(module)] = shape.rank_of(module);
     if (shape.has(module) && shape.alpha_of(module) != shape.alpha)
-      alphas[costmodel::module_name(module)] = shape.alpha_of(module);
+      alphas[target_name(module)] = shape.alpha_of(module);
   }
   const nlohmann::ordered_json config = {{"alpha_pattern", alphas},
                                          {"base_model_name_or_path", backbone},
                                          {"bias", "none"},
-                                         {"fan_in_fan_out", false},
+                                         {"fan_in_fan_out", costmodel::family_names(architecture).transposed},
                                          {"inference_mode", true},
                                          {"init_lora_weights", true},
                                          {"lora_alpha", shape.alpha},

@@ -398,7 +398,6 @@ class Measuring {
 }  // namespace
 
 Profile measure_profile(const MeasureRequest& request, Communicator& communicator, kernels::Device& device) {
-  check_family(request.backbone);
   return Measuring(request, communicator, device).run();
 }
 

@@ -11,7 +11,7 @@ ReferencePass::ReferencePass(const costmodel::BackboneShape& backbone, kernels::
     : point_(uniform_point(0, 256, 64, 0, 256)), backbone_(backbone, 2, device) {
   costmodel::AdapterShape adapter;
   adapter.rank = 16, adapter.alpha = 16;
-  adapter.targets.fill(true);
+  adapter.targets = costmodel::kSeparateModules;
   backbone_.set_adapters({&adapter, 1});
   run();
 }

@@ -1,16 +1,25 @@
 #include "kernels/embedding.h"
 
+#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/rows.h"
 
 namespace braid::kernels::cpu {
 
-void embedding_forward(ConstMatrix table, std::span<const std::int32_t> tokens, Matrix y) {
+void embedding_forward(ConstMatrix table, std::span<const std::int32_t> tokens, bool accumulate, Matrix y) {
   BRAID_CHECK(std::ssize(tokens) == y.rows && table.columns == y.columns, "{} tokens, rows of {}, to [{}, {}]",
               tokens.size(), table.columns, y.rows, y.columns);
   for_rows(y.rows, kCopies * y.columns, [&](std::int64_t t) {
     const std::int32_t token = tokens[static_cast<std::size_t>(t)];
     BRAID_CHECK(0 <= token && token < table.rows, "token {} of {}", token, table.rows);
-    std::copy_n(table.row(token), y.columns, y.row(t));
+    const float* row = table.row(token);
+    float* to = y.row(t);
+    if (!accumulate) {
+      std::copy_n(row, y.columns, to);
+      return;
+    }
+    for_lanes(y.columns, [&](std::int64_t i, std::int64_t count) {
+      store(to + i, load(to + i, count) + load(row + i, count), count);
+    });
   });
 }
 

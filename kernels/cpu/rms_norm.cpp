@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/lanes.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/sum_lanes.h"
 
 namespace braid::kernels::cpu {
 namespace {
@@ -14,14 +14,6 @@ void check_shapes(ConstMatrix x, std::span<const float> weight, std::span<const 
               weight.size(), scale.size(), x.rows, x.columns);
   BRAID_CHECK(result.rows == x.rows && result.columns == x.columns, "[{}, {}] to [{}, {}]", x.rows, x.columns,
               result.rows, result.columns);
-}
-
-/// Σ term(i, count) over a row, in four sums, as one would wait for itself.
-template <typename Term>
-float sum_lanes(std::int64_t columns, const Term& term) {
-  Lanes sums[4] = {};
-  for_lanes(columns, [&](std::int64_t i, std::int64_t count) { sums[i / kLanes % 4] += term(i, count); });
-  return sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
 float scale_of(const float* row, std::int64_t columns, float epsilon) {

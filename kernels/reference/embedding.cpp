@@ -1,12 +1,11 @@
 #include "kernels/embedding.h"
 
-#include <algorithm>
-
 namespace braid::kernels::reference {
 
-void embedding_forward(ConstMatrix table, std::span<const std::int32_t> tokens, Matrix y) {
+void embedding_forward(ConstMatrix table, std::span<const std::int32_t> tokens, bool accumulate, Matrix y) {
   for (std::int64_t t = 0; t < y.rows; ++t) {
-    std::copy_n(table.row(tokens[static_cast<std::size_t>(t)]), y.columns, y.row(t));
+    const float* row = table.row(tokens[static_cast<std::size_t>(t)]);
+    for (std::int64_t i = 0; i < y.columns; ++i) y.row(t)[i] = row[i] + (accumulate ? y.row(t)[i] : 0.0F);
   }
 }
 

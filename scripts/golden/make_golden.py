@@ -183,7 +183,7 @@ def write_backbone(case: Case, directory: Path) -> None:
     with torch.no_grad():
         for name, parameter in sorted(model.named_parameters()):
             noise = torch.randn(parameter.shape, generator=generator)
-            if name.endswith("norm.weight"):
+            if name.endswith(("norm.weight", "ln_1.weight", "ln_2.weight", "ln_f.weight")):
                 parameter.copy_(1 + 0.2 * noise)
             elif name.endswith(".bias"):
                 parameter.copy_(0.3 * noise)

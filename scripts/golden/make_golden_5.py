@@ -115,6 +115,35 @@ CASES = [
     ),
 ]
 
+# Layer norms, biases throughout, learned positions, no gate. No width is a multiple of a vector's.
+CASES += [
+    case(
+        "opt",
+        19,
+        transformers.OPTConfig(
+            vocab_size=67,
+            hidden_size=36,
+            ffn_dim=54,
+            num_hidden_layers=2,
+            num_attention_heads=6,
+            max_position_embeddings=64,
+            word_embed_proj_dim=36,
+            dropout=0.1,
+        ),
+        stored_as=torch.float16,
+        target_modules=["q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"],
+    ),
+    # Adapters on c_attn have one A for queries, keys and values; PEFT tells c_proj of either half apart by more of its name.
+    case(
+        "gpt2",
+        20,
+        transformers.GPT2Config(vocab_size=67, n_embd=36, n_layer=2, n_head=6, n_positions=64, n_inner=None),
+        shard_size="20KB",
+        target_modules=["c_attn", "c_proj", "c_fc"],
+        lora_settings={"fan_in_fan_out": True, "rank_pattern": {"mlp.c_proj": 6}, "alpha_pattern": {"c_attn": 20}},
+    ),
+]
+
 
 def edit_config(directory: Path, **changes) -> None:
     file = directory / "config.json"

@@ -31,7 +31,7 @@ inline AdapterShape adapter(std::int64_t rank, std::initializer_list<Module> tar
 
 inline AdapterShape adapter_on_all(std::int64_t rank) {
   AdapterShape shape = adapter(rank, {});
-  shape.targets.fill(true);
+  shape.targets = costmodel::kSeparateModules;
   return shape;
 }
 

@@ -25,9 +25,9 @@ struct SixLayers : TrainerStudy {
     write_random_backbone(folder.path(), shape, 7);
     workload.backbone_folder = folder.path();
     workload.backbone = costmodel::read_backbone(folder.path());
-    workload.tasks[0].adapter.targets.fill(true);
+    workload.tasks[0].adapter.targets = costmodel::kSeparateModules;
     workload.tasks[1].adapter.targets = {false, false, false, true, false, false, true};
-    workload.tasks[3].adapter.targets.fill(true);
+    workload.tasks[3].adapter.targets = costmodel::kSeparateModules;
   }
 
   TestFolder folder;

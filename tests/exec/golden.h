@@ -21,14 +21,15 @@ inline std::filesystem::path golden_folder(const std::string& name) {
 }
 
 /// The adapter's shape as its adapter_config.json says.
-inline costmodel::AdapterShape read_adapter_shape(const std::filesystem::path& folder) {
+inline costmodel::AdapterShape read_adapter_shape(const std::filesystem::path& folder,
+                                                  costmodel::Architecture architecture) {
   const Node config = read_json(folder / "adapter_config.json");
   costmodel::AdapterShape shape;
   shape.rank = config.integer_at("r");
   shape.alpha = config.number_at("lora_alpha");
   shape.dropout = config.number_at("lora_dropout");
   shape.rank_stabilized = config.bool_or("use_rslora", false);
-  const workload::ModuleNames names;
+  const workload::ModuleNames names{1, architecture};
   shape.targets = workload::targets_from(config.at("target_modules"), names);
   if (const Node* ranks = config.find("rank_pattern")) shape.module_ranks = workload::ranks_from(*ranks, shape, names);
   if (const Node* alphas = config.find("alpha_pattern"))
@@ -71,7 +72,7 @@ struct GoldenCase {
       : folder(golden_folder(name)),
         backbone(costmodel::read_backbone(folder)),
         expected(SafetensorsFolder::open_file(folder / "expected.safetensors")),
-        shape(read_adapter_shape(folder / "adapter")),
+        shape(read_adapter_shape(folder / "adapter", backbone.architecture)),
         pool(device),
         model(Shard(backbone), layers(), recompute,
               load_stage_weights(SafetensorsFolder::open(folder), Shard(backbone), layers(), device.kernels()), pool,

@@ -69,7 +69,7 @@ TEST_P(Golden, LossAndGradientsOfEveryTargetModuleEqualPeft) {
       for (const char matrix : {'A', 'B'}) {
         const kernels::Matrix got = matrix == 'A' ? golden.adapters[0]->a(Adapter::Part::gradient, layer, module)
                                                   : golden.adapters[0]->b(Adapter::Part::gradient, layer, module);
-        const std::string key = peft_name(layer, module, matrix);
+        const std::string key = peft_name(golden.backbone.architecture, layer, module, matrix);
         const std::vector<float> expected = golden.expected.read_f32("grad." + key, {got.rows, got.columns});
         EXPECT_LT(relative_difference({got.data, expected.size()}, expected), 3e-5) << key;
         ++compared;
@@ -142,7 +142,7 @@ TEST_P(GoldenTraining, WritesAnAdapterForPeftToRead) {
     take_step(optimizer, step, 3, 1.0, *golden.adapters[0], cpu_device().kernels());
   }
   const std::filesystem::path folder = std::filesystem::path(kept) / GetParam();
-  write_peft_adapter(folder, golden.shape, golden.folder.string(), adapter_tensors(*golden.adapters[0]));
+  write_peft_adapter(folder, golden.shape, golden.backbone.architecture, golden.folder.string(), adapter_tensors(*golden.adapters[0]));
   const std::vector<float> logits =
       golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
   std::vector<float> ids;
@@ -155,18 +155,18 @@ TEST_P(GoldenTraining, WritesAnAdapterForPeftToRead) {
 TEST_P(Golden, AnAdapterWrittenAndReadAgainIsTheSame) {
   GoldenCase golden(std::get<0>(GetParam()));
   const TestFolder folder;
-  write_peft_adapter(folder.path(), golden.shape, "backbone", adapter_tensors(*golden.adapters[0]));
-  Adapter again(golden.backbone, testing::read_adapter_shape(folder.path()), golden.layers(), 99);
+  write_peft_adapter(folder.path(), golden.shape, golden.backbone.architecture, "backbone", adapter_tensors(*golden.adapters[0]));
+  Adapter again(golden.backbone, testing::read_adapter_shape(folder.path(), golden.backbone.architecture), golden.layers(), 99);
   load_peft_adapter(folder.path(), again);
   EXPECT_TRUE(
       std::equal(again.parameters().begin(), again.parameters().end(), golden.adapters[0]->parameters().begin()));
-  EXPECT_EQ(testing::read_adapter_shape(folder.path()), golden.shape);
+  EXPECT_EQ(testing::read_adapter_shape(folder.path(), golden.backbone.architecture), golden.shape);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Models, Golden,
     ::testing::Combine(::testing::Values("llama", "llama3_rope", "qwen25", "llama_5", "linear_rope", "yarn_rope",
-                                         "yarn_scaled", "mistral", "qwen3", "tied_differs", "patterns"),
+                                         "yarn_scaled", "mistral", "qwen3", "tied_differs", "patterns", "opt", "gpt2"),
                        ::testing::Values("cpu", "reference")),
     [](const auto& tested) { return std::string(std::get<0>(tested.param)) + "_on_" + std::get<1>(tested.param); });
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTraining, ::testing::Values("llama", "llama3_rope", "qwen25"),

@@ -30,6 +30,7 @@ TEST(Shard, EveryRowAndColumnIsSharedOutOnce) {
   for (const int shards : {1, 2, 4, 8}) {
     expect_shared_out(101, shards, 1, [](const Shard& shard) { return shard.vocabulary(); });
     for (const Module module : costmodel::kModules) {
+      if (module == Module::qkv) continue;
       const costmodel::ModuleShape whole = costmodel::module_shape(backbone(), module);
       const bool keys = module == Module::k || module == Module::v;
       const bool rows = module == Module::o || module == Module::down;
@@ -38,6 +39,27 @@ TEST(Shard, EveryRowAndColumnIsSharedOutOnce) {
       expect_shared_out(whole.out, shards, rows ? shards : copies,
                         [&](const Shard& shard) { return shard.outputs(module); });
       expect_shared_out(whole.in, shards, rows ? 1 : shards, [&](const Shard& shard) { return shard.inputs(module); });
+    }
+  }
+}
+
+TEST(Shard, RowsOfQueriesKeysAndValuesInOneAreThoseOfEach) {
+  using costmodel::Module;
+  const costmodel::BackboneShape whole = backbone();
+  EXPECT_EQ(Shard(whole).output_runs(Module::qkv).size(), 1u);
+  for (const int shards : {2, 4, 8}) {
+    for (int place = 0; place < shards; ++place) {
+      const Shard shard(whole, place, shards);
+      std::vector<std::int64_t> expected, got;
+      std::int64_t before = 0;
+      for (const Module module : {Module::q, Module::k, Module::v}) {
+        const Share own = shard.outputs(module);
+        for (std::int64_t row = own.first; row < own.last; ++row) expected.push_back(before + row);
+        before += costmodel::module_shape(whole, module).out;
+      }
+      for (const Share run : shard.output_runs(Module::qkv))
+        for (std::int64_t row = run.first; row < run.last; ++row) got.push_back(row);
+      EXPECT_EQ(got, expected) << place << " of " << shards;
     }
   }
 }

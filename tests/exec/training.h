@@ -25,8 +25,8 @@ using planner::TaskIndex;
 /// Four tasks on the golden Llama backbone: task t takes 6 - t steps on samples of 12 t + 6 tokens or a few more, that
 /// count upwards. Task 2 clips, task 3 drops.
 struct TrainerStudy {
-  explicit TrainerStudy(double learning_rate_of_task_1 = 1e-2) {
-    workload.backbone_folder = golden("llama");
+  explicit TrainerStudy(double learning_rate_of_task_1 = 1e-2, const char* backbone = "llama") {
+    workload.backbone_folder = golden(backbone);
     workload.backbone = costmodel::read_backbone(workload.backbone_folder);
     std::vector<std::vector<workload::SampleSize>> sizes;
     for (std::int64_t t = 0; t < 4; ++t) {
@@ -38,17 +38,18 @@ struct TrainerStudy {
       task.seed = static_cast<std::uint64_t>(t);
       task.optimizer.lr = t == 1 ? learning_rate_of_task_1 : 1e-2;
       if (t == 2) task.optimizer.max_grad_norm = 0.5;
-      datasets.push_back(counting(12 * t + 6));
+      datasets.push_back(counting(12 * t + 6, std::min<std::int64_t>(150, workload.backbone.vocabulary)));
       sizes.push_back(workload::sample_sizes(datasets.back()));
     }
     samples.emplace(workload.tasks, std::move(sizes));
   }
 
-  static workload::Dataset counting(std::int32_t length) {
+  static workload::Dataset counting(std::int64_t length, std::int64_t tokens) {
     workload::Dataset dataset;
     for (std::int32_t i = 0; i < 15; ++i) {
       workload::Sample& sample = dataset.samples.emplace_back();
-      for (std::int32_t place = 0; place < length + i % 4; ++place) sample.append((7 * i + 3 * place) % 150, true);
+      for (std::int32_t place = 0; place < length + i % 4; ++place)
+        sample.append(static_cast<std::int32_t>((7 * i + 3 * place) % tokens), true);
     }
     return dataset;
   }

@@ -14,7 +14,7 @@ TEST(ExecAlone, TrainsOnTheReferenceDevice) {
   shape.heads = shape.kv_heads = 2, shape.head_dim = 8;
   costmodel::AdapterShape adapter;
   adapter.rank = 2, adapter.alpha = 2;
-  adapter.targets.fill(true);
+  adapter.targets = costmodel::kSeparateModules;
   const std::unique_ptr<kernels::Device> device = kernels::make_reference_device();
   ProbedBackbone backbone(shape, 2, *device);
   backbone.set_adapters({&adapter, 1});

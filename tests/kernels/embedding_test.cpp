@@ -13,10 +13,16 @@ TEST(Embedding, EqualsItsReference) {
   const OwnedMatrix table = normal_matrix(random, 11, 37);
   const std::vector<std::int32_t> tokens{0, 10, 3, 3, 7};
   OwnedMatrix y(5, 37), expected(5, 37);
-  cpu::embedding_forward(table, tokens, y);
-  reference::embedding_forward(table, tokens, expected);
+  cpu::embedding_forward(table, tokens, false, y);
+  reference::embedding_forward(table, tokens, false, expected);
   EXPECT_TRUE(testing::same_bits(y, expected));
   EXPECT_TRUE(testing::same_bits(y.view().row_range(1, 2), table.view().row_range(10, 11)));
+  cpu::embedding_forward(table, tokens, true, y);
+  for (std::int64_t t = 0; t < 5; ++t) {
+    for (std::int64_t i = 0; i < 37; ++i) EXPECT_EQ(y.at(t, i), 2 * expected.at(t, i));
+  }
+  reference::embedding_forward(table, tokens, true, expected);
+  EXPECT_TRUE(testing::same_bits(y, expected));
   EXPECT_TRUE(y.guards_untouched());
 }
 
@@ -25,7 +31,7 @@ TEST(Embedding, RefusesTokensThatAreNotInTheTable) {
   const OwnedMatrix table = normal_matrix(random, 4, 3);
   OwnedMatrix y(1, 3);
   for (const std::int32_t token : {-1, 4}) {
-    EXPECT_THROW(cpu::embedding_forward(table, std::vector<std::int32_t>{token}, y), InternalError);
+    EXPECT_THROW(cpu::embedding_forward(table, std::vector<std::int32_t>{token}, false, y), InternalError);
   }
 }
 

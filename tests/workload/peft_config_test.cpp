@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "costmodel/shapes/family.h"
 #include "workload/texts.h"
 
 namespace braid::workload {
@@ -11,7 +12,8 @@ using costmodel::AdapterShape;
 using costmodel::kModules;
 using costmodel::Module;
 
-const ModuleNames kNames = {3, true};
+const ModuleNames kNames = {3};
+const ModuleNames kGpt2 = {2, costmodel::Architecture::gpt2}, kOpt = {2, costmodel::Architecture::opt};
 
 AdapterShape shape(std::initializer_list<Module> targets) {
   AdapterShape shape;
@@ -40,10 +42,11 @@ std::string refusal(const std::string& json) {
 using Modules = std::vector<Module>;
 
 TEST(PeftTargets, AllLinearIsEveryLayerOfTheBackbone) {
-  EXPECT_EQ(targets("\"all-linear\""), Modules(kModules.begin(), kModules.end()));
+  EXPECT_EQ(targets("\"all-linear\""), Modules(kModules.begin(), kModules.end() - 1));
   EXPECT_EQ(targets("\"All-Linear\"").size(), 7u);
-  EXPECT_EQ(targets("\"all-linear\"", {2, false}),
+  EXPECT_EQ(targets("\"all-linear\"", kOpt),
             (Modules{Module::q, Module::k, Module::v, Module::o, Module::up, Module::down}));
+  EXPECT_EQ(targets("\"all-linear\"", kGpt2), (Modules{Module::o, Module::up, Module::down, Module::qkv}));
 }
 
 TEST(PeftTargets, AnExpressionMatchesWholeNames) {
@@ -59,12 +62,30 @@ TEST(PeftTargets, AListHoldsNamesOrWhatNamesEndWith) {
   EXPECT_TRUE(contains(refusal(R"(["proj"])"), "unknown module 'proj'"));
 }
 
+TEST(PeftTargets, AFamilyHasNamesOfItsOwn) {
+  EXPECT_EQ(targets(R"(["out_proj", "fc1", "fc2"])", kOpt), (Modules{Module::o, Module::up, Module::down}));
+  EXPECT_EQ(targets(R"(["c_attn", "c_proj"])", kGpt2), (Modules{Module::o, Module::down, Module::qkv}));
+  EXPECT_EQ(targets(R"(["attn.c_proj"])", kGpt2), (Modules{Module::o}));
+  EXPECT_EQ(targets(R"x("transformer\\.h\\.\\d+\\.mlp\\.c_(fc|proj)")x", kGpt2), (Modules{Module::up, Module::down}));
+  // Plans say them as Llama does.
+  EXPECT_EQ(targets(R"(["o_proj", "up_proj"])", kOpt), (Modules{Module::o, Module::up}));
+  EXPECT_EQ(targets(R"(["q_proj", "v_proj"])", kGpt2), (Modules{Module::q, Module::v}));
+  EXPECT_EQ(targets(R"(["qkv_proj"])", kGpt2), (Modules{Module::qkv}));
+  EXPECT_TRUE(contains(error_of([] { targets(R"(["c_attn", "q_proj"])", kGpt2); }), "selects c_attn and parts of it"));
+  EXPECT_TRUE(contains(error_of([] { targets(R"(["query"])", kOpt); }),
+                       "unknown module 'query'; valid: q_proj, k_proj, v_proj, out_proj, fc1, fc2"));
+  EXPECT_TRUE(contains(error_of([] { targets(R"(["wte"])", kGpt2); }), "target_modules selects transformer.wte"));
+  EXPECT_TRUE(contains(refusal(R"(["c_attn"])"), "unknown module 'c_attn'; valid: q_proj, k_proj, "));
+  EXPECT_EQ(costmodel::target_name(costmodel::Architecture::gpt2, Module::down), "mlp.c_proj");
+  EXPECT_EQ(costmodel::target_name(costmodel::Architecture::gpt2, Module::qkv), "c_attn");
+}
+
 TEST(PeftTargets, WhatNoLayerOfOursHasIsNamed) {
   EXPECT_TRUE(contains(refusal(R"(["q_proj", "lm_head"])"), "target_modules selects lm_head"));
   EXPECT_TRUE(contains(refusal("\".*\""), "target_modules selects lm_head"));
   EXPECT_TRUE(contains(refusal(R"(".*layers\\.[01]\\..*q_proj")"), "target_modules selects q_proj in 2 of 3 layers"));
   EXPECT_TRUE(contains(refusal(R"(["layers.0.self_attn.q_proj"])"), "selects q_proj in 1 of 3 layers"));
-  EXPECT_TRUE(contains(error_of([] { targets(R"(["gate_proj"])", {2, false}); }), "no gate_proj"));
+  EXPECT_TRUE(contains(error_of([] { targets(R"(["gate_proj"])", kOpt); }), "no gate_proj"));
 }
 
 TEST(PeftPatterns, TheFirstKeyThatANameEndsWithCounts) {

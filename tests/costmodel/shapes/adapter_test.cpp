@@ -11,7 +11,7 @@ namespace {
 TEST(Adapter, ModuleNamesRoundTrip) {
   for (const Module module : kModules) EXPECT_EQ(module_of(module_name(module)), module);
   EXPECT_EQ(module_name(Module::gate), "gate_proj");
-  expect_error([] { module_of("qkv_proj"); }, "unknown module 'qkv_proj'; valid modules: q_proj, ", "down_proj");
+  expect_error([] { module_of("key_proj"); }, "unknown module 'key_proj'; valid modules: q_proj, ", "down_proj");
 }
 
 TEST(Adapter, LayerParametersAreTheSumOverTargets) {
@@ -21,7 +21,7 @@ TEST(Adapter, LayerParametersAreTheSumOverTargets) {
     const ModuleShape shape = module_shape(backbone, module);
     const std::int64_t alone = adapter(5, {module}).layer_parameters(backbone);
     EXPECT_EQ(alone, 5 * (shape.in + shape.out));
-    sum += alone;
+    if (module != Module::qkv) sum += alone;
   }
   EXPECT_EQ(adapter_on_all(5).layer_parameters(backbone), sum);
   EXPECT_EQ(adapter(5, {}).layer_parameters(backbone), 0);
@@ -30,11 +30,16 @@ TEST(Adapter, LayerParametersAreTheSumOverTargets) {
 TEST(Adapter, ModulesHoldALayersLinearWeights) {
   const BackboneShape backbone = small_backbone();
   std::int64_t weights = 2 * backbone.hidden;  // the norms
-  for (const Module module : kModules) {
-    const ModuleShape shape = module_shape(backbone, module);
-    weights += shape.in * shape.out;
+  for (const ModuleGroup group : kModuleGroups) {
+    for (const Module module : modules_of(backbone, group)) {
+      const ModuleShape shape = module_shape(backbone, module);
+      weights += shape.in * shape.out;
+    }
   }
   EXPECT_EQ(weights, backbone.layer_parameters());
+  const ModuleShape fused = module_shape(backbone, Module::qkv);
+  EXPECT_EQ(fused.in, backbone.hidden);
+  EXPECT_EQ(fused.out, backbone.qkv_width());
 }
 
 TEST(Adapter, ScalingIsAlphaOverRankOrItsRoot) {

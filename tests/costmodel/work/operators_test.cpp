@@ -55,7 +55,7 @@ TEST(Operators, NamesRoundTrip) {
 TEST(Operators, GroupsPartitionTheModules) {
   std::array<int, kModuleCount> seen{};
   for (const ModuleGroup group : kModuleGroups) {
-    const std::span<const Module> modules = modules_of(group);
+    const std::span<const Module> modules = targets_of(group);
     for (const Module module : modules) {
       ++seen[static_cast<std::size_t>(module)];
       EXPECT_EQ(module_shape(small_backbone(), module).in, module_shape(small_backbone(), modules[0]).in);

@@ -81,6 +81,7 @@ TEST(Example, TheBackboneIsReadable) {
                 std::vector<float>(256, 1.0F));
     }
     for (const costmodel::Module module : costmodel::kModules) {
+      if (!costmodel::kSeparateModules[static_cast<std::size_t>(module)]) continue;
       const auto [in, out] = costmodel::module_shape(shape, module);
       const bool attention = costmodel::module_name(module).size() == 6;  // q_proj and its like
       const std::string name = fmt::format("model.layers.{}.{}.{}.weight", layer, attention ? "self_attn" : "mlp",

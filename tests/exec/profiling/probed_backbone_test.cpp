@@ -16,7 +16,7 @@ using costmodel::small_backbone;
 
 costmodel::AdapterShape adapter_on_all() {
   costmodel::AdapterShape adapter{4, 8.0, false, 0.0, {}};
-  adapter.targets.fill(true);
+  adapter.targets = costmodel::kSeparateModules;
   return adapter;
 }
 

@@ -252,7 +252,7 @@ TEST(LowerBound, HoldsWhereAdaptersOfManyTasksRunBesideOneAnother) {
     task.name = fmt::format("t{}", t);
     task.max_length = 256;
     task.adapter.rank = 64;
-    task.adapter.targets.fill(true);
+    task.adapter.targets = costmodel::kSeparateModules;
     task.global_batch_size = 1;
     task.steps = 1;
     made.workload.tasks.push_back(task);
@@ -286,7 +286,7 @@ Gap gap_of(const FixedPlan& fixed, std::int64_t max_length, const CostModel& cos
     task.name = fmt::format("t{}", t);
     task.max_length = max_length;
     task.adapter.rank = 64;
-    task.adapter.targets.fill(true);
+    task.adapter.targets = costmodel::kSeparateModules;
     task.global_batch_size = 16;
     task.steps = 1;
     made.workload.tasks.push_back(task);
@@ -346,7 +346,7 @@ TEST(LowerBound, SaysWhatBindsAndLooksPastStoppedTasks) {
     task.name = name;
     task.max_length = name == "long" ? 1024 : 64;
     task.adapter.rank = 16;
-    task.adapter.targets.fill(true);
+    task.adapter.targets = costmodel::kSeparateModules;
     task.global_batch_size = 8;
     task.steps = 4;
     sizes.emplace_back(16, workload::SampleSize{task.max_length, task.max_length - 1});

@@ -41,7 +41,7 @@ AdapterShape lobra_adapter() {
   AdapterShape adapter;
   adapter.rank = 8;
   adapter.alpha = 16;
-  adapter.targets.fill(true);
+  adapter.targets = costmodel::kSeparateModules;
   return adapter;
 }
 
