@@ -21,9 +21,9 @@ struct LayerStash {
   /// and keys are rotated.
   std::array<Buffer, costmodel::kSlotCount> slots;
   std::array<Buffer, costmodel::kSlotCount> statistics;  ///< [T, 1 or 2], of the norm that writes the slot
-  Buffer query_key;                                  ///< [T, (Hq + Hkv) · D], before head norms
-  Buffer head_scale;                                 ///< [T, Hq + Hkv], of the head norms
-  Buffer log_sum;                                    ///< [T, Hq], of attention
+  Buffer query_key;                                      ///< [T, (Hq + Hkv) · D], before head norms
+  Buffer head_scale;                                     ///< [T, Hq + Hkv], of the head norms
+  Buffer log_sum;                                        ///< [T, Hq], of attention
   /// Per module group, per task span: A x, [rows, modules · r].
   std::array<std::vector<Buffer>, costmodel::kModuleGroups.size()> low_rank;
   /// Per sequence, where the layer is recomputed and later chunks of the sample go on: its tokens' keys and values,

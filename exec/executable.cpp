@@ -28,9 +28,10 @@ void check_targets(const workload::Workload& workload) {
   for (const workload::Task& task : workload.tasks) {
     for (const costmodel::Module module : costmodel::kModules) {
       if (task.adapter.has(module) && family.name(module).empty())
-        throw error("task '{}': {} has no linear layer {} of its own to train an adapter on; name some of {} in "
-                    "target_modules",
-                    task.name, workload.backbone.name, module_name(module), fmt::join(own, ", "));
+        throw error(
+            "task '{}': {} has no linear layer {} of its own to train an adapter on; name some of {} in "
+            "target_modules",
+            task.name, workload.backbone.name, module_name(module), fmt::join(own, ", "));
     }
   }
 }

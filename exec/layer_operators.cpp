@@ -110,7 +110,8 @@ Buffer LayerOperators::forward_again(const LayerOp& op) {
   } else {
     BRAID_CHECK(op.work == LayerWork::activation, "work {} leaves nothing to make it again from",
                 static_cast<int>(op.work));
-    run(op, Pass::forward, {shard().intermediate}, [&] { kernels_.activation_forward(activation(), slot(op.from), to); });
+    run(op, Pass::forward, {shard().intermediate},
+        [&] { kernels_.activation_forward(activation(), slot(op.from), to); });
   }
   return result;
 }
@@ -153,7 +154,8 @@ void LayerOperators::backward(const LayerOp& op, Matrix d_to, Matrix d_from) {
     case LayerWork::attention:
       return attend_backward(op, d_to, d_from);
     case LayerWork::activation:
-      run(op, Pass::backward, {shard().intermediate}, [&] { kernels_.activation_backward(activation(), d_to, slot(op.from), d_from); });
+      run(op, Pass::backward, {shard().intermediate},
+          [&] { kernels_.activation_backward(activation(), d_to, slot(op.from), d_from); });
       return;
     case LayerWork::linear:
     case LayerWork::residual:

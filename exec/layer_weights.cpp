@@ -143,7 +143,8 @@ StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& s
   if (layers.first_of_backbone()) {
     weights.embedding = rows_of_table(tensors, names.embedding(), shard);
     weights.embedding.resize(weights.embedding.size() + static_cast<std::size_t>(backbone.hidden));
-    if (!backbone.rotary() && shard.place() == 0) weights.positions = positions_of(tensors, names.positions(), backbone);
+    if (!backbone.rotary() && shard.place() == 0)
+      weights.positions = positions_of(tensors, names.positions(), backbone);
   }
   for (const std::int32_t layer : layers.numbers())
     weights.layers.push_back(LayerReader(tensors, names, shard, kernels, layer).read());

@@ -27,8 +27,8 @@ class Norm {
     kernels_.layer_norm_again(x, weights.weight, weights.bias, statistics, y);
   }
   /// Adds to dx.
-  void backward(kernels::ConstMatrix dy, kernels::ConstMatrix x, const NormWeights& weights,
-                kernels::Matrix statistics, kernels::Matrix dx) const {
+  void backward(kernels::ConstMatrix dy, kernels::ConstMatrix x, const NormWeights& weights, kernels::Matrix statistics,
+                kernels::Matrix dx) const {
     if (rms_) return kernels_.rms_norm_backward(dy, x, weights.weight, column(statistics), dx);
     kernels_.layer_norm_backward(dy, x, weights.weight, statistics, dx);
   }

@@ -55,8 +55,7 @@ Buffer StageModel::embed(const Batch& batch) const {
 void StageModel::add_positions(const Batch& batch, Matrix hidden) const {
   const std::int64_t count = shard_.whole().max_position;
   std::vector<std::int32_t> positions = batch.positions;
-  for (std::int32_t& position : positions)
-    position = std::min(position, static_cast<std::int32_t>(count - 1));
+  for (std::int32_t& position : positions) position = std::min(position, static_cast<std::int32_t>(count - 1));
   probe_.run({Operator::residual, Pass::forward, {hidden.columns}, hidden.rows, 0, 0, 1}, [&] {
     kernels_.embedding_forward({weights_.positions.data(), count, hidden.columns}, positions, true, hidden);
   });

@@ -10,10 +10,10 @@ namespace braid::exec {
 /// Where a module's weight and bias stand: NAME.weight and NAME.bias.
 struct ModuleTensor {
   std::string name;
-  std::int64_t in = 0;       ///< of the weight in the file
-  std::int64_t out = 0;      ///< likewise; the module's outputs are those from `first` on
+  std::int64_t in = 0;   ///< of the weight in the file
+  std::int64_t out = 0;  ///< likewise; the module's outputs are those from `first` on
   std::int64_t first = 0;
-  bool transposed = false;   ///< [in, out]
+  bool transposed = false;  ///< [in, out]
 };
 
 /// What a Hugging Face folder calls a backbone's tensors: with "model." in front, or whatever the family has there, or

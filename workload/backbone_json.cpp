@@ -9,7 +9,8 @@ namespace braid::workload {
 std::string to_json(const costmodel::BackboneShape& shape) {
   // The bindings stop compiling when a shape gets another number, which would else be lost on the way.
   const auto& [name, architecture, layers, hidden, intermediate, heads, kv_heads, head_dim, vocabulary, max_position,
-               tied_head, qkv_bias, norm_epsilon, rope_theta, rope_scaling, qk_norm, sliding_window, nonlinearity] = shape;
+               tied_head, qkv_bias, norm_epsilon, rope_theta, rope_scaling, qk_norm, sliding_window, nonlinearity] =
+      shape;
   const auto& [kind, factor, low, high, original, fast, slow, truncate, attention] = rope_scaling;
   nlohmann::ordered_json json;
   json["name"] = name;

@@ -27,10 +27,9 @@ inline constexpr Name<costmodel::Architecture> kArchitectures[] = {
     {"llama", costmodel::Architecture::llama},     {"qwen2", costmodel::Architecture::qwen2},
     {"gpt2", costmodel::Architecture::gpt2},       {"opt", costmodel::Architecture::opt},
     {"mistral", costmodel::Architecture::mistral}, {"qwen3", costmodel::Architecture::qwen3}};
-inline constexpr Name<costmodel::Nonlinearity> kNonlinearities[] = {
-    {"silu", costmodel::Nonlinearity::silu},
-    {"gelu_tanh", costmodel::Nonlinearity::gelu_tanh},
-    {"relu", costmodel::Nonlinearity::relu}};
+inline constexpr Name<costmodel::Nonlinearity> kNonlinearities[] = {{"silu", costmodel::Nonlinearity::silu},
+                                                                    {"gelu_tanh", costmodel::Nonlinearity::gelu_tanh},
+                                                                    {"relu", costmodel::Nonlinearity::relu}};
 inline constexpr Name<costmodel::RopeKind> kRopeKinds[] = {{"plain", costmodel::RopeKind::plain},
                                                            {"linear", costmodel::RopeKind::linear},
                                                            {"llama3", costmodel::RopeKind::llama3},

@@ -36,7 +36,8 @@ bool selects_any(const Selects& selects, const std::vector<std::string>& all) {
 /// What `selects` says of a module in every layer alike.
 bool selects_module(const Node& node, Module module, const ModuleNames& names, const Selects& selects) {
   std::int64_t selected = 0;
-  for (std::int64_t layer = 0; layer < names.layers; ++layer) selected += selects_any(selects, names.full_names(layer, module));
+  for (std::int64_t layer = 0; layer < names.layers; ++layer)
+    selected += selects_any(selects, names.full_names(layer, module));
   if (selected != 0 && selected != names.layers)
     throw node.error(
         fmt::format("target_modules selects {} in {} of {} layers", module_name(module), selected, names.layers),
@@ -46,8 +47,9 @@ bool selects_module(const Node& node, Module module, const ModuleNames& names, c
 
 void refuse_outside_layers(const Node& node, const ModuleNames& names, const Selects& selects) {
   const costmodel::FamilyNames& family = costmodel::family_names(names.architecture);
-  for (const std::string& name : {std::string(costmodel::kHeadName), fmt::format("{}{}", family.model, family.embedding),
-                                  fmt::format("{}{}", family.model, family.positions)}) {
+  for (const std::string& name :
+       {std::string(costmodel::kHeadName), fmt::format("{}{}", family.model, family.embedding),
+        fmt::format("{}{}", family.model, family.positions)}) {
     if (name != family.model && selects(name))
       throw node.error(fmt::format("target_modules selects {}", name),
                        "adapters sit on the linear layers of decoder layers alone; leave it out");
@@ -67,7 +69,8 @@ std::string lower_case(std::string text) {
 void check_apart(const Node& node, const std::array<bool, kModuleCount>& targets) {
   const auto has = [&](Module module) { return targets[static_cast<std::size_t>(module)]; };
   if (has(Module::qkv) && (has(Module::q) || has(Module::k) || has(Module::v)))
-    throw node.error("target_modules selects c_attn and parts of it", "keep c_attn, which is q_proj, k_proj and v_proj");
+    throw node.error("target_modules selects c_attn and parts of it",
+                     "keep c_attn, which is q_proj, k_proj and v_proj");
 }
 
 std::array<bool, kModuleCount> targets_of_expression(const Node& node, const ModuleNames& names) {
@@ -93,7 +96,10 @@ std::array<bool, kModuleCount> targets_of_expression(const Node& node, const Mod
 
 std::array<bool, kModuleCount> targets_of_list(const Node& node, const ModuleNames& names) {
   std::array<bool, kModuleCount> targets{};
-  if (node.items.empty()) throw node.error("target_modules is empty", fmt::format("name at least one module, such as {}", costmodel::target_name(names.architecture, names.own_modules().front())));
+  if (node.items.empty())
+    throw node.error("target_modules is empty",
+                     fmt::format("name at least one module, such as {}",
+                                 costmodel::target_name(names.architecture, names.own_modules().front())));
   std::vector<std::string> ends;
   for (const Node& item : node.items) {
     const std::string end = item.as_string("target_modules");
@@ -105,7 +111,8 @@ std::array<bool, kModuleCount> targets_of_list(const Node& node, const ModuleNam
       throw item.error("this backbone has no gate_proj", fmt::format("valid: {}", listed(names)));
     bool found = false;
     for (std::int64_t layer = 0; layer < names.layers && !found; ++layer) {
-      for (const Module module : names.modules()) found = found || selects_any(selects, names.full_names(layer, module));
+      for (const Module module : names.modules())
+        found = found || selects_any(selects, names.full_names(layer, module));
     }
     if (!found) throw item.error(fmt::format("unknown module '{}'", end), fmt::format("valid: {}", listed(names)));
     ends.push_back(end);
@@ -276,8 +283,7 @@ std::vector<Module> ModuleNames::own_modules() const {
 
 std::vector<Module> ModuleNames::modules() const {
   std::vector<Module> all = own_modules();
-  if (!costmodel::family_names(architecture).qkv.empty())
-    all.insert(all.begin(), {Module::q, Module::k, Module::v});
+  if (!costmodel::family_names(architecture).qkv.empty()) all.insert(all.begin(), {Module::q, Module::k, Module::v});
   return all;
 }
 
@@ -290,7 +296,8 @@ std::vector<std::string> ModuleNames::full_names(std::int64_t layer, Module modu
   if (own != llama && !llama.empty())
     all.push_back(costmodel::layer_prefix(Architecture::llama, layer) + std::string(llama));
   // Plans name it so.
-  if (module == Module::qkv) all.push_back(costmodel::layer_prefix(architecture, layer) + std::string(module_name(module)));
+  if (module == Module::qkv)
+    all.push_back(costmodel::layer_prefix(architecture, layer) + std::string(module_name(module)));
   return all;
 }
 

@@ -104,6 +104,7 @@ std::vector<std::string> versions_here() {
 void check_measurable(const workload::Workload& workload) {
   if (workload.backbone_folder.empty())
     throw error("backbone '{}' has no weights here to measure with; give --profile FILE", workload.backbone_reference);
+  exec::check_targets(workload);
 }
 
 void check_machine(const costmodel::Profile& profile, const std::string& file, const CommonFlags& flags) {
@@ -138,11 +139,11 @@ std::int64_t ranks_at_work(const CommonFlags& flags, const workload::Cluster& cl
 
 std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks) {
   const costmodel::BackboneShape& shape = workload.backbone;
-  const std::string key =
-      fmt::format("11 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
-                  fmt::join(versions_here(), " "), std::thread::hardware_concurrency(), shape.hidden,
-                  shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary, shape.layers,
-                  static_cast<int>(shape.architecture), static_cast<int>(shape.nonlinearity), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
+  const std::string key = fmt::format(
+      "11 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(), fmt::join(versions_here(), " "),
+      std::thread::hardware_concurrency(), shape.hidden, shape.intermediate, shape.heads, shape.kv_heads,
+      shape.head_dim, shape.vocabulary, shape.layers, static_cast<int>(shape.architecture),
+      static_cast<int>(shape.nonlinearity), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
   return cache_folder() / fmt::format("profile-{}.json", hash_bytes(key));
 }
 

@@ -8,7 +8,7 @@
 namespace braid::costmodel {
 namespace {
 
-constexpr std::array<std::string_view, kModuleCount> kModuleNames = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+constexpr std::array<std::string_view, kModuleCount> kModuleNames = {"q_proj",    "k_proj",  "v_proj",    "o_proj",
                                                                      "gate_proj", "up_proj", "down_proj", "qkv_proj"};
 
 }  // namespace

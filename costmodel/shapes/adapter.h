@@ -14,8 +14,8 @@ namespace braid::costmodel {
 /// `qkv` is q, k and v in one, as GPT-2 has them: an adapter on it has one A for all three.
 enum class Module { q, k, v, o, gate, up, down, qkv };
 inline constexpr int kModuleCount = 8;
-inline constexpr std::array<Module, kModuleCount> kModules = {
-    Module::q, Module::k, Module::v, Module::o, Module::gate, Module::up, Module::down, Module::qkv};
+inline constexpr std::array<Module, kModuleCount> kModules = {Module::q,    Module::k,  Module::v,    Module::o,
+                                                              Module::gate, Module::up, Module::down, Module::qkv};
 
 /// Llama's name whatever the family: q_proj, ...; what a family itself calls it stands in family.h.
 std::string_view module_name(Module module);

@@ -179,11 +179,11 @@ void tell_of_dropout(const Node& config, std::initializer_list<const char*> keys
 }
 
 void check_gpt2(const Node& config) {
-  check_config_keys(config,
-                    {"activation_function", "n_layer", "n_embd", "n_head", "n_inner", "n_positions",
-                     "layer_norm_epsilon", "embd_pdrop", "attn_pdrop", "resid_pdrop", "scale_attn_weights",
-                     "scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "n_ctx", "summary_activation",
-                     "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj"});
+  check_config_keys(
+      config, {"activation_function", "n_layer", "n_embd", "n_head", "n_inner", "n_positions", "layer_norm_epsilon",
+               "embd_pdrop", "attn_pdrop", "resid_pdrop", "scale_attn_weights", "scale_attn_by_inverse_layer_idx",
+               "reorder_and_upcast_attn", "n_ctx", "summary_activation", "summary_first_dropout",
+               "summary_proj_to_labels", "summary_type", "summary_use_proj"});
   refuse_unless(config, "scale_attn_weights", config.bool_or("scale_attn_weights", true),
                 "use a backbone whose scores are divided by the root of the head's size");
   refuse_unless(config, "scale_attn_by_inverse_layer_idx", !config.bool_or("scale_attn_by_inverse_layer_idx", false),
@@ -192,9 +192,9 @@ void check_gpt2(const Node& config) {
 }
 
 void check_opt(const Node& config, std::int64_t hidden) {
-  check_config_keys(config, {"activation_function", "ffn_dim", "word_embed_proj_dim", "do_layer_norm_before",
-                             "enable_bias", "layer_norm_elementwise_affine", "dropout", "attention_dropout",
-                             "layerdrop", "init_std"});
+  check_config_keys(config,
+                    {"activation_function", "ffn_dim", "word_embed_proj_dim", "do_layer_norm_before", "enable_bias",
+                     "layer_norm_elementwise_affine", "dropout", "attention_dropout", "layerdrop", "init_std"});
   refuse_unless(config, "word_embed_proj_dim", config.integer_or("word_embed_proj_dim", hidden) == hidden,
                 "use a backbone whose embedding is as wide as its layers");
   refuse_unless(config, "do_layer_norm_before", config.bool_or("do_layer_norm_before", true),

@@ -19,9 +19,9 @@ struct FamilyNames {
   std::string_view final_norm = {};
   std::array<std::string_view, kModuleCount> modules{};  ///< within a layer; what adapters may be attached to
   std::array<std::string_view, kSlotCount> norms{};      ///< within a layer, by the slot that the norm writes
-  std::string_view query_norm = {}, key_norm = {};                 ///< of each head
-  std::string_view qkv = {};     ///< within a layer, where queries, keys and values are one module of three
-  bool transposed = false;  ///< weights of layers are stored [in, out], as GPT-2's Conv1D has them
+  std::string_view query_norm = {}, key_norm = {};       ///< of each head
+  std::string_view qkv = {};  ///< within a layer, where queries, keys and values are one module of three
+  bool transposed = false;    ///< weights of layers are stored [in, out], as GPT-2's Conv1D has them
   std::string_view name(Module module) const { return modules[static_cast<std::size_t>(module)]; }
   std::string_view norm(Slot slot) const { return norms[static_cast<std::size_t>(slot)]; }
 };

@@ -83,7 +83,7 @@ std::vector<AdapterTensor> adapter_tensors(Adapter& adapter);
 /// Writes adapter_model.safetensors and adapter_config.json as PEFT does for a backbone of that family. `backbone` is
 /// what `base_model_name_or_path` says.
 void write_peft_adapter(const std::filesystem::path& folder, const costmodel::AdapterShape& shape,
-                        costmodel::Architecture architecture,
-                        const std::string& backbone, std::span<const AdapterTensor> tensors);
+                        costmodel::Architecture architecture, const std::string& backbone,
+                        std::span<const AdapterTensor> tensors);
 
 }  // namespace braid::exec

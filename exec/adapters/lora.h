@@ -36,8 +36,8 @@ class LoraGroup {
   };
 
   const kernels::Kernels& kernels() const { return context_.pool.device().kernels(); }
-  /// What the shard computes with: of A [r, in] its inputs, of B [out, r] some of its outputs. The numbers of all shards' parts
-  /// are summed up as their gradients are, each is of one shard or a part of its own.
+  /// What the shard computes with: of A [r, in] its inputs, of B [out, r] some of its outputs. The numbers of all
+  /// shards' parts are summed up as their gradients are, each is of one shard or a part of its own.
   kernels::Matrix stacked_a(Adapter& adapter, Adapter::Part part) const;
   kernels::Matrix a(Adapter& adapter, Adapter::Part part, costmodel::Module module) const;
   kernels::Matrix b(Adapter& adapter, Adapter::Part part, costmodel::Module module, Share rows) const {

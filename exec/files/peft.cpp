@@ -32,7 +32,8 @@ void check_all_taken(const SafetensorsFolder& tensors, const std::filesystem::pa
   for (std::int32_t layer = 0; layer < adapter.backbone().layers; ++layer) {
     for (const Module module : costmodel::kModules) {
       if (!adapter.shape().has(module)) continue;
-      for (const char matrix : {'A', 'B'}) known.insert(peft_name(adapter.backbone().architecture, layer, module, matrix));
+      for (const char matrix : {'A', 'B'})
+        known.insert(peft_name(adapter.backbone().architecture, layer, module, matrix));
     }
   }
   for (const std::string& name : tensors.names()) {
@@ -97,8 +98,7 @@ void write_peft_adapter(const std::filesystem::path& folder, const costmodel::Ad
   }
   nlohmann::ordered_json ranks = nlohmann::ordered_json::object(), alphas = ranks;
   for (const Module module : costmodel::kModules) {
-    if (shape.has(module) && shape.rank_of(module) != shape.rank)
-      ranks[target_name(module)] = shape.rank_of(module);
+    if (shape.has(module) && shape.rank_of(module) != shape.rank) ranks[target_name(module)] = shape.rank_of(module);
     if (shape.has(module) && shape.alpha_of(module) != shape.alpha)
       alphas[target_name(module)] = shape.alpha_of(module);
   }

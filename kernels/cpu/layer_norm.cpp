@@ -69,8 +69,8 @@ void layer_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> w
     };
     const auto normed = [&](std::int64_t i, std::int64_t count) { return centred(x.row(t), mean, i, count) * scale; };
     const float sum = sum_lanes(x.columns, weighted);
-    const float products = sum_lanes(
-        x.columns, [&](std::int64_t i, std::int64_t count) { return weighted(i, count) * normed(i, count); });
+    const float products =
+        sum_lanes(x.columns, [&](std::int64_t i, std::int64_t count) { return weighted(i, count) * normed(i, count); });
     const float mean_gradient = sum / columns, mean_product = products / columns;
     float* to = dx.row(t);
     for_lanes(x.columns, [&](std::int64_t i, std::int64_t count) {

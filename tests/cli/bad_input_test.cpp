@@ -60,14 +60,16 @@ TEST_F(BadInput, AnUnsupportedArchitectureIsNamed) {
                    "config.json:2: model_type 'gptj' is not supported; supported: llama, mistral, qwen2");
 }
 
-TEST_F(BadInput, AFamilyWithoutKernelsIsRefusedWhereItWouldRun) {
+TEST_F(BadInput, ATargetThatTheFamilyDoesNotHaveIsRefusedWhereItWouldBeTrained) {
   write_text(folder / "gpt/config.json",
              R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 300})");
   std::string text = workload();
   text.replace(text.find("/"), text.find("\n") - text.find("/"), path("gpt"));
+  text.replace(text.find("r: 2"), 4, "r: 2, target_modules: [q_proj]");
   write_text(folder / "workload.yaml", text);
   expect_bad_input("profile --workload " + path("workload.yaml") + " --out " + path("p.json") + " --ranks 1",
-                   "have no kernels in this build, which executes Llama, Mistral, Qwen2.5 and Qwen3");
+                   "gpt has no linear layer q_proj of its own to train an adapter on; name some of attn.c_proj, c_fc, "
+                   "mlp.c_proj, c_attn in target_modules");
   EXPECT_FALSE(std::filesystem::exists(folder / "p.json"));
 }
 

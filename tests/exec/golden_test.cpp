@@ -142,7 +142,8 @@ TEST_P(GoldenTraining, WritesAnAdapterForPeftToRead) {
     take_step(optimizer, step, 3, 1.0, *golden.adapters[0], cpu_device().kernels());
   }
   const std::filesystem::path folder = std::filesystem::path(kept) / GetParam();
-  write_peft_adapter(folder, golden.shape, golden.backbone.architecture, golden.folder.string(), adapter_tensors(*golden.adapters[0]));
+  write_peft_adapter(folder, golden.shape, golden.backbone.architecture, golden.folder.string(),
+                     adapter_tensors(*golden.adapters[0]));
   const std::vector<float> logits =
       golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
   std::vector<float> ids;
@@ -155,8 +156,10 @@ TEST_P(GoldenTraining, WritesAnAdapterForPeftToRead) {
 TEST_P(Golden, AnAdapterWrittenAndReadAgainIsTheSame) {
   GoldenCase golden(std::get<0>(GetParam()));
   const TestFolder folder;
-  write_peft_adapter(folder.path(), golden.shape, golden.backbone.architecture, "backbone", adapter_tensors(*golden.adapters[0]));
-  Adapter again(golden.backbone, testing::read_adapter_shape(folder.path(), golden.backbone.architecture), golden.layers(), 99);
+  write_peft_adapter(folder.path(), golden.shape, golden.backbone.architecture, "backbone",
+                     adapter_tensors(*golden.adapters[0]));
+  Adapter again(golden.backbone, testing::read_adapter_shape(folder.path(), golden.backbone.architecture),
+                golden.layers(), 99);
   load_peft_adapter(folder.path(), again);
   EXPECT_TRUE(
       std::equal(again.parameters().begin(), again.parameters().end(), golden.adapters[0]->parameters().begin()));

@@ -40,9 +40,9 @@ class Weights {
       if (tensor.name == name) tensor.numbers[3] = bad;
     }
   }
-  void drop_prefix() {
+  void drop_prefix(std::string_view prefix = "model.") {
     for (Stored& tensor : tensors_) {
-      if (tensor.name.starts_with("model.")) tensor.name.erase(0, 6);
+      if (tensor.name.starts_with(prefix)) tensor.name.erase(0, prefix.size());
     }
   }
 
@@ -124,6 +124,22 @@ TEST(WeightNames, WhatStandsBesideTheBackboneIsIgnored) {
   const std::string told = weights.told();
   EXPECT_PRED2(contains, told, R"(ignored, as they stand beside the backbone: "v_head.weight")");
   EXPECT_FALSE(contains(told, "inv_freq")) << told;
+}
+
+/// As the hub has GPT-2: no "transformer." in front, and every layer's mask beside its weights.
+TEST(WeightNames, GPT2IsReadWithoutItsPrefixAndOPTWithoutModel) {
+  for (const auto& [name, prefix] : {std::pair<const char*, const char*>{"gpt2", "transformer."}, {"opt", "model."}}) {
+    Weights weights(name);
+    const StageWeights whole = weights.load();
+    weights.drop_prefix(prefix);
+    if (std::string_view(name) == "gpt2") weights.add("h.0.attn.bias", {1, 0, 1, 1});
+    EXPECT_EQ(weights.told(), "");
+    const StageWeights bare = weights.load();
+    EXPECT_EQ(bare.embedding, whole.embedding);
+    EXPECT_EQ(bare.positions, whole.positions);
+    EXPECT_EQ(bare.final_norm.bias, whole.final_norm.bias);
+    EXPECT_EQ(whole.positions.size(), 64u * 36u);
+  }
 }
 
 TEST(WeightNames, ATiedHeadIsTheEmbeddingUnlessTheFileHasAnother) {

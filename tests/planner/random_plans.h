@@ -48,6 +48,10 @@ inline workload::Task any_task(int number, std::vector<workload::SampleSize>& si
   task.adapter.dropout = *rc::gen::element(0.0, 0.1);
   for (bool& target : task.adapter.targets) target = *rc::gen::arbitrary<bool>();
   task.adapter.targets[static_cast<std::size_t>(*rc::gen::inRange(0, costmodel::kModuleCount))] = true;
+  // Queries, keys and values have adapters apart or one of all three.
+  if (task.adapter.has(costmodel::Module::qkv))
+    for (const costmodel::Module part : costmodel::modules_of(costmodel::ModuleGroup::qkv))
+      task.adapter.targets[static_cast<std::size_t>(part)] = false;
   task.global_batch_size = *rc::gen::inRange(1, 12);
   task.steps = 3;
   task.seed = *rc::gen::arbitrary<std::uint32_t>();
