@@ -40,7 +40,9 @@ struct SampleRows {
 struct Batch {
   std::vector<std::int32_t> tokens;     ///< [T]; 0 on padding
   std::vector<std::int32_t> positions;  ///< [T], counted from each sample's first token
-  std::vector<std::int64_t> samples;    ///< [T], the row's sample number
+  /// [T], for rotation and learned positions: positions after the virtual tokens of the task's prefix.
+  std::vector<std::int32_t> places;
+  std::vector<std::int64_t> samples;  ///< [T], the row's sample number
   std::vector<SampleRows> sequences;
   std::vector<TaskSpan> tasks;
 

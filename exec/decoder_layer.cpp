@@ -19,17 +19,26 @@ class ForwardWalk {
   ForwardWalk(LayerOperators& operators, std::span<const LayerOp> ops) : operators_(operators), ops_(ops) {}
 
   std::optional<Matrix> next() {
+    finish();
     while (place_ < ops_.size()) {
       const LayerOp& op = ops_[place_++];
       operators_.forward(op);
       drop_input(op);
-      if (op.work == LayerWork::linear && splits_rows(op.group) && operators_.shards() > 1)
-        return operators_.slot(op.to);
+      if (op.work != LayerWork::linear) continue;
+      unfinished_ = &op;
+      if (splits_rows(op.group) && operators_.shards() > 1) return operators_.slot(op.to);
+      finish();
     }
     return std::nullopt;
   }
 
  private:
+  /// The linear layer whose sum is whole now.
+  void finish() {
+    if (unfinished_) operators_.finish_linear(*unfinished_);
+    unfinished_ = nullptr;
+  }
+
   /// What is not kept has one reader.
   void drop_input(const LayerOp& op) {
     if (op.from == Slot::input || op.work == LayerWork::residual) return;
@@ -39,6 +48,7 @@ class ForwardWalk {
   LayerOperators& operators_;
   std::span<const LayerOp> ops_;
   std::size_t place_ = 0;
+  const LayerOp* unfinished_ = nullptr;
 };
 
 class ForwardPass final : public ShardedPass {
@@ -86,7 +96,10 @@ class BackwardPass final : public ShardedPass {
     const auto lowest = std::find_if(ops.begin(), ops.end(), is_linear);
     lowest_ = *lowest;
     const auto second = std::find_if(lowest + 1, ops.end(), is_linear);
-    end_ = static_cast<std::size_t>((operators_.adapts(lowest->group) ? lowest : second) - ops.begin());
+    const auto attention =
+        std::find_if(lowest + 1, second, [](const LayerOp& op) { return op.work == LayerWork::attention; });
+    const auto end = operators_.adapts(lowest->group) ? lowest : operators_.has_prefix() ? attention : second;
+    end_ = static_cast<std::size_t>(end - ops.begin());
   }
 
   std::optional<Matrix> next() override {
@@ -164,7 +177,18 @@ class BackwardPass final : public ShardedPass {
       if (!writer.kept) again = operators_.forward_again(writer);
       input = writer.kept ? operators_.slot(op.from) : operators_.matrix(again, op.from);
     }
-    operators_.linear_backward(op, input, gradient(op.to), into_nothing ? Matrix() : gradient(op.from));
+    Matrix d_to = gradient(op.to);
+    Buffer apart;
+    if (operators_.changes_output(op.group)) {
+      // What the sum's other part gets is another gradient.
+      if (holder(op.to) != op.to) {
+        apart = operators_.take(op.to);
+        std::ranges::copy(gradient_of(op.to).span(), apart.span().begin());
+        d_to = operators_.matrix(apart, op.to);
+      }
+      operators_.output_backward(op, input, d_to);
+    }
+    operators_.linear_backward(op, input, d_to, into_nothing ? Matrix() : gradient(op.from));
     if (holder(op.to) == op.to) gradient_of(op.to).release();
     if (into_nothing || splits_rows(op.group) || operators_.shards() == 1) return std::nullopt;
     return gradient(op.from);

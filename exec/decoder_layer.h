@@ -7,6 +7,7 @@
 
 #include "costmodel/work/recompute.h"
 #include "exec/adapters/adapter.h"
+#include "exec/adapters/kept.h"
 #include "exec/batch.h"
 #include "exec/buffer.h"
 #include "exec/layer_weights.h"
@@ -24,8 +25,8 @@ struct LayerStash {
   Buffer query_key;                                      ///< [T, (Hq + Hkv) · D], before head norms
   Buffer head_scale;                                     ///< [T, Hq + Hkv], of the head norms
   Buffer log_sum;                                        ///< [T, Hq], of attention
-  /// Per module group, per task span: A x, [rows, modules · r].
-  std::array<std::vector<Buffer>, costmodel::kModuleGroups.size()> low_rank;
+  /// Per module group, per task span.
+  std::array<std::vector<AdapterKept>, costmodel::kModuleGroups.size()> adapters;
   /// Per sequence, where the layer is recomputed and later chunks of the sample go on: its tokens' keys and values,
   /// [tokens, 2 Hkv · D].
   std::vector<Buffer> keys;

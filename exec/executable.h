@@ -12,4 +12,7 @@ void check_executable(const planner::FixedPlan& fixed);
 /// Throws Error for an adapter beside a module that the backbone's family does not have.
 void check_targets(const workload::Workload& workload);
 
+/// Throws Error for an adapter that cannot be trained on that deployment.
+void check_adapters(const workload::Workload& workload, const planner::FixedPlan& fixed);
+
 }  // namespace braid::exec

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "exec/adapters/lora.h"
 
 namespace braid::exec {
 
@@ -29,7 +28,17 @@ LayerOperators::LayerOperators(const LayerContext& context, const LayerWeights& 
       rows_(batch_.batch.rows()) {}
 
 bool LayerOperators::adapts(ModuleGroup group) const {
-  return LoraGroup(context_, layer_, group, batch_.batch).any();
+  return adapters(group).any();
+}
+
+bool LayerOperators::has_prefix() const {
+  return std::any_of(batch_.batch.tasks.begin(), batch_.batch.tasks.end(), [&](const TaskSpan& span) {
+    return context_.adapters[static_cast<std::size_t>(span.task)]->shape().virtual_tokens() > 0;
+  });
+}
+
+bool LayerOperators::changes_output(ModuleGroup group) const {
+  return adapters(group).changes_output();
 }
 
 template <typename Work>
@@ -42,7 +51,8 @@ template <typename Work>
 void LayerOperators::run_attention(Pass pass, const Work& work) const {
   std::int64_t context = 0, prefix = 0;
   if (!batch_.batch.sequences.empty()) {
-    prefix = batch_.batch.sequences.front().begin;
+    const SampleRows& first = batch_.batch.sequences.front();
+    prefix = first.begin + context_.adapters[static_cast<std::size_t>(first.sample.task)]->shape().virtual_tokens();
     context = prefix + batch_.batch.sequences.front().count;
   }
   context_.probe.run({Operator::attention, pass, head_shape(), rows_, context, prefix, 1}, work);
@@ -85,8 +95,8 @@ void LayerOperators::forward(const LayerOp& op) {
       return normalize_heads(op);
     case LayerWork::rope:
       run(op, Pass::forward, {shard().heads + shard().kv_heads, shard().head_dim}, [&] {
-        kernels_.rope_forward(split(slot(op.to)).qk, shard().head_dim, batch_.batch.positions,
-                              context_.rope_frequencies, rope_scale());
+        kernels_.rope_forward(split(slot(op.to)).qk, shard().head_dim, batch_.batch.places, context_.rope_frequencies,
+                              rope_scale());
       });
       return;
     case LayerWork::attention:
@@ -119,15 +129,25 @@ Buffer LayerOperators::forward_again(const LayerOp& op) {
 void LayerOperators::linear_forward(const LayerOp& op) {
   const kernels::FrozenLinear& linear = weights_.product(op.group);
   stash_.at(op.to) = take(op.to);
+  AdapterGroup beside = adapters(op.group);
+  stash_.adapters[static_cast<std::size_t>(op.group)].clear();
+  beside.scale_inputs(slot(op.from));
   run(op, Pass::forward, {linear.in(), linear.out()}, [&] { linear.forward(slot(op.from), slot(op.to)); });
-  LoraGroup(context_, layer_, op.group, batch_.batch).forward(slot(op.from), slot(op.to), stash_);
+  beside.forward(slot(op.from), slot(op.to));
+}
+
+void LayerOperators::finish_linear(const LayerOp& op) {
+  adapters(op.group).forward_sum(slot(op.to));
+}
+
+void LayerOperators::output_backward(const LayerOp& op, ConstMatrix input, Matrix d_to) {
+  adapters(op.group).backward_output(input, d_to);
 }
 
 void LayerOperators::linear_backward(const LayerOp& op, ConstMatrix input, Matrix d_to, Matrix d_from) {
   const kernels::FrozenLinear& linear = weights_.product(op.group);
   if (d_from.rows > 0) run(op, Pass::backward, {linear.in(), linear.out()}, [&] { linear.backward(d_to, d_from); });
-  const LoraGroup adapters(context_, layer_, op.group, batch_.batch);
-  if (adapters.any()) adapters.backward(input, d_to, d_from, stash_);
+  adapters(op.group).backward(input, d_to, d_from);
 }
 
 void LayerOperators::backward(const LayerOp& op, Matrix d_to, Matrix d_from) {
@@ -147,7 +167,7 @@ void LayerOperators::backward(const LayerOp& op, Matrix d_to, Matrix d_from) {
     }
     case LayerWork::rope:
       run(op, Pass::backward, {shard().heads + shard().kv_heads, shard().head_dim}, [&] {
-        kernels_.rope_backward(split(d_to).qk, shard().head_dim, batch_.batch.positions, context_.rope_frequencies,
+        kernels_.rope_backward(split(d_to).qk, shard().head_dim, batch_.batch.places, context_.rope_frequencies,
                                rope_scale());
       });
       return;
@@ -200,11 +220,54 @@ kernels::EarlierKeys LayerOperators::keys_of(const EarlierChunk& chunk, Pass pas
   return keys;
 }
 
+Matrix LayerOperators::prefix_of(const SampleRows& rows, Adapter::Part part) const {
+  Adapter& adapter = *context_.adapters[static_cast<std::size_t>(rows.sample.task)];
+  if (adapter.shape().virtual_tokens() == 0) return {};
+  return adapter.matrix(part, layer_, Role::prefix, costmodel::Module::q);
+}
+
+/// The shard's heads of a prefix [virtual tokens, 2 Hkv · D], and of their gradients what stands in `gradients`.
+kernels::EarlierKeys LayerOperators::prefix_keys(Matrix prefix, const Buffer& gradients) const {
+  const Share own = context_.shard.outputs(costmodel::Module::k);
+  const std::int64_t whole = context_.shard.whole().kv_width(), kv = shard().kv_width();
+  kernels::EarlierKeys keys{
+      prefix.column_range(own.first, own.last), prefix.column_range(whole + own.first, whole + own.last), {}, {}};
+  if (gradients.size() > 0) {
+    const Matrix all = gradients.matrix(prefix.rows, 2 * kv);
+    keys.dk = all.column_range(0, kv);
+    keys.dv = all.column_range(kv, 2 * kv);
+  }
+  return keys;
+}
+
+/// Sequence after sequence, so that sums do not depend on threads.
+void LayerOperators::add_prefix_gradients(const Sequences& all) const {
+  const Share own = context_.shard.outputs(costmodel::Module::k);
+  const std::int64_t whole = context_.shard.whole().kv_width(), kv = shard().kv_width();
+  for (std::size_t s = 0; s < all.prefix_gradients.size(); ++s) {
+    if (all.prefix_gradients[s].size() == 0) continue;
+    const Matrix to = prefix_of(batch_.batch.sequences[s], Adapter::Part::gradient);
+    const Matrix from = all.prefix_gradients[s].matrix(to.rows, 2 * kv);
+    kernels_.add(from.column_range(0, kv), to.column_range(own.first, own.last));
+    kernels_.add(from.column_range(kv, 2 * kv), to.column_range(whole + own.first, whole + own.last));
+  }
+}
+
 LayerOperators::Sequences LayerOperators::sequences(Pass pass) const {
   const std::vector<SampleRows>& rows = batch_.batch.sequences;
   Sequences result;
   result.earlier.resize(rows.size());
+  const bool backward = pass == Pass::backward;
+  result.prefix_gradients.resize(rows.size());
   for (std::size_t s = 0; s < rows.size(); ++s) {
+    if (const Matrix prefix = prefix_of(rows[s], Adapter::Part::parameter); prefix.rows > 0) {
+      Buffer& gradients = result.prefix_gradients[s];
+      if (backward) {
+        gradients = context_.pool.take(prefix.rows * 2 * shard().kv_width());
+        std::ranges::fill(gradients.span(), 0.0F);
+      }
+      result.earlier[s].push_back(prefix_keys(prefix, gradients));
+    }
     for (const EarlierChunk& chunk : batch_.earlier[s]) result.earlier[s].push_back(keys_of(chunk, pass));
     result.rows.push_back({rows[s].first, rows[s].count, result.earlier[s]});
   }
@@ -228,6 +291,7 @@ void LayerOperators::attend_backward(const LayerOp& op, Matrix d_attended, Matri
     const Sequences all = sequences(Pass::backward);
     kernels_.attention_backward(attention_shape(), all.rows, qkv.q, qkv.k, qkv.v, slot(op.to),
                                 stash_.log_sum.matrix(rows_, shard().heads), d_attended, d.q, d.k, d.v);
+    add_prefix_gradients(all);
     // What later chunks of the samples have sent back.
     for (std::size_t s = 0; s < stash_.key_gradients.size(); ++s) {
       const Buffer& gradients = stash_.key_gradients[s];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/adapters/adapter_group.h"
 #include "exec/decoder_layer.h"
 #include "exec/norm.h"
 
@@ -21,10 +22,19 @@ class LayerOperators {
   /// Whether any task of the microbatch has an adapter beside that product.
   bool adapts(costmodel::ModuleGroup group) const;
 
+  /// Whether any has keys and values before its sequences.
+  bool has_prefix() const;
+
   /// Writes the operator's slot in the stash from those that it reads, and keeps what its way back reads beside them.
   void forward(const costmodel::LayerOp& op);
   /// The same result again, into a buffer apart where the stash has none.
   Buffer forward_again(const costmodel::LayerOp& op);
+  /// What adapters do to a linear layer's output once its shards' parts have met.
+  void finish_linear(const costmodel::LayerOp& op);
+  /// Whether adapters change that product's output, and its gradient with it.
+  bool changes_output(costmodel::ModuleGroup group) const;
+  /// Turns the gradient of the layer's output into that of its product's; `input` is what stands in op.from.
+  void output_backward(const costmodel::LayerOp& op, kernels::ConstMatrix input, kernels::Matrix d_to);
   /// Adds `d_to` through the operator into `d_from`. A linear layer's adapters read `input`, what stands in op.from;
   /// into an empty `d_from` no gradient goes. An operator in place has one gradient.
   void linear_backward(const costmodel::LayerOp& op, kernels::ConstMatrix input, kernels::Matrix d_to,
@@ -46,6 +56,7 @@ class LayerOperators {
   struct Sequences {
     std::vector<std::vector<kernels::EarlierKeys>> earlier;
     std::vector<kernels::SequenceRows> rows;
+    std::vector<Buffer> prefix_gradients;  // of the keys and values that the tasks' adapters put before them
   };
   /// What the head norms keep, apart for queries and keys.
   struct HeadNorms {
@@ -65,11 +76,17 @@ class LayerOperators {
   Qkv split(kernels::Matrix qkv) const;
   kernels::EarlierKeys keys_of(const EarlierChunk& chunk, costmodel::Pass pass) const;
   Sequences sequences(costmodel::Pass pass) const;
+  kernels::Matrix prefix_of(const SampleRows& rows, Adapter::Part part) const;
+  kernels::EarlierKeys prefix_keys(kernels::Matrix prefix, const Buffer& gradients) const;
+  void add_prefix_gradients(const Sequences& all) const;
   HeadNorms head_norms() const;
   kernels::AttentionShape attention_shape() const { return {shard().heads, shard().kv_heads, shard().head_dim}; }
   costmodel::OperatorShape head_shape() const { return {shard().heads, shard().kv_heads, shard().head_dim}; }
   float rope_scale() const { return static_cast<float>(shard().rope_scaling.attention_factor); }
 
+  AdapterGroup adapters(costmodel::ModuleGroup group) const {
+    return {context_, weights_, layer_, group, batch_.batch, stash_};
+  }
   void linear_forward(const costmodel::LayerOp& op);
   void normalize_heads(const costmodel::LayerOp& op);
   void attend(const costmodel::LayerOp& op);

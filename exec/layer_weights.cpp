@@ -54,6 +54,8 @@ class LayerReader {
         weights.key_norm = read_norm(tensors_, names_.key_norm(layer_), backbone.head_dim, false);
       }
     }
+    weights.row_squares = std::move(squares_);
+    join_qkv_squares(weights);
     return weights;
   }
 
@@ -68,6 +70,9 @@ class LayerReader {
       const Share rows = shard_.outputs(module), columns = shard_.inputs(module);
       const Share stored{tensor.first + rows.first, tensor.first + rows.last};
       append(weight_of(tensor), tensor.in, stored, columns, weight);
+      std::vector<float>& squares = squares_[static_cast<std::size_t>(module)];
+      for (std::int64_t row = 0; row < costmodel::module_shape(shard_.whole(), module).out; ++row)
+        squares.push_back(square_of(last_.data() + (tensor.first + row) * tensor.in, tensor.in));
       in = columns.count();
       out += rows.count();
       if (bias) append(read_finite(tensors_, tensor.name + ".bias", {tensor.out}), 1, stored, {0, 1}, biases);
@@ -91,6 +96,12 @@ class LayerReader {
     return last_;
   }
 
+  static float square_of(const float* row, std::int64_t count) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(row[i]) * row[i];
+    return static_cast<float>(sum);
+  }
+
   /// Adds rows of a tensor that is `width` numbers wide, and of these rows the columns.
   static void append(const std::vector<float>& tensor, std::int64_t width, Share rows, Share columns,
                      std::vector<float>& to) {
@@ -110,6 +121,7 @@ class LayerReader {
   const Shard& shard_;
   const kernels::Kernels& kernels_;
   std::int32_t layer_;
+  std::array<std::vector<float>, costmodel::kModuleCount> squares_;
   std::string last_name_;
   std::vector<float> last_;
 };
@@ -133,6 +145,13 @@ std::vector<float> positions_of(const SafetensorsFolder& tensors, const std::str
 }
 
 }  // namespace
+
+void join_qkv_squares(LayerWeights& weights) {
+  std::vector<float>& all = weights.row_squares[static_cast<std::size_t>(Module::qkv)];
+  all.clear();
+  for (const Module module : costmodel::modules_of(ModuleGroup::qkv))
+    all.insert(all.end(), weights.squares(module).begin(), weights.squares(module).end());
+}
 
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, const HeldLayers& layers,
                                 const kernels::Kernels& kernels) {

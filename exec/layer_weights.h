@@ -25,6 +25,12 @@ struct LayerWeights {
   std::array<std::unique_ptr<kernels::FrozenLinear>, costmodel::kModuleGroups.size()> products;
   NormWeights query_norm, key_norm;  ///< of each head; empty where the backbone has none
 
+  /// By module, Σ w² of each row of its weight, of the whole of it: what DoRA's norms are made of.
+  std::array<std::vector<float>, costmodel::kModuleCount> row_squares;
+
+  const std::vector<float>& squares(costmodel::Module module) const {
+    return row_squares[static_cast<std::size_t>(module)];
+  }
   const NormWeights& norm(costmodel::Slot to) const { return norms[static_cast<std::size_t>(to)]; }
   const kernels::FrozenLinear& product(costmodel::ModuleGroup group) const {
     return *products[static_cast<std::size_t>(group)];
@@ -41,6 +47,9 @@ struct StageWeights {
   std::unique_ptr<kernels::FrozenLinear> head;  ///< [V, H] on the last stage
   std::vector<float> rope_frequencies;          ///< [D/2]
 };
+
+/// Fills in what `row_squares` has of q, k and v in one.
+void join_qkv_squares(LayerWeights& weights);
 
 /// Reads a rank's part of a Hugging Face folder, the shard's rows and columns of `layers`, and packs it with `kernels`.
 /// Throws Error when a tensor is missing, has another shape, holds a number that is not finite or is taken up by

@@ -35,6 +35,25 @@ double clip_scale(double norm, double max_norm) {
   return std::min(1.0, max_norm / (norm + 1e-6));
 }
 
+namespace {
+
+/// LoRA+ (Hayou et al. 2024): B's learning rate is `ratio` times that of all else.
+void step_apart(const kernels::AdamWStep& step, double ratio, Adapter& adapter, const kernels::Kernels& kernels) {
+  std::size_t first = 0;
+  for (std::int64_t layer = 0; layer < adapter.layers().count(); ++layer) {
+    for (const ParameterShape& parameter : adapter.table()) {
+      kernels::AdamWStep own = step;
+      if (parameter.role == Role::b) own.learning_rate *= ratio;
+      const auto count = static_cast<std::size_t>(parameter.count());
+      kernels.adamw(own, adapter.gradients().subspan(first, count), adapter.parameters().subspan(first, count),
+                    adapter.first_moments().subspan(first, count), adapter.second_moments().subspan(first, count));
+      first += count;
+    }
+  }
+}
+
+}  // namespace
+
 void take_step(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps, double gradient_scale,
                Adapter& adapter, const kernels::Kernels& kernels) {
   kernels::AdamWStep adamw;
@@ -45,7 +64,12 @@ void take_step(const workload::Optimizer& optimizer, std::int64_t step, std::int
   adamw.weight_decay = optimizer.weight_decay;
   adamw.gradient_scale = gradient_scale;
   adamw.step = step + 1;
-  kernels.adamw(adamw, adapter.gradients(), adapter.parameters(), adapter.first_moments(), adapter.second_moments());
+  if (optimizer.lora_plus_ratio == 1) {
+    kernels.adamw(adamw, adapter.gradients(), adapter.parameters(), adapter.first_moments(), adapter.second_moments());
+  } else {
+    step_apart(adamw, optimizer.lora_plus_ratio, adapter, kernels);
+  }
+  adapter.changed();
   std::fill(adapter.gradients().begin(), adapter.gradients().end(), 0.0F);
 }
 

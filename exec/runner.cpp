@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/steady_clock.h"
 #include "exec/executable.h"
+#include "exec/files/peft.h"
 #include "exec/gathered_norms.h"
 #include "exec/optimizer.h"
 #include "planner/program/dependency_graph.h"
@@ -418,6 +419,7 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
     : input_(input), communicator_(communicator), pool_(device) {
   check_executable(input.fixed);
   check_targets(input.workload);
+  check_adapters(input.workload, input.fixed);
   check_ranks(input.fixed, communicator);
   places_ = rank_places(input.fixed);
   place_ = places_[static_cast<std::size_t>(communicator.rank())];
@@ -433,6 +435,7 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
   }
   for (const workload::Task& task : input.workload.tasks) {
     adapters_.push_back(std::make_unique<Adapter>(input.workload.backbone, task.adapter, place_.layers, task.seed));
+    models_.front()->begin(*adapters_.back());
     if (!task.init_from.empty()) load_peft_adapter(task.init_from, *adapters_.back());
     seeds_.push_back(task.seed);
   }

@@ -51,10 +51,20 @@ Buffer StageModel::embed(const Batch& batch) const {
   return hidden;
 }
 
+/// Tokens stand after the keys that a prefix has, as transformers counts what is in its cache.
+void StageModel::place_tokens(std::span<const std::unique_ptr<Adapter>> adapters, Batch& batch) {
+  batch.places = batch.positions;
+  for (const TaskSpan& span : batch.tasks) {
+    const auto tokens =
+        static_cast<std::int32_t>(adapters[static_cast<std::size_t>(span.task)]->shape().virtual_tokens());
+    for (std::int64_t row = span.first; row < span.last; ++row) batch.places[static_cast<std::size_t>(row)] += tokens;
+  }
+}
+
 /// Padding may stand behind the last position that there is.
 void StageModel::add_positions(const Batch& batch, Matrix hidden) const {
   const std::int64_t count = shard_.whole().max_position;
-  std::vector<std::int32_t> positions = batch.positions;
+  std::vector<std::int32_t> positions = batch.places;
   for (std::int32_t& position : positions) position = std::min(position, static_cast<std::int32_t>(count - 1));
   probe_.run({Operator::residual, Pass::forward, {hidden.columns}, hidden.rows, 0, 0, 1}, [&] {
     kernels_.embedding_forward({weights_.positions.data(), count, hidden.columns}, positions, true, hidden);
@@ -214,6 +224,14 @@ class StageModel::Backward final : public ShardedPass {
   bool ended_ = false;
 };
 
+void StageModel::begin(Adapter& adapter) const {
+  for (const ParameterShape& parameter : adapter.table()) {
+    if (parameter.initial != Initial::row_norms) continue;
+    for (std::size_t i = 0; i < weights_.layers.size(); ++i)
+      adapter.begin_magnitude(layers_.numbers()[i], parameter.module, weights_.layers[i].squares(parameter.module));
+  }
+}
+
 std::unique_ptr<ShardedPass> StageModel::forward(planner::MicrobatchId id, Batch batch, Buffer input,
                                                  std::span<const std::unique_ptr<Adapter>> adapters,
                                                  std::span<const std::uint64_t> seeds,
@@ -224,6 +242,7 @@ std::unique_ptr<ShardedPass> StageModel::forward(planner::MicrobatchId id, Batch
   Live& live = place->second;
   if (is_new) {
     live.batch = std::move(batch);
+    place_tokens(adapters, live.batch);
     live.earlier = chunks_.enter(id, live.batch);
     live.layers.resize(weights_.layers.size());
   }
@@ -254,6 +273,7 @@ std::vector<float> StageModel::logits(Batch batch, std::span<const std::unique_p
                                       std::span<const std::uint64_t> seeds) {
   BRAID_CHECK(has_embedding() && has_head() && shard_.count() == 1, "logits need the whole backbone on one stage");
   Live live{std::move(batch), {}, {}, {}};
+  place_tokens(adapters, live.batch);
   live.earlier.resize(live.batch.sequences.size());
   live.layers.resize(weights_.layers.size());
   const std::int64_t rows = live.batch.rows(), width = shard_.whole().hidden;

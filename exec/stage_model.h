@@ -28,6 +28,9 @@ class StageModel {
   void compile_layers() const;
   void compile_head() const;
 
+  /// What an adapter begins with of the backbone: DoRA's magnitudes.
+  void begin(Adapter& adapter) const;
+
   /// Through the runs of layers [first_run, last_run), which is all of them where the stage is not interleaved: hidden
   /// state [T, H] in (none before the backbone's first layer) and out (none after its last, where the losses and the
   /// gradient they send back are computed). `loss_scale`[task] is 1 / supervised tokens of the task's global batch;
@@ -66,6 +69,7 @@ class StageModel {
     return {shard_, weights_.rope_frequencies, adapters, seeds, pool_, probe_};
   }
   Buffer embed(const Batch& batch) const;
+  static void place_tokens(std::span<const std::unique_ptr<Adapter>> adapters, Batch& batch);
   void add_positions(const Batch& batch, kernels::Matrix hidden) const;
   LayerBatch layer_batch(const Live& live, std::size_t layer);
   std::unique_ptr<ShardedPass> layer_forward(const LayerContext& layer_context, Live& live, std::size_t layer,

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "exec/files/peft.h"
 #include "exec/optimizer.h"
 #include "exec/window_feed.h"
 #include "planner/window/predict.h"
@@ -298,14 +299,16 @@ std::vector<double> write_adapters(const std::filesystem::path& folder, const wo
     const workload::Task& spec = workload.tasks[task];
     Adapter whole(workload.backbone, spec.adapter,
                   planner::LayerRange{0, static_cast<std::int32_t>(workload.backbone.layers)}, spec.seed);
+    // What is frozen in it is as it was found.
+    if (!spec.init_from.empty()) load_peft_adapter(spec.init_from, whole);
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {
       const RankPlace& place = runner.places()[rank];
       if (place.tells_of_layers()) put_layers(parts[rank], place.layers, whole);
     }
     largest[task] = largest_magnitude(whole.parameters());
     if (!std::isfinite(largest[task])) continue;
-    write_peft_adapter(folder / spec.name, spec.adapter, workload.backbone.architecture,
-                       workload::published_name(workload), adapter_tensors(whole));
+    write_peft_adapter(folder / spec.name, spec.adapter, workload.backbone, workload::published_name(workload),
+                       adapter_tensors(whole));
   }
   return largest;
 }

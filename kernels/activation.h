@@ -12,6 +12,7 @@ enum class Activation {
   swiglu,  ///< f(g) = silu(g) = g / (1 + exp(−g)), with a gate
   geglu,   ///< f = gelu, with a gate
   gelu,    ///< f(x) = x / 2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))), GPT-2's
+  silu,    ///< without a gate: bottleneck adapters
   relu     ///< f(x) = max(0, x)
 };
 constexpr bool has_gate(Activation kind) {

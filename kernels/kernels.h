@@ -3,6 +3,7 @@
 #include "kernels/activation.h"
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
+#include "kernels/columns.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/dropout.h"
 #include "kernels/elementwise.h"
@@ -12,6 +13,7 @@
 #include "kernels/matmul.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope.h"
+#include "kernels/sparse.h"
 
 namespace braid::kernels {
 
@@ -35,6 +37,11 @@ struct Kernels {
   ActivationForward* activation_forward;
   ActivationBackward* activation_backward;
   Add* add;
+  ScaleColumns* scale_columns;
+  AddRow* add_row;
+  SumColumns* sum_columns;
+  SparseForward* sparse_forward;
+  SparseBackward* sparse_backward;
   Matmul* matmul;
   Dropout* dropout;
   CrossEntropy* cross_entropy;

@@ -13,6 +13,8 @@ class FrozenLinear {
   virtual ~FrozenLinear() = default;
   virtual std::int64_t in() const = 0;
   virtual std::int64_t out() const = 0;
+  /// [out], or empty.
+  virtual std::span<const float> bias() const = 0;
   /// Bytes that it holds.
   virtual std::int64_t bytes() const = 0;
 

@@ -146,12 +146,11 @@ const std::set<std::string_view> kHarmlessPeftKeys = {"auto_mapping",      "base
 
 /// Keys that are held against the task, below.
 const std::set<std::string_view> kHeldPeftKeys = {
-    "peft_type",    "r",    "lora_alpha",       "use_rslora", "target_modules", "alpha_pattern",
-    "rank_pattern", "bias", "init_lora_weights"};
+    "peft_type",    "r",    "lora_alpha",        "use_rslora", "target_modules", "alpha_pattern",
+    "rank_pattern", "bias", "init_lora_weights", "use_dora"};
 
 /// Keys that change what is computed, and what to do about each.
 const std::vector<std::pair<std::string_view, std::string_view>> kRefusedPeftKeys = {
-    {"use_dora", "DoRA adapters are not supported; give a plain LoRA adapter"},
     {"use_qalora", "QA-LoRA pools its inputs, which is not supported; give a plain LoRA adapter"},
     {"lora_bias", "biases beside B are not supported; train one with lora_bias: false"},
     {"fan_in_fan_out", "weights stored transposed are not supported; the backbones here store them [out, in]"},
@@ -319,6 +318,26 @@ std::array<bool, kModuleCount> targets_from(const Node& node, const ModuleNames&
   return targets;
 }
 
+std::array<bool, kModuleCount> ia3_targets(const ModuleNames& names) {
+  std::array<bool, kModuleCount> targets{};
+  for (const Module module : names.own_modules())
+    targets[static_cast<std::size_t>(module)] =
+        module == Module::k || module == Module::v || module == Module::qkv || module == Module::down;
+  return targets;
+}
+
+bool scales_down_input(const Node& node, const ModuleNames& names) {
+  if (node.is_null() || (node.is_sequence() && node.items.empty())) return false;
+  const std::array<bool, kModuleCount> targets = targets_from(node, names);
+  for (const Module module : kModules) {
+    if (targets[static_cast<std::size_t>(module)] && module != Module::down)
+      throw node.error(fmt::format("feedforward_modules names {}, whose input other modules read too",
+                                   costmodel::target_name(names.architecture, module)),
+                       fmt::format("name {} alone", costmodel::target_name(names.architecture, Module::down)));
+  }
+  return targets[static_cast<std::size_t>(Module::down)];
+}
+
 std::array<double, kModuleCount> alphas_from(const Node& node, const AdapterShape& adapter, const ModuleNames& names) {
   return pattern_from<double>({node, "alpha_pattern", "{q_proj: 64}, a module's name and its alpha"}, adapter, names,
                               adapter.alpha, [](const Node& alpha) {
@@ -337,9 +356,119 @@ std::array<std::int64_t, kModuleCount> ranks_from(const Node& node, const Adapte
                                     [](const Node& rank) { return rank.as_integer("rank_pattern", 1, kMostRank); });
 }
 
+namespace {
+
+using costmodel::AdapterMethod;
+
+/// What PEFT and AdapterHub call a method.
+std::string_view peft_type(AdapterMethod method) {
+  switch (method) {
+    case AdapterMethod::vera:
+      return "VERA";
+    case AdapterMethod::ia3:
+      return "IA3";
+    case AdapterMethod::prefix_tuning:
+      return "PREFIX_TUNING";
+    case AdapterMethod::diff_pruning:
+      return "SHIRA";
+    case AdapterMethod::lora:
+    case AdapterMethod::dora:
+    case AdapterMethod::bottleneck:
+      break;
+  }
+  return "LORA";
+}
+
+/// Of the methods but LoRA: keys that change nothing of what the adapter computes, and those that are held against the
+/// task.
+const std::set<std::string_view> kHarmlessOtherKeys = {"auto_mapping",
+                                                       "base_model_name_or_path",
+                                                       "revision",
+                                                       "inference_mode",
+                                                       "peft_version",
+                                                       "task_type",
+                                                       "d_initial",
+                                                       "init_weights",
+                                                       "init_ia3_weights",
+                                                       "layers_pattern",
+                                                       "projection_prng_key",
+                                                       "save_projection",
+                                                       "vera_dropout",
+                                                       "random_seed",
+                                                       "mask_type",
+                                                       "runtime_config",
+                                                       "num_attention_heads",
+                                                       "num_layers",
+                                                       "token_dim",
+                                                       "num_transformer_submodules",
+                                                       "encoder_hidden_size"};
+const std::set<std::string_view> kHeldOtherKeys = {"peft_type", "r", "target_modules", "feedforward_modules",
+                                                   "num_virtual_tokens"};
+
+void check_other_keys(const Node& config, const ModuleNames& names) {
+  for (const auto& [key, node] : config.fields) {
+    if (key == "fan_in_fan_out" && costmodel::family_names(names.architecture).transposed) continue;
+    if (kHarmlessOtherKeys.contains(key) || kHeldOtherKeys.contains(key) || is_left_out(node)) continue;
+    if (key == "bias" && node.is_scalar() && node.text == "none") continue;
+    throw node.error(fmt::format("key '{}' is not known here and may change what the adapter computes", key),
+                     "give an adapter without it");
+  }
+}
+
+void check_targets_alike(const Node& config, const AdapterShape& adapter, const ModuleNames& names) {
+  check_same(config, "target_modules", described(targets_from(config.at("target_modules"), names)), "target_modules",
+             described(adapter.targets));
+}
+
+void check_other_config(const Node& config, const AdapterShape& adapter, const ModuleNames& names) {
+  check_other_keys(config, names);
+  if (adapter.method == AdapterMethod::prefix_tuning)
+    return check_same(config, "num_virtual_tokens", config.integer_at("num_virtual_tokens", 1), "num_virtual_tokens",
+                      adapter.rank);
+  check_targets_alike(config, adapter, names);
+  if (adapter.method != AdapterMethod::ia3)
+    return check_same(config, "r", config.integer_at("r", 1), "r", adapter.rank);
+  const Node* feedforward = config.find("feedforward_modules");
+  check_same(config, "feedforward_modules", feedforward && scales_down_input(*feedforward, names),
+             "feedforward_modules", adapter.scales_inputs);
+}
+
+/// AdapterHub's: all keys of what computes are those of its DoubleSeqBnConfig.
+void check_hub_config(const Node& root, const AdapterShape& adapter) {
+  const Node& config = root.at("config");
+  const auto held = [&](std::string_view key, bool ours) {
+    check_same(config, key, config.bool_or(key, false), key, ours);
+  };
+  held("mh_adapter", adapter.has(Module::o));
+  held("output_adapter", adapter.has(Module::down));
+  for (const char* key : {"ln_before", "ln_after", "is_parallel", "phm_layer", "use_gating", "original_ln_before",
+                          "adapter_residual_before_ln"}) {
+    const Node* node = config.find(key);
+    if (node && !is_left_out(*node)) refuse(*node, key, "give one of DoubleSeqBnConfig, or train without it");
+  }
+  for (const char* key : {"dropout", "stochastic_depth"}) {
+    if (config.number_or(key, 0.0) != 0) refuse(config.at(key), key, "give one without it");
+  }
+  for (const char* key : {"leave_out", "cross_adapter"}) {
+    const Node* node = config.find(key);
+    if (node && !is_left_out(*node)) refuse(*node, key, "give one of every layer");
+  }
+  if (const std::string activation = config.string_or("non_linearity", "swish"); activation != "swish")
+    refuse(config.at("non_linearity"), fmt::format("non_linearity: {}", activation), "give one with swish");
+  if (config.number_or("scaling", 1.0) != 1.0) refuse(config.at("scaling"), "scaling", "give one without it");
+  if (const Node* inverse = config.find("inv_adapter"); inverse && !is_left_out(*inverse))
+    refuse(*inverse, "inv_adapter", "give one without it");
+}
+
+}  // namespace
+
 void check_peft_config(const Node& config, const AdapterShape& adapter, const ModuleNames& names) {
-  if (const std::string type = config.string_or("peft_type", ""); type != "LORA")
-    throw config.error(fmt::format("peft_type is '{}'", type), "give a LORA adapter");
+  if (adapter.method == AdapterMethod::bottleneck) return check_hub_config(config, adapter);
+  const std::string_view wanted = peft_type(adapter.method);
+  if (const std::string type = config.string_or("peft_type", ""); type != wanted)
+    throw config.error(fmt::format("peft_type is '{}'", type), fmt::format("give a {} adapter", wanted));
+  if (wanted != "LORA") return check_other_config(config, adapter, names);
+  check_same(config, "use_dora", config.bool_or("use_dora", false), "DoRA", adapter.method == AdapterMethod::dora);
   check_keys(config, names);
   if (const std::string bias = config.string_or("bias", "none"); bias != "none")
     refuse(config.at("bias"), fmt::format("bias: {}", bias),

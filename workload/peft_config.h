@@ -31,6 +31,13 @@ struct ModuleNames {
 /// PEFT's modules of attention, in a family's own.
 std::array<bool, costmodel::kModuleCount> attention_targets(const ModuleNames& names);
 
+/// Those that PEFT's IA³ has unless they are named: keys, values and the feed-forward layer's last product.
+std::array<bool, costmodel::kModuleCount> ia3_targets(const ModuleNames& names);
+
+/// Whether `node`, PEFT's feedforward_modules, names that last product, and nothing else, as products that share their
+/// input cannot have it scaled apart. Throws Error.
+bool scales_down_input(const Node& node, const ModuleNames& names);
+
 /// Which modules `node`, PEFT's target_modules, selects: 'all-linear', a regular expression that whole names match, or
 /// a list of names or of what names end with. Every layer must have the same. Throws Error for a name that is none, for
 /// what selects layers apart, and for modules that are not of decoder layers.

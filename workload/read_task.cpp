@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "workload/names.h"
+#include "workload/read_adapter.h"
 #include "workload/spellings.h"
 
 namespace braid::workload {
@@ -88,52 +89,10 @@ void read_dataset(const Node& node, const TaskContext& context, Task& task) {
   }
 }
 
-std::array<bool, costmodel::kModuleCount> read_targets(const Node& adapter, const TaskContext& context) {
-  const Node* list = adapter.find("target_modules");
-  if (!list || list->is_null()) return attention_targets(context.modules);
-  return targets_from(*list, context.modules);
-}
-
-void read_adapter(const Node& node, const TaskContext& context, Task& task) {
-  allow_only_ours(
-      node, "adapter",
-      {"type", "r", "alpha", "dropout", "rslora", "target_modules", "rank_pattern", "alpha_pattern", "init_from"});
-  if (const std::string type = node.string_or("type", "lora"); type != "lora") {
-    throw node.at("type").error(fmt::format("unknown adapter type '{}'", type), "valid: lora");
-  }
-  const Node& rank = node.at("r");
-  task.adapter.rank = rank.as_integer("r");
-  if (task.adapter.rank < 1) {
-    throw rank.error(fmt::format("rank {} is not usable", task.adapter.rank), "give r >= 1");
-  }
-  if (task.adapter.rank > kMostRank) {
-    throw rank.error(fmt::format("rank {} is not usable", task.adapter.rank), fmt::format("give r <= {}", kMostRank));
-  }
-  task.adapter.alpha = positive(node, "alpha", node.number_or("alpha", 2.0 * static_cast<double>(task.adapter.rank)));
-  task.adapter.dropout = fraction_or(node, "dropout", 0.0);
-  task.adapter.rank_stabilized = node.bool_or("rslora", false);
-  task.adapter.targets = read_targets(node, context);
-  if (const Node* ranks = node.find("rank_pattern"))
-    task.adapter.module_ranks = ranks_from(*ranks, task.adapter, context.modules);
-  if (const Node* alphas = node.find("alpha_pattern"))
-    task.adapter.module_alphas = alphas_from(*alphas, task.adapter, context.modules);
-
-  const std::string init_from = node.string_or("init_from", "");
-  if (init_from.empty()) return;
-  task.init_from = resolve(context.folder, init_from);
-  if (context.files_must_exist && !std::filesystem::exists(task.init_from / "adapter_config.json")) {
-    throw node.at("init_from")
-        .error(fmt::format("{} holds no adapter_config.json", task.init_from.string()),
-               "give the folder of a PEFT adapter");
-  }
-  if (context.files_must_exist)
-    check_peft_config(read_json(task.init_from / "adapter_config.json"), task.adapter, context.modules);
-}
-
 Optimizer read_optimizer(const Node& node) {
-  allow_only_ours(
-      node, "optimizer",
-      {"type", "lr", "weight_decay", "warmup_steps", "schedule", "max_grad_norm", "beta1", "beta2", "epsilon"});
+  allow_only_ours(node, "optimizer",
+                  {"type", "lr", "weight_decay", "warmup_steps", "schedule", "max_grad_norm", "beta1", "beta2",
+                   "epsilon", "loraplus_lr_ratio"});
   if (const std::string type = node.string_or("type", "adamw"); type != "adamw") {
     throw node.at("type").error(fmt::format("unknown optimizer '{}'", type), "valid: adamw");
   }
@@ -146,6 +105,8 @@ Optimizer read_optimizer(const Node& node) {
   optimizer.beta1 = fraction_or(node, "beta1", optimizer.beta1);
   optimizer.beta2 = fraction_or(node, "beta2", optimizer.beta2);
   optimizer.epsilon = positive(node, "epsilon", node.number_or("epsilon", optimizer.epsilon));
+  optimizer.lora_plus_ratio =
+      positive(node, "loraplus_lr_ratio", node.number_or("loraplus_lr_ratio", optimizer.lora_plus_ratio));
   return optimizer;
 }
 
@@ -173,6 +134,28 @@ std::int64_t read_max_length(const Node& node, const TaskContext& context) {
   return max_length;
 }
 
+/// Keys of a prefix take positions, and are in the window, as well as tokens.
+void leave_room_for_prefix(const Node& node, const TaskContext& context, const Task& task) {
+  const std::int64_t tokens = task.adapter.virtual_tokens();
+  const std::int64_t most =
+      context.sliding_window > 0 ? std::min(context.max_position, context.sliding_window) : context.max_position;
+  if (tokens == 0 || task.max_length + tokens <= most) return;
+  throw node.at("max_length")
+      .error(fmt::format("max_length {} and the prefix's {} tokens are more than the {} positions that there are",
+                         task.max_length, tokens, most),
+             "lower one of them");
+}
+
+/// LoRA+ is of adapters with a B.
+void check_optimizer(const Node& node, const Task& task) {
+  using costmodel::AdapterMethod;
+  const bool has_b = task.adapter.method == AdapterMethod::lora || task.adapter.method == AdapterMethod::dora;
+  if (!has_b && task.optimizer.lora_plus_ratio != 1)
+    throw node.at("optimizer")
+        .at("loraplus_lr_ratio")
+        .error(fmt::format("a {} adapter has no B to learn faster", name(task.adapter.method)), "leave it out");
+}
+
 }  // namespace
 
 std::filesystem::path resolve(const std::filesystem::path& folder, const std::filesystem::path& path) {
@@ -189,10 +172,12 @@ Task read_task(const Node& node, const TaskContext& context) {
   task.max_length = read_max_length(node.at("max_length"), context);
   if (const Node* choice = node.find("on_too_long")) task.on_too_long = value_of(*choice, "on_too_long", kOnTooLong);
   read_dataset(node.at("dataset"), context, task);
-  read_adapter(node.at("adapter"), context, task);
+  task.adapter = read_adapter(node.at("adapter"), context, task.init_from);
+  leave_room_for_prefix(node, context, task);
   task.global_batch_size = node.integer_at("global_batch_size", 1, kMostBatch);
   read_duration(node, task);
   if (const Node* optimizer = node.find("optimizer")) task.optimizer = read_optimizer(*optimizer);
+  check_optimizer(node, task);
   task.seed = static_cast<std::uint64_t>(node.integer_or("seed", 0, 0));
   task.priority = node.integer_or("priority", 0);
   if (const Node* chat = node.find("chat")) task.chat = value_of(*chat, "chat", kChatLayouts);

@@ -13,7 +13,8 @@ struct TaskContext {
   std::filesystem::path folder;  ///< relative paths count from here
   std::int64_t max_position = 0;
   std::int64_t sliding_window = 0;  ///< of the backbone's attention; 0: none
-  ModuleNames modules;              ///< of the backbone
+  costmodel::BackboneShape backbone;
+  ModuleNames modules;  ///< of the backbone
   bool files_must_exist = true;
 };
 

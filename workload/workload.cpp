@@ -57,6 +57,7 @@ Workload read_workload(const std::filesystem::path& file) {
   workload.tasks = read_tasks(root.at("tasks"), {.folder = folder,
                                                  .max_position = workload.backbone.max_position,
                                                  .sliding_window = workload.backbone.sliding_window,
+                                                 .backbone = workload.backbone,
                                                  .modules = {workload.backbone.layers, workload.backbone.architecture},
                                                  .files_must_exist = true});
   return workload;
@@ -85,6 +86,7 @@ Workload workload_from(const Node& node) {
   workload.tasks = read_tasks(node.at("tasks"), {.folder = {},
                                                  .max_position = workload.backbone.max_position,
                                                  .sliding_window = workload.backbone.sliding_window,
+                                                 .backbone = workload.backbone,
                                                  .modules = {workload.backbone.layers, workload.backbone.architecture},
                                                  .files_must_exist = false});
   return workload;

@@ -27,6 +27,7 @@ struct Optimizer {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  double lora_plus_ratio = 1;  ///< LoRA+: of the learning rate of B to that of all else
 
   bool operator==(const Optimizer&) const = default;
 };

@@ -20,17 +20,20 @@ Json json_of(const LengthDistribution& lengths) {
   return json;
 }
 
-Json json_of(const costmodel::AdapterShape& adapter, const std::filesystem::path& init_from) {
-  Json json;
-  json["type"] = "lora";
+Json modules_of(const costmodel::AdapterShape& adapter) {
+  Json modules = Json::array();
+  for (const costmodel::Module module : costmodel::kModules) {
+    if (adapter.has(module)) modules.push_back(costmodel::module_name(module));
+  }
+  return modules;
+}
+
+void add_lora(const costmodel::AdapterShape& adapter, Json& json) {
   json["r"] = adapter.rank;
   json["alpha"] = adapter.alpha;
   json["dropout"] = adapter.dropout;
   json["rslora"] = adapter.rank_stabilized;
-  json["target_modules"] = Json::array();
-  for (const costmodel::Module module : costmodel::kModules) {
-    if (adapter.has(module)) json["target_modules"].push_back(costmodel::module_name(module));
-  }
+  json["target_modules"] = modules_of(adapter);
   for (const costmodel::Module module : costmodel::kModules) {
     if (adapter.rank_of(module) != adapter.rank)
       json["rank_pattern"][costmodel::module_name(module)] = adapter.rank_of(module);
@@ -38,6 +41,40 @@ Json json_of(const costmodel::AdapterShape& adapter, const std::filesystem::path
   for (const costmodel::Module module : costmodel::kModules) {
     if (adapter.alpha_of(module) != adapter.alpha)
       json["alpha_pattern"][costmodel::module_name(module)] = adapter.alpha_of(module);
+  }
+}
+
+Json json_of(const costmodel::AdapterShape& adapter, const std::filesystem::path& init_from) {
+  using costmodel::AdapterMethod;
+  Json json;
+  json["type"] = name(adapter.method);
+  switch (adapter.method) {
+    case AdapterMethod::lora:
+    case AdapterMethod::dora:
+      add_lora(adapter, json);
+      break;
+    case AdapterMethod::vera:
+      json["r"] = adapter.rank;
+      json["dropout"] = adapter.dropout;
+      json["target_modules"] = modules_of(adapter);
+      break;
+    case AdapterMethod::ia3:
+      json["target_modules"] = modules_of(adapter);
+      json["feedforward_modules"] = Json::array();
+      if (adapter.scales_inputs) json["feedforward_modules"].push_back(module_name(costmodel::Module::down));
+      break;
+    case AdapterMethod::prefix_tuning:
+      json["num_virtual_tokens"] = adapter.rank;
+      break;
+    case AdapterMethod::bottleneck:
+      json["r"] = adapter.rank;
+      json["mh_adapter"] = adapter.has(costmodel::Module::o);
+      json["output_adapter"] = adapter.has(costmodel::Module::down);
+      break;
+    case AdapterMethod::diff_pruning:
+      json["r"] = adapter.rank;
+      json["target_modules"] = modules_of(adapter);
+      break;
   }
   if (!init_from.empty()) json["init_from"] = init_from.string();
   return json;
@@ -52,7 +89,8 @@ Json json_of(const Optimizer& optimizer) {
           {"max_grad_norm", optimizer.max_grad_norm},
           {"beta1", optimizer.beta1},
           {"beta2", optimizer.beta2},
-          {"epsilon", optimizer.epsilon}};
+          {"epsilon", optimizer.epsilon},
+          {"loraplus_lr_ratio", optimizer.lora_plus_ratio}};
 }
 
 /// In the words of workload.yaml, so that one reader serves both.

@@ -55,9 +55,9 @@ std::string measuring_key(const CommonFlags& flags, const PlannedWork& planned) 
   for (const planner::PolicyChoice& choice : planned.choices) key += " " + planner::spelled(choice);
   for (std::size_t i = 0; i < planned.workload.tasks.size(); ++i) {
     const workload::Task& task = planned.workload.tasks[i];
-    key += fmt::format(" {} {} {} {} {} {} {}", task.adapter.rank, fmt::join(task.adapter.module_ranks, "."),
-                       task.adapter.dropout > 0, fmt::join(task.adapter.targets, ""), task.global_batch_size,
-                       task.max_length, task.seed);
+    key += fmt::format(" {} {} {} {} {} {} {} {} {}", name(task.adapter.method), task.adapter.scales_inputs,
+                       task.adapter.rank, fmt::join(task.adapter.module_ranks, "."), task.adapter.dropout > 0,
+                       fmt::join(task.adapter.targets, ""), task.global_batch_size, task.max_length, task.seed);
     for (const workload::SampleSize& size : planned.data.samples.sizes(static_cast<int>(i)))
       key += fmt::format(" {} {}", size.tokens, size.supervised);
   }

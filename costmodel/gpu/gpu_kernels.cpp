@@ -76,14 +76,59 @@ void int8_linear(const OperatorCall& call, Builder& builder) {
   builder.stream(StreamKind::add, tokens, 3 * out);
 }
 
+/// What DoRA and VeRA do beside LoRA's kernels. DoRA scales the product and LoRA's, and its magnitude's gradient reads
+/// both; with dropout the frozen product is done again of the masked inputs. VeRA scales between A and B and after B.
+void other_adapter_work(const OperatorCall& call, std::int64_t out, Builder& builder) {
+  const std::int64_t tokens = call.tokens, in = call.shape[0], rank = call.shape[2];
+  const auto times = static_cast<double>(call.shape[3]);
+  const bool forward = call.pass == Pass::forward;
+  if (call.op == Operator::dora || call.op == Operator::dora_dropout) {
+    builder.stream(StreamKind::add, tokens, (forward ? 4 : 5) * out, times);
+    if (call.op == Operator::dora_dropout) builder.product(tokens, forward ? in : out, forward ? out : in, times);
+  }
+  if (call.op == Operator::vera || call.op == Operator::vera_dropout) {
+    builder.stream(StreamKind::add, tokens, (forward ? 2 : 4) * rank, times);
+    builder.stream(StreamKind::add, tokens, (forward ? 2 : 4) * out, times);
+  }
+}
+
+/// {scaled inputs, scaled outputs}: a product with a vector, and going back with another and the vector's own gradient.
+void scaling_adapter(const OperatorCall& call, Builder& builder) {
+  for (const std::int64_t width : {call.shape[0], call.shape[1]})
+    if (width > 0) builder.stream(StreamKind::add, call.tokens, (call.pass == Pass::forward ? 2 : 4) * width);
+}
+
+/// {H, H, width between}.
+void bottleneck_adapter(const OperatorCall& call, Builder& builder) {
+  const std::int64_t tokens = call.tokens, hidden = call.shape[0], between = call.shape[2];
+  builder.product(tokens, hidden, between);
+  builder.product(tokens, between, hidden);
+  builder.stream(StreamKind::activation, tokens, (call.pass == Pass::forward ? 2 : 3) * between);
+  builder.stream(StreamKind::add, tokens, 3 * hidden);
+  if (call.pass == Pass::forward) return;
+  builder.product(between, tokens, hidden);
+  builder.product(hidden, tokens, between);
+}
+
+/// PEFT's SHiRA: the difference is put into a matrix as large as the weight, which the product reads instead, and going
+/// back the whole weight's gradient is made.
+void difference_adapter(const OperatorCall& call, Builder& builder) {
+  const auto [in, out_sum, numbers, modules] = call.shape;
+  builder.stream_bytes(StreamKind::add, 3 * static_cast<double>(in) * static_cast<double>(out_sum) * 2);
+  builder.stream_bytes(StreamKind::add, 12 * static_cast<double>(numbers));
+  if (call.pass != Pass::forward) builder.product(out_sum, call.tokens, in);
+}
+
 /// Shape {in, sum of out, rank, modules}: each module runs its own kernels.
 void separate_adapter(const OperatorCall& call, Builder& builder) {
   const auto [in, out_sum, rank, modules] = call.shape;
   const std::int64_t tokens = call.tokens, out = out_sum / modules;
   const auto times = static_cast<double>(modules);
   const auto dropout = [&] {
-    if (call.op == Operator::lora_dropout) builder.dropout(tokens, in, times);
+    if (call.op != Operator::lora && call.op != Operator::dora && call.op != Operator::vera)
+      builder.dropout(tokens, in, times);
   };
+  other_adapter_work(call, out, builder);
   if (call.pass == Pass::forward) {
     dropout();
     builder.product(tokens, in, rank, times);
@@ -216,7 +261,20 @@ GpuKernels gpu_kernels(const OperatorCall& call, DataType type, AttentionKind at
       break;
     case Operator::lora:
     case Operator::lora_dropout:
+    case Operator::dora:
+    case Operator::dora_dropout:
+    case Operator::vera:
+    case Operator::vera_dropout:
       separate_adapter(call, builder);
+      break;
+    case Operator::ia3:
+      scaling_adapter(call, builder);
+      break;
+    case Operator::bottleneck:
+      bottleneck_adapter(call, builder);
+      break;
+    case Operator::diff_pruning:
+      difference_adapter(call, builder);
       break;
     case Operator::fused_lora:
     case Operator::fused_lora_dropout:

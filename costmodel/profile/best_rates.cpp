@@ -13,7 +13,10 @@ double product_flops(Operator op, Pass pass, const OperatorShape& shape, double 
     case Operator::head_loss:
       return 4 * tokens * in * out;
     case Operator::lora:
-    case Operator::lora_dropout: {
+    case Operator::lora_dropout:
+    case Operator::dora:
+    case Operator::dora_dropout:
+    case Operator::bottleneck: {
       // Forward A x and B (A x). Backward the gradients of A and B, and through both to the input.
       const double once = 2 * tokens * rank * (in * modules + out);
       return pass == Pass::backward ? 2 * once : once;

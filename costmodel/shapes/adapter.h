@@ -52,7 +52,21 @@ inline constexpr std::array<bool, kModuleCount> kSeparateModules = {true, true, 
 /// What a mask of dropout takes for each number: PyTorch keeps Booleans.
 inline constexpr std::int64_t kMaskBytes = 1;
 
-/// A LoRA adapter (Hu et al. 2021): y += scaling · B A dropout(x), A [r, in], B [out, r].
+/// How an adapter changes what its targets compute, or the layer around them.
+enum class AdapterMethod {
+  lora,           ///< y += scaling · B A dropout(x), A [r, in], B [out, r] (Hu et al. 2021)
+  dora,           ///< y = m / |W + scaling · B A| ⊙ (W x + scaling · B A x) + bias, norms of rows (Liu et al. 2024)
+  vera,           ///< y += b ⊙ B (d ⊙ A dropout(x)), A and B random, frozen and one for all (Kopiczko et al. 2024)
+  ia3,            ///< y = l ⊙ (W x + bias), or with scaled inputs y = W (l ⊙ x) + bias (Liu et al. 2022)
+  prefix_tuning,  ///< `rank` keys and values before each sequence in every layer (Li and Liang 2021)
+  bottleneck,  ///< y += U silu(D y + c) + e after attention (o) and the feed-forward layer (down) (Houlsby et al. 2019)
+  diff_pruning  ///< y += Δ x, Δ with rank · (in + out) numbers other than 0 at fixed places (Guo et al. 2021; SHiRA)
+};
+inline constexpr int kAdapterMethodCount = 7;
+/// "lora", "prefix_tuning", ...
+std::string_view name(AdapterMethod method);
+
+/// One task's adapter. Of a method without r or alpha these are 0.
 struct AdapterShape {
   std::int64_t rank = 0;
   double alpha = 0.0;
@@ -61,14 +75,22 @@ struct AdapterShape {
   std::array<bool, kModuleCount> targets{};
   std::array<std::int64_t, kModuleCount> module_ranks{};  ///< in place of rank (PEFT's rank_pattern); 0: rank
   std::array<double, kModuleCount> module_alphas{};       ///< in place of alpha (PEFT's alpha_pattern); 0: alpha
+  AdapterMethod method = AdapterMethod::lora;
+  bool scales_inputs = false;  ///< IA³: of `down`, as PEFT's feedforward_modules says
 
   bool has(Module module) const { return targets[static_cast<std::size_t>(module)]; }
-  /// Numbers that a layer keeps of a token: A's results, over all modules.
-  std::int64_t low_rank_width() const;
+  /// Keys and values that it puts before each sequence.
+  std::int64_t virtual_tokens() const { return method == AdapterMethod::prefix_tuning ? rank : 0; }
+  /// Whether it scales that target's input, not its output.
+  bool scales_input(Module module) const {
+    return method == AdapterMethod::ia3 && scales_inputs && module == Module::down;
+  }
   std::int64_t rank_of(Module module) const;
   double alpha_of(Module module) const;
   /// By which a module's B A is multiplied.
   double scaling(Module module) const;
+  /// Numbers of a Diff-pruned module's difference.
+  std::int64_t differences(const BackboneShape& backbone, Module module) const;
   /// Trainable numbers in one decoder layer.
   std::int64_t layer_parameters(const BackboneShape& backbone) const;
 
@@ -78,7 +100,15 @@ struct AdapterShape {
 /// Whether it targets any of them.
 bool targets_any(const AdapterShape& adapter, ModuleGroup group);
 
+/// Whether it changes what the product wrote, not only adds to it, so that going back the product's output has another
+/// gradient than the layer's: DoRA and IA³ scale it, a bottleneck adapter reads it.
+bool changes_output(const AdapterShape& adapter, ModuleGroup group);
+
 /// Numbers that the group's targets make of a token between A and B: the sum of their ranks.
 std::int64_t low_rank_width(const AdapterShape& adapter, ModuleGroup group);
+/// Numbers of a token that a layer keeps beside the group's product on a shard, for the adapter's way back, and over
+/// all groups.
+std::int64_t kept_width(const AdapterShape& adapter, const BackboneShape& shard, ModuleGroup group);
+std::int64_t kept_width(const AdapterShape& adapter, const BackboneShape& shard);
 
 }  // namespace braid::costmodel

@@ -7,10 +7,10 @@ namespace {
 
 constexpr Bytes kFloat = 4;
 
-/// Low-rank products A x that the backward pass of the adapters reads, in one layer.
-std::int64_t low_rank_numbers(const MicrobatchLoad& load) {
+/// What the backward pass of the adapters reads of their own results, in one layer.
+std::int64_t adapter_numbers(const BackboneShape& shard, const MicrobatchLoad& load) {
   std::int64_t numbers = 0;
-  for (const TaskRows& task : load.tasks) numbers += task.tokens * task.adapter.low_rank_width();
+  for (const TaskRows& task : load.tasks) numbers += task.tokens * kept_width(task.adapter, shard);
   return numbers;
 }
 
@@ -47,7 +47,7 @@ void add_adapter_inputs(const BackboneShape& shard, const MicrobatchLoad& load, 
       tensors.add(load.tokens * (group == ModuleGroup::down ? shard.intermediate : shard.hidden));
     for (const TaskRows& task : load.tasks) {
       if (task.adapter.dropout <= 0) continue;
-      const auto [in, out_sum, rank, modules] = lora_shape(shard, task.adapter, group);
+      const auto [in, out_sum, rank, modules] = adapter_shape(shard, task.adapter, group);
       tensors.add(task.tokens * in, modules).add_bytes(task.tokens * in * kMaskBytes, modules);
     }
   }
@@ -129,7 +129,7 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
     if (all && shard.gated() && !storage.fused_activation) tensors.add(tokens * shard.intermediate);
     add_adapter_inputs(shard, load, storage, all, tensors);
   }
-  tensors.add(low_rank_numbers(load));
+  tensors.add(adapter_numbers(shard, load));
   return tensors.bytes();
 }
 
@@ -153,7 +153,29 @@ WeightUnits weight_units(const BackboneShape& backbone, const StageShape& stage,
 }
 
 Bytes adapter_bytes(const BackboneShape& backbone, const AdapterShape& adapter, std::int64_t layers) {
-  return 4 * kFloat * layers * adapter.layer_parameters(backbone);
+  const Bytes trained = 4 * kFloat * layers * adapter.layer_parameters(backbone);
+  switch (adapter.method) {
+    case AdapterMethod::vera: {
+      // A and B, once.
+      ModuleShape largest;
+      for (const Module module : kModules) {
+        if (!adapter.has(module)) continue;
+        largest.in = std::max(largest.in, module_shape(backbone, module).in);
+        largest.out = std::max(largest.out, module_shape(backbone, module).out);
+      }
+      return trained + (layers > 0 ? kFloat * adapter.rank * (largest.in + largest.out) : 0);
+    }
+    case AdapterMethod::diff_pruning:
+      // A row and a column of each number.
+      return trained + 2 * kFloat * layers * adapter.layer_parameters(backbone);
+    case AdapterMethod::lora:
+    case AdapterMethod::dora:
+    case AdapterMethod::ia3:
+    case AdapterMethod::prefix_tuning:
+    case AdapterMethod::bottleneck:
+      break;
+  }
+  return trained;
 }
 
 Bytes stash_bytes(const BackboneShape& backbone, const StageShape& stage, const MicrobatchLoad& load,

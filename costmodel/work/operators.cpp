@@ -16,15 +16,15 @@ struct OperatorWords {
 
 /// In the order of the enumeration.
 constexpr std::array<OperatorWords, kOperatorCount> kOperators = {
-    {{"embedding", {2, 2}},      {"rms_norm", {1, 1}},    {"layer_norm", {1, 1}},
-     {"head_norm", {3, 3}},      {"linear", {2, 2}},      {"lora", {4, 4}},
-     {"lora_dropout", {4, 4}},   {"fused_lora", {4, 4}},  {"fused_lora_dropout", {4, 4}},
-     {"split_gradient", {1, 1}}, {"rope", {2, 2}},        {"attention", {3, 3}},
-     {"swiglu", {1, 1}},         {"gelu", {1, 1}},        {"residual", {1, 1}},
-     {"head_loss", {2, 2}},      {"dispatch", {0, 0}},    {"squared_norm", {0, 0}},
-     {"adamw", {0, 0}},          {"send_recv", {0, 2}},   {"all_reduce", {1, 2}},
-     {"reduce_scatter", {1, 2}}, {"all_gather", {1, 2}},  {"copy", {0, 0}},
-     {"launch", {0, 0}},         {"empty_kernel", {0, 0}}}};
+    {{"embedding", {2, 2}},      {"rms_norm", {1, 1}},     {"layer_norm", {1, 1}},   {"head_norm", {3, 3}},
+     {"linear", {2, 2}},         {"lora", {4, 4}},         {"lora_dropout", {4, 4}}, {"dora", {4, 4}},
+     {"dora_dropout", {4, 4}},   {"vera", {4, 4}},         {"vera_dropout", {4, 4}}, {"ia3", {4, 4}},
+     {"bottleneck", {4, 4}},     {"diff_pruning", {4, 4}}, {"fused_lora", {4, 4}},   {"fused_lora_dropout", {4, 4}},
+     {"split_gradient", {1, 1}}, {"rope", {2, 2}},         {"attention", {3, 3}},    {"swiglu", {1, 1}},
+     {"gelu", {1, 1}},           {"residual", {1, 1}},     {"head_loss", {2, 2}},    {"dispatch", {0, 0}},
+     {"squared_norm", {0, 0}},   {"adamw", {0, 0}},        {"send_recv", {0, 2}},    {"all_reduce", {1, 2}},
+     {"reduce_scatter", {1, 2}}, {"all_gather", {1, 2}},   {"copy", {0, 0}},         {"launch", {0, 0}},
+     {"empty_kernel", {0, 0}}}};
 constexpr std::array<std::string_view, kOperatorCount> kOperatorNames = [] {
   std::array<std::string_view, kOperatorCount> names;
   for (std::size_t i = 0; i < names.size(); ++i) names[i] = kOperators[i].name;
@@ -105,7 +105,7 @@ class StageCalls {
     std::int64_t tokens = load_.tokens;
     if (const std::optional<OperatorCall> fused = fuses() ? fused_call(pass, group) : std::nullopt) {
       // Rows are filled up; those without an adapter here go through the same tiles.
-      tokens += fused->tokens - adapted_rows(group);
+      tokens += fused->tokens - fused_rows(group);
       const std::int64_t depth = fused->shape[2];
       (pass == Pass::forward ? in : out) += depth * (pass == Pass::forward ? 1 : fused->shape[3]);
     }
@@ -113,7 +113,7 @@ class StageCalls {
   }
 
   bool adapts(const TaskRows& task, ModuleGroup group) const {
-    return task.tokens > 0 && lora_shape(whole_, task.adapter, group, stage_.tp)[3] > 0;
+    return task.tokens > 0 && adapter_shape(whole_, task.adapter, group, stage_.tp)[3] > 0;
   }
   std::int64_t adapted_rows(ModuleGroup group) const {
     std::int64_t rows = 0;
@@ -121,15 +121,23 @@ class StageCalls {
     return rows;
   }
 
+  std::int64_t fused_rows(ModuleGroup group) const {
+    std::int64_t rows = 0;
+    for (const TaskRows& task : load_.tasks)
+      rows += adapts(task, group) && task.adapter.method == AdapterMethod::lora ? task.tokens : 0;
+    return rows;
+  }
+
   /// All tasks of a group in one call: tiles have room for the largest rank, and rows are filled up to whole tiles
   /// where several share a launch.
   std::optional<OperatorCall> fused_call(Pass pass, ModuleGroup group) const {
     OperatorCall call{Operator::fused_lora, pass};
-    const auto adapted = std::count_if(load_.tasks.begin(), load_.tasks.end(),
-                                       [&](const TaskRows& task) { return adapts(task, group); });
+    const auto adapted = std::count_if(load_.tasks.begin(), load_.tasks.end(), [&](const TaskRows& task) {
+      return adapts(task, group) && task.adapter.method == AdapterMethod::lora;
+    });
     for (const TaskRows& task : load_.tasks) {
-      if (!adapts(task, group)) continue;
-      const OperatorShape shape = lora_shape(whole_, task.adapter, group, stage_.tp);
+      if (!adapts(task, group) || task.adapter.method != AdapterMethod::lora) continue;
+      const OperatorShape shape = adapter_shape(whole_, task.adapter, group, stage_.tp);
       if (task.adapter.dropout > 0) call.op = Operator::fused_lora_dropout;
       call.shape = {shape[0], std::max(call.shape[1], shape[1]), std::max(call.shape[2], shape[2]),
                     std::max(call.shape[3], shape[3])};
@@ -146,18 +154,23 @@ class StageCalls {
         call->count = count;
         calls_.push_back(*call);
       }
-      return;
     }
     bool first = true;
     for (const TaskRows& task : load_.tasks) {
-      const OperatorShape shape = lora_shape(whole_, task.adapter, group, stage_.tp);
+      const OperatorShape shape = adapter_shape(whole_, task.adapter, group, stage_.tp);
       if (shape[3] == 0 || task.tokens == 0) continue;
-      add(task.adapter.dropout > 0 ? Operator::lora_dropout : Operator::lora, pass, shape, task.tokens, count);
+      if (fuses() && task.adapter.method == AdapterMethod::lora) continue;
+      add(operator_of(task.adapter), pass, shape, task.tokens, count);
       calls_.back().beside = load_.kernels == AdapterKernels::side_by_side && !first;
       first = false;
       if (load_.kernels == AdapterKernels::split && pass == Pass::backward)
         add(Operator::split_gradient, pass, {shape[0]}, load_.tokens, count * static_cast<double>(shape[3]));
     }
+  }
+
+  bool any_prefix() const {
+    return std::any_of(load_.tasks.begin(), load_.tasks.end(),
+                       [](const TaskRows& task) { return task.tokens > 0 && task.adapter.virtual_tokens() > 0; });
   }
 
   bool any_lora(ModuleGroup group) const { return adapted_rows(group) > 0; }
@@ -167,9 +180,11 @@ class StageCalls {
     // Sequences alike are one call.
     const std::size_t first = calls_.size();
     for (const SequenceLoad& sequence : load_.sequences) {
+      const std::int64_t prefix = sequence.prefix + sequence.virtual_tokens,
+                         context = sequence.context + sequence.virtual_tokens;
       const auto begin = calls_.begin() + static_cast<std::ptrdiff_t>(first);
       const auto alike = std::find_if(begin, calls_.end(), [&](const OperatorCall& call) {
-        return call.context == sequence.context && call.prefix == sequence.prefix;
+        return call.context == context && call.prefix == prefix;
       });
       if (alike != calls_.end()) {
         ++alike->sequences;
@@ -178,9 +193,9 @@ class StageCalls {
       calls_.push_back({Operator::attention,
                         pass,
                         {shard_.heads, shard_.kv_heads, shard_.head_dim},
-                        sequence.context - sequence.prefix,
-                        sequence.context,
-                        sequence.prefix,
+                        context - prefix,
+                        context,
+                        prefix,
                         count});
       // One launch attends within every sequence of a microbatch.
       calls_.back().beside = calls_.size() > first + 1;
@@ -243,14 +258,16 @@ class StageCalls {
     const auto is_linear = [](const LayerOp& op) { return op.work == LayerWork::linear; };
     const auto lowest = std::find_if(ops.begin(), ops.end(), is_linear);
     const auto second = std::find_if(lowest + 1, ops.end(), is_linear);
-    const double through_attention = inner + (any_lora(lowest->group) ? bottom : 0);
+    const double below_attention = inner + (any_lora(lowest->group) ? bottom : 0);
+    const double through_attention = inner + (any_lora(lowest->group) || any_prefix() ? bottom : 0);
     for (auto op = ops.end(); op-- != ops.begin();) {
       if (op->work == LayerWork::residual) continue;  // the gradient of either input is that of the sum
       if (op->work == LayerWork::linear) {
         const LayerOp& writer = writer_of(ops, op->from);
         add_op(writer, Pass::forward, again(*op, layers));
       }
-      add_op(*op, Pass::backward, op <= lowest ? inner : op < second ? through_attention : layers);
+      const double between = op->work == LayerWork::attention ? through_attention : below_attention;
+      add_op(*op, Pass::backward, op <= lowest ? inner : op < second ? between : layers);
       if (op->work != LayerWork::linear) continue;
       add_lora(Pass::backward, op->group, op == lowest ? inner : layers);
       if (op == lowest) add_lora(Pass::parameters, op->group, bottom);
@@ -286,6 +303,26 @@ Operator operator_of(const BackboneShape& backbone, LayerWork work) {
       break;
   }
   return Operator::residual;
+}
+
+Operator operator_of(const AdapterShape& adapter) {
+  const bool drops = adapter.dropout > 0;
+  switch (adapter.method) {
+    case AdapterMethod::dora:
+      return drops ? Operator::dora_dropout : Operator::dora;
+    case AdapterMethod::vera:
+      return drops ? Operator::vera_dropout : Operator::vera;
+    case AdapterMethod::ia3:
+      return Operator::ia3;
+    case AdapterMethod::bottleneck:
+      return Operator::bottleneck;
+    case AdapterMethod::diff_pruning:
+      return Operator::diff_pruning;
+    case AdapterMethod::lora:
+    case AdapterMethod::prefix_tuning:  // has no product
+      break;
+  }
+  return drops ? Operator::lora_dropout : Operator::lora;
 }
 
 ShapeSize shape_size(Operator op) {
@@ -330,22 +367,32 @@ BackboneShape shard_of(const BackboneShape& backbone, std::int64_t tp) {
   return shard;
 }
 
-OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group,
-                         std::int64_t tp) {
+OperatorShape adapter_shape(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group,
+                            std::int64_t tp) {
   OperatorShape shape{0, 0, adapter.rank, 0};
-  std::int64_t numbers = 0;
+  if (adapter.method == AdapterMethod::prefix_tuning) return shape;
+  const bool scales = adapter.method == AdapterMethod::ia3;
+  std::int64_t numbers = 0, differences = 0;
   const std::optional<BackboneShape> shard = tp > 1 ? std::optional(shard_of(backbone, tp)) : std::nullopt;
   for (const Module module : targets_of(group)) {
     const ModuleShape whole = module_shape(backbone, module);
     const ModuleShape part = shard ? module_shape(*shard, module) : whole;
-    shape[0] = splits_rows(group) ? part.in : whole.in;
+    const std::int64_t in = splits_rows(group) ? part.in : whole.in;
+    if (!scales) shape[0] = in;
     if (!adapter.has(module)) continue;
     const std::int64_t out = splits_rows(group) ? whole.out : part.out;
-    shape[1] += out;
     ++shape[3];
-    numbers += adapter.rank_of(module) * (shape[0] + out);
+    if (adapter.method == AdapterMethod::bottleneck) return {whole.out, whole.out, adapter.rank, 1};
+    if (scales) {
+      adapter.scales_input(module) ? shape[0] += in : shape[1] += out;
+      continue;
+    }
+    shape[1] += out;
+    numbers += adapter.rank_of(module) * (in + out);
+    differences += shares(adapter.differences(backbone, module), tp);
   }
-  if (shape[3] > 0) shape[2] = shares(numbers, shape[3] * shape[0] + shape[1]);
+  if (shape[3] > 0 && !scales) shape[2] = shares(numbers, shape[3] * shape[0] + shape[1]);
+  if (adapter.method == AdapterMethod::diff_pruning) shape[2] = differences;
   return shape;
 }
 

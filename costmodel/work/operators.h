@@ -25,6 +25,13 @@ enum class Operator {
   linear,        ///< {in, out}, frozen
   lora,          ///< {in, sum of out, rank, modules}: the modules of one input, dropout 0
   lora_dropout,  ///< the same with dropout, masks included
+  dora,          ///< the same, with the scaled product
+  dora_dropout,  ///< and with the frozen product of the masked inputs
+  vera,          ///< {in, sum of out, rank, modules}
+  vera_dropout,
+  ia3,           ///< {scaled inputs, scaled outputs, 0, modules}
+  bottleneck,    ///< {H, H, width between, 1}
+  diff_pruning,  ///< {in, sum of out, numbers of the differences, modules}
   fused_lora,  ///< the same: what LoRAFusion's kernels do beside the frozen layer's product, which has r more of depth
   fused_lora_dropout,  ///< the same with dropout: masked inputs are kept too
   split_gradient,      ///< {in}: BatchLoRA's split, derived by autograd; mLoRA prunes it
@@ -45,7 +52,7 @@ enum class Operator {
   launch,          ///< {}: the host's time to start a kernel
   empty_kernel     ///< {}: a kernel's time on the device that does nothing, others around it
 };
-inline constexpr int kOperatorCount = 26;
+inline constexpr int kOperatorCount = 33;
 
 /// Operators that ranks do together.
 constexpr bool is_collective(Operator op) {
@@ -55,8 +62,10 @@ constexpr bool is_collective(Operator op) {
 
 /// Adapters of one task.
 constexpr bool is_adapter(Operator op) {
-  return op == Operator::lora || op == Operator::lora_dropout;
+  return op >= Operator::lora && op <= Operator::diff_pruning;
 }
+/// That of an adapter's work beside a frozen product.
+Operator operator_of(const AdapterShape& adapter);
 /// Adapters of all tasks of a microbatch, beside the frozen layer's product that holds their second one.
 constexpr bool is_fused_adapter(Operator op) {
   return op == Operator::fused_lora || op == Operator::fused_lora_dropout;
@@ -107,12 +116,13 @@ enum class AdapterKernels {
 };
 std::string_view name(AdapterKernels kernels);
 
-/// {in, sum of out, rank, modules} of the group's targets on one of `tp` shards; modules is 0 when there are none. Of
+/// The shape of `operator_of(adapter)` for the group's targets on one of `tp` shards; modules is 0 when there are none.
+/// Of LoRA and its like {in, sum of out, rank, modules}; of
 /// targets with unlike ranks the one rank with which they would hold as many numbers, rounded up.
 /// Where the frozen layer's columns are split (qkv, gate_up) so are B's; where its rows are (o, down) so are A's, and
 /// the partial sums of both meet in one all-reduce.
-OperatorShape lora_shape(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group,
-                         std::int64_t tp = 1);
+OperatorShape adapter_shape(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group,
+                            std::int64_t tp = 1);
 
 /// A run of a microbatch's rows that belongs to one task.
 struct TaskRows {
@@ -125,7 +135,8 @@ struct TaskRows {
 struct SequenceLoad {
   std::int64_t prefix = 0;
   std::int64_t context = 0;
-  bool continues = false;  ///< later chunks of the sample read its keys and values
+  bool continues = false;           ///< later chunks of the sample read its keys and values
+  std::int64_t virtual_tokens = 0;  ///< keys and values of its task's adapter, before all others
   bool operator==(const SequenceLoad&) const = default;
 };
 

@@ -22,7 +22,8 @@ std::size_t hash_of(const StageShape& stage, const MicrobatchLoad& load, Pass pa
   hash.add(stage.layers * 4 + stage.has_embedding * 2 + stage.has_head).add(stage.tp).add(static_cast<int>(pass));
   hash.add(load.tokens);
   for (const SequenceLoad& sequence : load.sequences) hash.add(sequence.prefix * (1LL << 32) + sequence.context);
-  for (const TaskRows& task : load.tasks) hash.add(task.tokens * (1LL << 20) + task.adapter.rank);
+  for (const TaskRows& task : load.tasks)
+    hash.add(task.tokens * (1LL << 20) + task.adapter.rank + 4099 * static_cast<int>(task.adapter.method));
   return hash.value();
 }
 

@@ -5,6 +5,13 @@
 namespace braid::costmodel {
 namespace {
 
+std::int64_t widest_output(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group) {
+  std::int64_t widest = 0;
+  for (const Module module : targets_of(group))
+    if (adapter.has(module)) widest = std::max(widest, module_shape(backbone, module).out);
+  return widest;
+}
+
 /// What the adapters on a group need beside its input and output, one task after another, in numbers: a Backward the
 /// gradient of A x and that of the input with dropout, as PEFT draws it for each module, in autograd before and after
 /// the mask; a Forward that input where it is not kept.
@@ -14,9 +21,15 @@ std::int64_t adapter_scratch(const BackboneShape& backbone, const MicrobatchLoad
       pass == Pass::forward ? !storage.keeps_operator_inputs : 1 + storage.keeps_operator_inputs;
   std::int64_t most = 0;
   for (const TaskRows& task : load.tasks) {
-    const OperatorShape shape = lora_shape(backbone, task.adapter, group);
+    const OperatorShape shape = adapter_shape(backbone, task.adapter, group);
     if (shape[3] == 0) continue;
-    std::int64_t columns = pass == Pass::backward ? low_rank_width(task.adapter, group) : 0;
+    const std::int64_t ranks = low_rank_width(task.adapter, group);
+    std::int64_t columns = pass == Pass::backward ? ranks : 0;
+    // The frozen random product's result of one module, and what it is made of.
+    if (task.adapter.method == AdapterMethod::vera)
+      columns += task.adapter.rank + widest_output(backbone, task.adapter, group);
+    if (task.adapter.method == AdapterMethod::bottleneck) columns += ranks;
+    if (task.adapter.method == AdapterMethod::ia3 || task.adapter.method == AdapterMethod::diff_pruning) columns = 0;
     if (task.adapter.dropout > 0) columns += masked * shape[0];
     most = std::max(most, task.tokens * columns);
   }
@@ -77,9 +90,16 @@ BackwardNumbers backward_numbers(const BackboneShape& backbone, const StageShape
   const std::int64_t activation = load.tokens * backbone.intermediate;
   const std::int64_t gradient = stage.has_head ? 0 : hidden;
   if (stage.layers == 0) return {gradient, 0, 0};
-  const std::int64_t down = activation + again(ModuleGroup::down) * backbone.intermediate + scratch(ModuleGroup::down);
+  // Where adapters change a product's output, its gradient stands apart from the sum's.
+  const auto apart = [&](ModuleGroup group) {
+    const bool changed = std::any_of(load.tasks.begin(), load.tasks.end(),
+                                     [&](const TaskRows& task) { return changes_output(task.adapter, group); });
+    return !storage.keeps_operator_inputs && changed ? hidden : 0;
+  };
+  const std::int64_t down = apart(ModuleGroup::down) + activation + again(ModuleGroup::down) * backbone.intermediate +
+                            scratch(ModuleGroup::down);
   const std::int64_t gate_up = hidden + again(ModuleGroup::gate_up) * backbone.hidden + scratch(ModuleGroup::gate_up);
-  std::int64_t attention = load.tokens * backbone.query_width() + scratch(ModuleGroup::o);
+  std::int64_t attention = apart(ModuleGroup::o) + load.tokens * backbone.query_width() + scratch(ModuleGroup::o);
   if (storage.attention == AttentionKind::eager) {
     // Of the softmax: the gradient of its result and that times it, in f32, and that of the scores.
     const std::int64_t widened = bytes_of(DataType::f32) / bytes_of(storage.activations);
@@ -92,8 +112,13 @@ BackwardNumbers backward_numbers(const BackboneShape& backbone, const StageShape
   if (lets_go) attention -= load.tokens * backbone.up_width();
   // Below the bottom layer nothing needs a gradient.
   const bool bottom = stage.has_embedding && stage.layers == 1;
-  if (!bottom || any_adapter(load, ModuleGroup::qkv)) {
-    const std::int64_t d_qkv = load.tokens * backbone.qkv_width(), d_attended = load.tokens * backbone.query_width();
+  const bool prefixed = std::any_of(load.tasks.begin(), load.tasks.end(),
+                                    [](const TaskRows& task) { return task.adapter.virtual_tokens() > 0; });
+  if (!bottom || prefixed || any_adapter(load, ModuleGroup::qkv)) {
+    const std::int64_t d_qkv = load.tokens * backbone.qkv_width();
+    std::int64_t d_attended = load.tokens * backbone.query_width();
+    // The gradients of what adapters put before each sequence.
+    for (const SequenceLoad& sequence : load.sequences) d_attended += 2 * backbone.kv_width() * sequence.virtual_tokens;
     const std::int64_t down_to_input =
         (bottom ? 0 : hidden) + again(ModuleGroup::qkv) * backbone.hidden + scratch(ModuleGroup::qkv);
     const std::int64_t fuller =

@@ -1,70 +1,167 @@
 #include "exec/adapters/adapter.h"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "base/random.h"
 
 namespace braid::exec {
 
+using costmodel::AdapterMethod;
 using costmodel::Module;
 using costmodel::ModuleGroup;
 
+namespace {
+
+/// Fills a matrix as it begins; `key` is that of what is random.
+void begin(kernels::Matrix matrix, Initial initial, std::uint64_t key) {
+  RandomStream random(key);
+  const double bound = 1.0 / std::sqrt(static_cast<double>(matrix.columns));
+  for (std::int64_t i = 0; i < matrix.rows * matrix.columns; ++i) {
+    double number = 0;
+    switch (initial) {
+      case Initial::zeros:
+      case Initial::row_norms:  // once the weights are there
+        break;
+      case Initial::ones:
+        number = 1;
+        break;
+      case Initial::tenth:
+        number = 0.1;
+        break;
+      case Initial::uniform:
+        number = (2 * random.next_uniform() - 1) * bound;
+        break;
+      case Initial::normal:
+        number = random.next_normal();
+        break;
+      case Initial::small_normal:
+        number = 0.02 * random.next_normal();
+        break;
+    }
+    matrix.data[i] = static_cast<float>(number);
+  }
+}
+
+/// A's have the key that they had when there was no other role.
+std::uint64_t key_of(std::uint64_t seed, std::int32_t layer, const ParameterShape& parameter) {
+  const std::uint64_t words[] = {seed, static_cast<std::uint64_t>(layer), static_cast<std::uint64_t>(parameter.module),
+                                 static_cast<std::uint64_t>(parameter.role)};
+  return mix_key(std::span(words).first(parameter.role == Role::a ? 3 : 4));
+}
+
+}  // namespace
+
 Adapter::Adapter(const costmodel::BackboneShape& backbone, const costmodel::AdapterShape& shape, HeldLayers layers,
                  std::uint64_t seed)
-    : backbone_(backbone), shape_(shape), layers_(std::move(layers)) {
-  for (const ModuleGroup group : costmodel::kModuleGroups) {
-    for (const Module module : costmodel::targets_of(group)) {
-      if (!shape.has(module)) continue;
-      places_[static_cast<std::size_t>(module)].a = layer_numbers_;
-      layer_numbers_ += shape.rank_of(module) * costmodel::module_shape(backbone, module).in;
-    }
-    for (const Module module : costmodel::targets_of(group)) {
-      if (!shape.has(module)) continue;
-      places_[static_cast<std::size_t>(module)].b = layer_numbers_;
-      layer_numbers_ += shape.rank_of(module) * costmodel::module_shape(backbone, module).out;
-    }
-  }
+    : backbone_(backbone), shape_(shape), layers_(std::move(layers)), table_(layer_parameters(backbone, shape)) {
+  for (const ParameterShape& parameter : table_) layer_numbers_ += parameter.count();
   const auto numbers = static_cast<std::size_t>(layer_numbers_ * layers_.count());
   for (std::vector<float>* part : {&parameters_, &gradients_, &first_moments_, &second_moments_})
     part->assign(numbers, 0.0F);
+  for (const Module module : costmodel::kModules) {
+    if (!shape.has(module)) continue;
+    largest_.in = std::max(largest_.in, costmodel::module_shape(backbone, module).in);
+    largest_.out = std::max(largest_.out, costmodel::module_shape(backbone, module).out);
+  }
+  draw_parameters(seed);
+  if (shape.method == AdapterMethod::vera) draw_random_matrices(seed);
+  if (shape.method == AdapterMethod::diff_pruning) draw_places(seed);
+}
+
+void Adapter::draw_parameters(std::uint64_t seed) {
   for (const std::int32_t layer : layers_.numbers()) {
-    for (const Module module : costmodel::kModules) {
-      if (!shape.has(module)) continue;
-      const std::uint64_t words[] = {seed, static_cast<std::uint64_t>(layer), static_cast<std::uint64_t>(module)};
-      RandomStream random(mix_key(words));
-      const kernels::Matrix matrix = a(Part::parameter, layer, module);
-      const double bound = 1.0 / std::sqrt(static_cast<double>(matrix.columns));
-      for (std::int64_t i = 0; i < matrix.rows * matrix.columns; ++i)
-        matrix.data[i] = static_cast<float>((2 * random.next_uniform() - 1) * bound);
+    std::int64_t offset = 0;
+    for (const ParameterShape& parameter : table_) {
+      begin(view(Part::parameter, layer, offset, parameter.rows, parameter.columns), parameter.initial,
+            key_of(seed, layer, parameter));
+      offset += parameter.count();
     }
   }
+}
+
+/// Kaiming's uniform numbers, as PEFT draws them, of a stream of our own.
+void Adapter::draw_random_matrices(std::uint64_t seed) {
+  constexpr std::uint64_t kA = 1, kB = 2;
+  const auto fill = [&](std::vector<float>& numbers, std::int64_t rows, std::int64_t columns, std::uint64_t which) {
+    const std::uint64_t words[] = {seed, which};
+    RandomStream random(mix_key(words));
+    const double bound = std::sqrt(6.0 / static_cast<double>(columns));
+    numbers.resize(static_cast<std::size_t>(rows * columns));
+    for (float& number : numbers) number = static_cast<float>((2 * random.next_uniform() - 1) * bound);
+  };
+  fill(random_a_, shape_.rank, largest_.in, kA);
+  fill(random_b_, largest_.out, shape_.rank, kB);
+}
+
+/// As many places of each weight as it has numbers, all as likely.
+void Adapter::draw_places(std::uint64_t seed) {
+  for (const std::int32_t layer : layers_.numbers()) {
+    for (const ParameterShape& parameter : table_) {
+      const costmodel::ModuleShape weight = costmodel::module_shape(backbone_, parameter.module);
+      RandomStream random(key_of(seed, layer, parameter));
+      std::set<std::int64_t> chosen;
+      while (std::ssize(chosen) < parameter.columns)
+        chosen.insert(static_cast<std::int64_t>(random.next_below(static_cast<std::uint64_t>(weight.in * weight.out))));
+      Places& all = places_[{layer, parameter.module}];
+      for (const std::int64_t place : chosen) {
+        all.rows.push_back(static_cast<std::int32_t>(place / weight.in));
+        all.columns.push_back(static_cast<std::int32_t>(place % weight.in));
+      }
+    }
+  }
+}
+
+const ParameterShape* Adapter::find(Role role, Module module, std::int64_t& offset) const {
+  offset = 0;
+  for (const ParameterShape& parameter : table_) {
+    if (parameter.role == role && parameter.module == module) return &parameter;
+    offset += parameter.count();
+  }
+  return nullptr;
 }
 
 kernels::Matrix Adapter::view(Part part, std::int32_t layer, std::int64_t offset, std::int64_t rows,
                               std::int64_t columns) {
-  BRAID_CHECK(offset >= 0, "not a target");
   std::vector<float>& numbers = part == Part::parameter ? parameters_ : gradients_;
   return {numbers.data() + layers_.place(layer) * layer_numbers_ + offset, rows, columns};
 }
 
+kernels::Matrix Adapter::matrix(Part part, std::int32_t layer, Role role, Module module) {
+  std::int64_t offset = 0;
+  const ParameterShape* parameter = find(role, module, offset);
+  BRAID_CHECK(parameter, "a {} adapter has no matrix {} beside {}", name(shape_.method), static_cast<int>(role),
+              module_name(module));
+  return view(part, layer, offset, parameter->rows, parameter->columns);
+}
+
+std::span<float> Adapter::row(Part part, std::int32_t layer, Role role, Module module) {
+  const kernels::Matrix numbers = matrix(part, layer, role, module);
+  return {numbers.data, static_cast<std::size_t>(numbers.rows * numbers.columns)};
+}
+
 kernels::Matrix Adapter::stacked_a(Part part, std::int32_t layer, ModuleGroup group) {
   for (const Module module : costmodel::targets_of(group)) {
-    if (shape_.has(module))
-      return view(part, layer, places_[static_cast<std::size_t>(module)].a, costmodel::low_rank_width(shape_, group),
-                  costmodel::module_shape(backbone_, module).in);
+    if (!shape_.has(module)) continue;
+    const kernels::Matrix first = a(part, layer, module);
+    return {first.data, costmodel::low_rank_width(shape_, group), first.columns};
   }
   return {};
 }
 
-kernels::Matrix Adapter::a(Part part, std::int32_t layer, Module module) {
-  return view(part, layer, places_[static_cast<std::size_t>(module)].a, shape_.rank_of(module),
-              costmodel::module_shape(backbone_, module).in);
+Places& Adapter::places(std::int32_t layer, Module module) {
+  return places_[{layer, module}];
 }
 
-kernels::Matrix Adapter::b(Part part, std::int32_t layer, Module module) {
-  return view(part, layer, places_[static_cast<std::size_t>(module)].b, costmodel::module_shape(backbone_, module).out,
-              shape_.rank_of(module));
+Adapter::Norms& Adapter::norms(std::int32_t layer, Module module) {
+  return norms_[{layer, module}];
+}
+
+void Adapter::begin_magnitude(std::int32_t layer, Module module, std::span<const float> squares) {
+  const std::span<float> magnitude = row(Part::parameter, layer, Role::magnitude, module);
+  std::transform(squares.begin(), squares.end(), magnitude.begin(), [](float square) { return std::sqrt(square); });
 }
 
 std::span<float> Adapter::gradients(planner::LayerRange layers) {

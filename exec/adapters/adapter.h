@@ -1,12 +1,12 @@
 #pragma once
 
-#include <array>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "costmodel/work/operators.h"
+#include "exec/adapters/parameters.h"
 #include "exec/files/safetensors.h"
 #include "exec/held_layers.h"
 #include "kernels/matrix.h"
@@ -14,15 +14,16 @@
 
 namespace braid::exec {
 
-/// One task's LoRA adapter on the layers of a stage, with its gradient and AdamW moments.
-///
-/// The numbers of a layer stand together, layer after layer; in a layer, group after group: the A matrices of the
-/// group's targets stacked as [modules · r, in], so that modules that read the same input share a product, then each
-/// target's B [out, r].
+/// Where the numbers of a Diff-pruned module's difference stand in its weight, row after row.
+struct Places {
+  std::vector<std::int32_t> rows, columns;
+};
+
+/// One task's adapter on the layers of a stage, with its gradient and AdamW moments. The numbers of a layer stand
+/// together, layer after layer, as `layer_parameters` lists them.
 class Adapter {
  public:
-  /// A is uniform in ±1/sqrt(in) as PEFT draws it, B is 0. Each number depends on (seed, layer, module, place) alone,
-  /// so that it does not matter how layers lie on stages.
+  /// What is random depends on (seed, layer, module, place) alone, so that it does not matter how layers lie on stages.
   Adapter(const costmodel::BackboneShape& backbone, const costmodel::AdapterShape& shape, HeldLayers layers,
           std::uint64_t seed);
 
@@ -33,11 +34,42 @@ class Adapter {
 
   /// What is kept of each number.
   enum class Part { parameter, gradient };
-  /// A of the group's targets, [sum of their r, in]; `layer` counts over the whole backbone.
+  /// Of a layer, which counts over the whole backbone; the adapter must have that matrix.
+  kernels::Matrix matrix(Part part, std::int32_t layer, Role role, costmodel::Module module);
+  std::span<float> row(Part part, std::int32_t layer, Role role, costmodel::Module module);
+  /// A of the group's targets, [sum of their r, in].
   kernels::Matrix stacked_a(Part part, std::int32_t layer, costmodel::ModuleGroup group);
   /// A of one target, [r, in], and its B, [out, r].
-  kernels::Matrix a(Part part, std::int32_t layer, costmodel::Module module);
-  kernels::Matrix b(Part part, std::int32_t layer, costmodel::Module module);
+  kernels::Matrix a(Part part, std::int32_t layer, costmodel::Module module) {
+    return matrix(part, layer, Role::a, module);
+  }
+  kernels::Matrix b(Part part, std::int32_t layer, costmodel::Module module) {
+    return matrix(part, layer, Role::b, module);
+  }
+  const std::vector<ParameterShape>& table() const { return table_; }
+
+  /// VeRA's frozen random matrices, [r, largest in] and [largest out, r], of which a module takes the first columns and
+  /// the first rows.
+  kernels::ConstMatrix random_a() const { return {random_a_.data(), shape_.rank, largest_.in}; }
+  kernels::ConstMatrix random_b() const { return {random_b_.data(), largest_.out, shape_.rank}; }
+  std::vector<float>& random_a_numbers() { return random_a_; }
+  std::vector<float>& random_b_numbers() { return random_b_; }
+  /// The places of a Diff-pruned module's difference.
+  Places& places(std::int32_t layer, costmodel::Module module);
+
+  /// DoRA: the magnitudes begin as the norms of the weight's rows; `squares` are those norms' squares, of the whole
+  /// module.
+  void begin_magnitude(std::int32_t layer, costmodel::Module module, std::span<const float> squares);
+  /// DoRA's norms of W + scaling · B A, one an output, which the adapter keeps until its parameters change: whoever
+  /// finds them stale fills them in.
+  struct Norms {
+    std::vector<float> numbers;
+    std::int64_t version = -1;
+  };
+  Norms& norms(std::int32_t layer, costmodel::Module module);
+  std::int64_t version() const { return version_; }
+  /// The parameters are others now.
+  void changed() { ++version_; }
 
   /// How many numbers a layer has.
   std::int64_t layer_numbers() const { return layer_numbers_; }
@@ -49,41 +81,23 @@ class Adapter {
   std::span<float> second_moments() { return second_moments_; }
 
  private:
-  struct Place {
-    std::int64_t a = -1;  // from the layer's first number; -1: not a target
-    std::int64_t b = -1;
-  };
-
+  const ParameterShape* find(Role role, costmodel::Module module, std::int64_t& offset) const;
   kernels::Matrix view(Part part, std::int32_t layer, std::int64_t offset, std::int64_t rows, std::int64_t columns);
+  void draw_parameters(std::uint64_t seed);
+  void draw_random_matrices(std::uint64_t seed);
+  void draw_places(std::uint64_t seed);
 
   costmodel::BackboneShape backbone_;
   costmodel::AdapterShape shape_;
   HeldLayers layers_;
+  std::vector<ParameterShape> table_;
   std::int64_t layer_numbers_ = 0;
-  std::array<Place, costmodel::kModuleCount> places_{};
   std::vector<float> parameters_, gradients_, first_moments_, second_moments_;
+  costmodel::ModuleShape largest_;  // of the targets
+  std::vector<float> random_a_, random_b_;
+  std::map<std::pair<std::int32_t, costmodel::Module>, Places> places_;
+  std::map<std::pair<std::int32_t, costmodel::Module>, Norms> norms_;
+  std::int64_t version_ = 0;
 };
-
-/// The name that PEFT gives a target's matrix.
-std::string peft_name(costmodel::Architecture architecture, std::int32_t layer, costmodel::Module module, char matrix);
-
-/// Loads what PEFT wrote into `folder`, whose configuration is the adapter's. Throws Error when shapes are not the
-/// adapter's, for a tensor that is no part of it, and for a number that is not finite.
-void load_peft_adapter(const std::filesystem::path& folder, Adapter& adapter);
-
-/// A whole adapter's tensors by PEFT's names, as gathered from all stages.
-struct AdapterTensor {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  std::vector<float> data;
-};
-/// The tensors of a stage's layers, in layer order.
-std::vector<AdapterTensor> adapter_tensors(Adapter& adapter);
-
-/// Writes adapter_model.safetensors and adapter_config.json as PEFT does for a backbone of that family. `backbone` is
-/// what `base_model_name_or_path` says.
-void write_peft_adapter(const std::filesystem::path& folder, const costmodel::AdapterShape& shape,
-                        costmodel::Architecture architecture, const std::string& backbone,
-                        std::span<const AdapterTensor> tensors);
 
 }  // namespace braid::exec

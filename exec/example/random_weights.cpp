@@ -38,7 +38,11 @@ StageWeights random_weights(const costmodel::BackboneShape& shape, const kernels
       layer.products[group] =
           random_linear(width(shape, op.to), width(shape, op.from), i > 0 || op.group != costmodel::ModuleGroup::qkv,
                         static_cast<std::uint64_t>(10 * i + 10) + group, kernels);
+      for (const costmodel::Module module : costmodel::modules_of(shape, op.group))
+        layer.row_squares[static_cast<std::size_t>(module)].assign(
+            static_cast<std::size_t>(costmodel::module_shape(shape, module).out), 1.0F);
     }
+    join_qkv_squares(layer);
   }
   weights.final_norm = ones(shape.hidden);
   weights.head = random_linear(shape.vocabulary, shape.hidden, true, 2, kernels);

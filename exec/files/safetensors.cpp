@@ -196,6 +196,15 @@ void SafetensorsFolder::read_f32_into(std::string_view name, const Shape& expect
   }
 }
 
+std::vector<std::int32_t> SafetensorsFolder::read_i32(std::string_view name, const Shape& expected_shape) const {
+  const TensorInfo& tensor = checked(name, expected_shape);
+  if (tensor.type != DataType::i32)
+    throw broken(tensor.file, fmt::format("tensor '{}' is {}", name, type_of(tensor)), "give numbers of I32");
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(tensor.bytes) / sizeof(std::int32_t));
+  InputFile(tensor.file).read(tensor.offset, std::as_writable_bytes(std::span(numbers)));
+  return numbers;
+}
+
 std::vector<std::int64_t> SafetensorsFolder::read_i64(std::string_view name, const Shape& expected_shape) const {
   const TensorInfo& tensor = checked(name, expected_shape);
   if (tensor.type != DataType::i64) {
@@ -216,11 +225,14 @@ std::string header_of(std::span<const NamedTensor> tensors, DataType type) {
     const std::int64_t begin = end;
     std::int64_t numbers = 1;
     for (const std::int64_t extent : tensor.shape) numbers *= extent;
-    BRAID_CHECK(numbers == static_cast<std::int64_t>(tensor.data.size()), "tensor '{}' of shape {} has {} numbers",
-                tensor.name, describe(tensor.shape), tensor.data.size());
+    const bool whole = !tensor.integers.empty();
+    const std::size_t given = whole ? tensor.integers.size() : tensor.data.size();
+    BRAID_CHECK(numbers == static_cast<std::int64_t>(given), "tensor '{}' of shape {} has {} numbers", tensor.name,
+                describe(tensor.shape), given);
+    const DataType stored = whole ? DataType::i32 : type;
     BRAID_CHECK(!header.contains(tensor.name), "tensor '{}' is given twice", tensor.name);
-    end += numbers * bytes_per_number(type);
-    header[tensor.name] = {{"dtype", dtype_name(type)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
+    end += numbers * bytes_per_number(stored);
+    header[tensor.name] = {{"dtype", dtype_name(stored)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
   }
   std::string text = header.dump();
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
@@ -246,7 +258,11 @@ void write_safetensors(const std::filesystem::path& file, std::span<const NamedT
     const std::uint64_t length = header.size();
     out.write(reinterpret_cast<const char*>(&length), sizeof length);
     out.write(header.data(), static_cast<std::streamsize>(header.size()));
-    for (const NamedTensor& tensor : tensors) write_numbers(out, tensor.data, type);
+    for (const NamedTensor& tensor : tensors) {
+      write_numbers(out, tensor.data, type);
+      out.write(reinterpret_cast<const char*>(tensor.integers.data()),
+                static_cast<std::streamsize>(tensor.integers.size_bytes()));
+    }
   });
 }
 

@@ -50,6 +50,8 @@ class SafetensorsFolder {
                      std::span<float> target) const;
   /// Whether two tensors have the same shape and the same numbers, F32, F16 or BF16.
   bool same_numbers(std::string_view one, std::string_view other) const;
+  /// Numbers of I32, likewise.
+  std::vector<std::int32_t> read_i32(std::string_view name, const std::vector<std::int64_t>& expected_shape) const;
   /// Numbers of I64, likewise.
   std::vector<std::int64_t> read_i64(std::string_view name, const std::vector<std::int64_t>& expected_shape) const;
 
@@ -63,11 +65,12 @@ class SafetensorsFolder {
   std::map<std::string, TensorInfo, std::less<>> tensors_;
 };
 
-/// A tensor to write; `data` has as many numbers as `shape`.
+/// A tensor to write; `data`, or `integers` in its place, has as many numbers as `shape`. Integers are written as I32.
 struct NamedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
   std::span<const float> data;
+  std::span<const std::int32_t> integers = {};
 };
 
 /// Writes one safetensors file, atomically: the tensors in the order given, as `type` (f32, f16 or bf16), with the

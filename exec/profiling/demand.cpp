@@ -297,13 +297,15 @@ std::vector<MeasuredPoint> most_telling(std::span<const Demand> demands, const C
 std::vector<MeasuredPoint> basic_points(std::span<const AdapterShape> adapters, std::int64_t longest_context,
                                         std::int32_t tp) {
   std::vector<MeasuredPoint> points;
-  std::set<std::tuple<std::array<bool, costmodel::kModuleCount>, std::int64_t,
+  std::set<std::tuple<costmodel::AdapterMethod, std::array<bool, costmodel::kModuleCount>, std::int64_t,
                       std::array<std::int64_t, costmodel::kModuleCount>, bool>>
       kinds;
   constexpr std::int64_t kScored = 64, kContext = 64;
   for (std::size_t task = 0; task < adapters.size(); ++task) {
     const AdapterShape& adapter = adapters[task];
-    if (!kinds.insert({adapter.targets, adapter.rank, adapter.module_ranks, adapter.dropout > 0}).second) continue;
+    if (!kinds.insert({adapter.method, adapter.targets, adapter.rank, adapter.module_ranks, adapter.dropout > 0})
+             .second)
+      continue;
     const auto add = [&](std::int64_t tokens) {
       points.push_back(
           uniform_point(static_cast<planner::TaskIndex>(task), tokens, std::min(tokens, kContext), 0, kScored));

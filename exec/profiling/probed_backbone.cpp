@@ -34,7 +34,7 @@ ProbedBackbone::ProbedBackbone(const costmodel::BackboneShape& backbone, std::in
 void ProbedBackbone::set_adapters(std::span<const costmodel::AdapterShape> adapters) {
   adapters_.clear();
   for (const costmodel::AdapterShape& adapter : adapters)
-    adapters_.push_back(std::make_unique<Adapter>(shape_, adapter, layers_, kSeed));
+    model_.begin(*adapters_.emplace_back(std::make_unique<Adapter>(shape_, adapter, layers_, kSeed)));
 }
 
 ProbedBackbone::Passes ProbedBackbone::run(const MeasuredPoint& point, bool records) {

@@ -94,6 +94,8 @@ void activation_forward(Activation kind, ConstMatrix x, Matrix y) {
       return forward_rows<Gelu, true>(x, y);
     case Activation::gelu:
       return forward_rows<Gelu, false>(x, y);
+    case Activation::silu:
+      return forward_rows<Silu, false>(x, y);
     case Activation::relu:
       return forward_rows<Relu, false>(x, y);
   }
@@ -109,6 +111,8 @@ void activation_backward(Activation kind, ConstMatrix dy, ConstMatrix x, Matrix 
       return backward_rows<Gelu, true>(dy, x, dx);
     case Activation::gelu:
       return backward_rows<Gelu, false>(dy, x, dx);
+    case Activation::silu:
+      return backward_rows<Silu, false>(dy, x, dx);
     case Activation::relu:
       return backward_rows<Relu, false>(dy, x, dx);
   }

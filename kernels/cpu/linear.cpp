@@ -61,6 +61,7 @@ class PackedLinear final : public FrozenLinear {
 
   std::int64_t in() const override { return in_; }
   std::int64_t out() const override { return out_; }
+  std::span<const float> bias() const override { return bias_; }
   std::int64_t bytes() const override {
     return forward_.bytes() + (backward_ ? backward_->bytes() : 0) +
            std::ssize(bias_) * static_cast<std::int64_t>(sizeof(float));

@@ -33,6 +33,7 @@ Point relu(double x) {
 Point at(Activation kind, double x) {
   switch (kind) {
     case Activation::swiglu:
+    case Activation::silu:
       return silu(x);
     case Activation::geglu:
     case Activation::gelu:

@@ -24,6 +24,7 @@ std::size_t hash_of(const StageShape& stage, const MicrobatchLoad& load, Pass pa
   hash = hash * kOdd + static_cast<std::size_t>(load.tokens);
   hash = hash * kOdd + static_cast<std::size_t>(load.scored);
   hash = hash * kOdd + load.sequences.size();
+  hash = hash * kOdd + static_cast<std::size_t>(load.tasks.front().adapter.method);
   return hash * kOdd + static_cast<std::size_t>(load.tasks.front().adapter.rank);
 }
 

@@ -35,7 +35,7 @@ struct QueuedTask {
   std::int64_t priority = 0;  ///< higher ones go first
   std::int64_t batch = 0;
   std::int64_t length = 0;
-  /// What its adapter keeps of a token (AdapterShape::low_rank_width). Tasks of one width share the coefficients
+  /// What its adapter keeps of a token (costmodel::kept_width). Tasks of one width share the coefficients
   /// of Eq. 5; of unlike widths β₁ grows with the width, though no faster than in proportion, and the others are alike.
   std::int64_t adapter_width = 1;
 };

@@ -122,7 +122,7 @@ class LoraArrangement {
       const auto place = static_cast<TaskIndex>(
           std::find(fixed_.htasks.begin(), fixed_.htasks.end(), std::vector{task}) - fixed_.htasks.begin());
       queue.push_back({{place, queued.priority, static_cast<std::int64_t>(load.sequences.size()),
-                        load.sequences.front().context, queued.adapter.low_rank_width()},
+                        load.sequences.front().context, kept_width(queued.adapter, input_.workload.backbone)},
                        input_.samples.steps(task),
                        stashes_held({&load, 1})});
     }

@@ -87,6 +87,7 @@ class Case:
     schedule: str
     adapter_size: float = 1.0
     lora_settings: dict = field(default_factory=dict)  # of LoraConfig
+    method: peft.PeftConfig | None = None  # in place of LoRA
 
 
 CASES = [
@@ -201,7 +202,7 @@ def load_backbone(directory: Path):
 
 
 def write_adapter(case: Case, backbone_directory: Path, directory: Path) -> None:
-    config = LoraConfig(
+    config = case.method or LoraConfig(
         task_type="CAUSAL_LM",
         r=4,
         lora_alpha=8,
@@ -222,22 +223,32 @@ def write_adapter(case: Case, backbone_directory: Path, directory: Path) -> None
     # PEFT writes target_modules in the order of a set and the backbone's path on this machine.
     config_file = directory / "adapter_config.json"
     stored = json.loads(config_file.read_text())
-    stored["target_modules"] = case.target_modules
+    if case.target_modules:
+        stored["target_modules"] = case.target_modules
+    if "feedforward_modules" in stored:
+        stored["feedforward_modules"] = sorted(stored["feedforward_modules"])
     stored["base_model_name_or_path"] = None
     write_json(config_file, stored)
 
 
 def load_adapter(backbone_directory: Path, directory: Path) -> PeftModel:
-    return PeftModel.from_pretrained(load_backbone(backbone_directory), directory, is_trainable=True).eval()
+    prompts = peft.PeftConfig.from_pretrained(directory).is_prompt_learning
+    model = PeftModel.from_pretrained(load_backbone(backbone_directory), directory, is_trainable=not prompts).eval()
+    if prompts:  # which PEFT loads to compute with alone
+        model.prompt_encoder.requires_grad_(True)
+    return model
 
 
 def adapter_parameters(model: PeftModel) -> dict[str, torch.nn.Parameter]:
     """Trainable tensors by the key they have in adapter_model.safetensors, where PEFT leaves out the adapter's name."""
     return {
-        name.replace(".default.", "."): parameter
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad
+        stored_name(name): parameter for name, parameter in model.named_parameters() if parameter.requires_grad
     }
+
+
+def stored_name(name: str) -> str:
+    name = name.replace(".default", "").replace("lora_magnitude_vector.weight", "lora_magnitude_vector")
+    return "prompt_embeddings" if name == "prompt_encoder.embedding.weight" else name
 
 
 def token_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

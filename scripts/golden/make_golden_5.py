@@ -14,6 +14,7 @@ from pathlib import Path
 
 # Comes first: it sets the environment that torch reads when it is loaded.
 import make_golden
+import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
@@ -142,6 +143,49 @@ CASES += [
         target_modules=["c_attn", "c_proj", "c_fc"],
         lora_settings={"fan_in_fan_out": True, "rank_pattern": {"mlp.c_proj": 6}, "alpha_pattern": {"c_attn": 20}},
     ),
+]
+
+# Methods but LoRA, on backbones with and without biases and of fused modules; nothing is as it begins.
+LLAMA = transformers.LlamaConfig(**SIZES, rope_parameters=rope("default", 10000.0))
+QWEN = transformers.Qwen2Config(**SIZES, rope_parameters=rope("default", 10000.0))
+GPT2 = transformers.GPT2Config(vocab_size=67, n_embd=36, n_layer=2, n_head=6, n_positions=64)
+MODULES = make_golden.ATTENTION + make_golden.FEED_FORWARD
+CASES += [
+    case("dora", 21, QWEN, lora_settings={"use_dora": True}),
+    case(
+        "dora_gpt2",
+        22,
+        GPT2,
+        target_modules=["c_attn", "c_proj"],
+        lora_settings={"use_dora": True, "fan_in_fan_out": True},
+    ),
+    case("vera", 23, QWEN, method=peft.VeraConfig(r=5, target_modules=MODULES, init_weights=False)),
+    case(
+        "ia3",
+        24,
+        QWEN,
+        target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"],
+        method=peft.IA3Config(
+            target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"],
+            feedforward_modules=["down_proj"],
+            init_ia3_weights=False,
+        ),
+    ),
+    case(
+        "prefix",
+        25,
+        LLAMA,
+        target_modules=[],
+        method=peft.PrefixTuningConfig(num_virtual_tokens=5, task_type="CAUSAL_LM"),
+    ),
+    case(
+        "prefix_gpt2",
+        26,
+        GPT2,
+        target_modules=[],
+        method=peft.PrefixTuningConfig(num_virtual_tokens=3, task_type="CAUSAL_LM"),
+    ),
+    case("shira", 27, LLAMA, method=peft.ShiraConfig(r=2, target_modules=MODULES, init_weights=False, random_seed=7)),
 ]
 
 

@@ -66,7 +66,7 @@ inline costmodel::Profile made_up_profile(const costmodel::BackboneShape& backbo
     }
     for (const costmodel::AdapterShape& adapter : adapters) {
       for (const costmodel::ModuleGroup group : costmodel::kModuleGroups) {
-        const costmodel::OperatorShape shape = costmodel::lora_shape(backbone, adapter, group);
+        const costmodel::OperatorShape shape = costmodel::adapter_shape(backbone, adapter, group);
         if (shape[3] > 0)
           add(adapter.dropout > 0 ? Operator::lora_dropout : Operator::lora, pass, shape,
               1e-9 * static_cast<double>(shape[2]), 0);

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/node.h"
-#include "exec/adapters/adapter.h"
 #include "exec/batch.h"
 #include "exec/devices.h"
+#include "exec/files/peft.h"
 #include "exec/optimizer.h"
 #include "exec/stage_model.h"
 #include "workload/peft_config.h"
@@ -23,14 +23,37 @@ inline std::filesystem::path golden_folder(const std::string& name) {
 /// The adapter's shape as its adapter_config.json says.
 inline costmodel::AdapterShape read_adapter_shape(const std::filesystem::path& folder,
                                                   costmodel::Architecture architecture) {
+  using costmodel::AdapterMethod;
   const Node config = read_json(folder / "adapter_config.json");
+  const workload::ModuleNames names{1, architecture};
   costmodel::AdapterShape shape;
+  if (config.find("config")) {
+    shape.method = AdapterMethod::bottleneck;
+    shape.rank = std::llround(config.number_at("hidden_size") / config.at("config").number_at("reduction_factor"));
+    shape.targets[static_cast<std::size_t>(costmodel::Module::o)] = true;
+    shape.targets[static_cast<std::size_t>(costmodel::Module::down)] = true;
+    return shape;
+  }
+  const std::string type = config.string_at("peft_type");
+  if (type == "PREFIX_TUNING") {
+    shape.method = AdapterMethod::prefix_tuning;
+    shape.rank = config.integer_at("num_virtual_tokens");
+    return shape;
+  }
+  shape.targets = workload::targets_from(config.at("target_modules"), names);
+  if (type == "IA3") {
+    shape.method = AdapterMethod::ia3;
+    shape.scales_inputs = workload::scales_down_input(config.at("feedforward_modules"), names);
+    return shape;
+  }
   shape.rank = config.integer_at("r");
+  if (type == "SHIRA") shape.method = AdapterMethod::diff_pruning;
+  if (type == "VERA") shape.method = AdapterMethod::vera;
+  if (type != "LORA") return shape;
+  if (config.bool_or("use_dora", false)) shape.method = AdapterMethod::dora;
   shape.alpha = config.number_at("lora_alpha");
   shape.dropout = config.number_at("lora_dropout");
   shape.rank_stabilized = config.bool_or("use_rslora", false);
-  const workload::ModuleNames names{1, architecture};
-  shape.targets = workload::targets_from(config.at("target_modules"), names);
   if (const Node* ranks = config.find("rank_pattern")) shape.module_ranks = workload::ranks_from(*ranks, shape, names);
   if (const Node* alphas = config.find("alpha_pattern"))
     shape.module_alphas = workload::alphas_from(*alphas, shape, names);

@@ -35,14 +35,11 @@ workload::Dataset evaluation_data(const GoldenCase& golden) {
 
 TEST_P(Golden, LogitsOfTheBareBackboneEqualTransformers) {
   GoldenCase golden(std::get<0>(GetParam()), {}, device_named(std::get<1>(GetParam())));
-  // B of 0 leaves the backbone as it is.
-  for (std::int32_t layer = 0; layer < golden.layers().last; ++layer) {
-    for (const costmodel::Module module : costmodel::kModules) {
-      if (!golden.shape.has(module)) continue;
-      const kernels::Matrix b = golden.adapters[0]->b(Adapter::Part::parameter, layer, module);
-      std::fill_n(b.data, b.rows * b.columns, 0.0F);
-    }
-  }
+  // A fresh LoRA adapter leaves the backbone as it is.
+  costmodel::AdapterShape fresh;
+  fresh.rank = 1, fresh.alpha = 1;
+  fresh.targets[static_cast<std::size_t>(costmodel::Module::o)] = true;
+  golden.adapters[0] = std::make_unique<Adapter>(golden.backbone, fresh, golden.layers(), 0);
   const workload::Dataset data = evaluation_data(golden);
   const std::vector<float> logits =
       golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
@@ -64,16 +61,30 @@ TEST_P(Golden, LossAndGradientsOfEveryTargetModuleEqualPeft) {
   EXPECT_NEAR(loss, golden.expected.read_f32("loss", {1})[0], 1e-5 * loss);
   int compared = 0;
   for (std::int32_t layer = 0; layer < golden.layers().last; ++layer) {
-    for (const costmodel::Module module : costmodel::kModules) {
-      if (!golden.shape.has(module)) continue;
-      for (const char matrix : {'A', 'B'}) {
-        const kernels::Matrix got = matrix == 'A' ? golden.adapters[0]->a(Adapter::Part::gradient, layer, module)
-                                                  : golden.adapters[0]->b(Adapter::Part::gradient, layer, module);
-        const std::string key = peft_name(golden.backbone.architecture, layer, module, matrix);
-        const std::vector<float> expected = golden.expected.read_f32("grad." + key, {got.rows, got.columns});
-        EXPECT_LT(relative_difference({got.data, expected.size()}, expected), 3e-5) << key;
-        ++compared;
-      }
+    for (const ParameterShape& parameter : golden.adapters[0]->table()) {
+      if (parameter.role == Role::prefix) continue;
+      const std::span<float> got =
+          golden.adapters[0]->row(Adapter::Part::gradient, layer, parameter.role, parameter.module);
+      const std::string key = tensor_name(*golden.adapters[0], layer, parameter);
+      const std::vector<float> expected = golden.expected.read_f32("grad." + key, shape_of(golden, "grad." + key));
+      ASSERT_EQ(got.size(), expected.size()) << key;
+      EXPECT_LT(relative_difference(got, expected), 3e-5) << key;
+      ++compared;
+    }
+  }
+  if (golden.shape.virtual_tokens() > 0) {
+    const std::vector<float> expected =
+        golden.expected.read_f32("grad.prompt_embeddings", shape_of(golden, "grad.prompt_embeddings"));
+    const std::int64_t layers = golden.backbone.layers, width = 2 * golden.backbone.kv_width();
+    for (std::int32_t layer = 0; layer < layers; ++layer) {
+      const kernels::Matrix got =
+          golden.adapters[0]->matrix(Adapter::Part::gradient, layer, Role::prefix, costmodel::Module::q);
+      std::vector<float> of_layer;
+      for (std::int64_t token = 0; token < got.rows; ++token)
+        of_layer.insert(of_layer.end(), expected.begin() + (token * layers + layer) * width,
+                        expected.begin() + (token * layers + layer + 1) * width);
+      EXPECT_LT(relative_difference({got.data, of_layer.size()}, of_layer), 3e-5) << layer;
+      compared += 4;
     }
   }
   EXPECT_GE(compared, 8);
@@ -142,7 +153,7 @@ TEST_P(GoldenTraining, WritesAnAdapterForPeftToRead) {
     take_step(optimizer, step, 3, 1.0, *golden.adapters[0], cpu_device().kernels());
   }
   const std::filesystem::path folder = std::filesystem::path(kept) / GetParam();
-  write_peft_adapter(folder, golden.shape, golden.backbone.architecture, golden.folder.string(),
+  write_peft_adapter(folder, golden.shape, golden.backbone, golden.folder.string(),
                      adapter_tensors(*golden.adapters[0]));
   const std::vector<float> logits =
       golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
@@ -156,8 +167,7 @@ TEST_P(GoldenTraining, WritesAnAdapterForPeftToRead) {
 TEST_P(Golden, AnAdapterWrittenAndReadAgainIsTheSame) {
   GoldenCase golden(std::get<0>(GetParam()));
   const TestFolder folder;
-  write_peft_adapter(folder.path(), golden.shape, golden.backbone.architecture, "backbone",
-                     adapter_tensors(*golden.adapters[0]));
+  write_peft_adapter(folder.path(), golden.shape, golden.backbone, "backbone", adapter_tensors(*golden.adapters[0]));
   Adapter again(golden.backbone, testing::read_adapter_shape(folder.path(), golden.backbone.architecture),
                 golden.layers(), 99);
   load_peft_adapter(folder.path(), again);
@@ -169,7 +179,9 @@ TEST_P(Golden, AnAdapterWrittenAndReadAgainIsTheSame) {
 INSTANTIATE_TEST_SUITE_P(
     Models, Golden,
     ::testing::Combine(::testing::Values("llama", "llama3_rope", "qwen25", "llama_5", "linear_rope", "yarn_rope",
-                                         "yarn_scaled", "mistral", "qwen3", "tied_differs", "patterns", "opt", "gpt2"),
+                                         "yarn_scaled", "mistral", "qwen3", "tied_differs", "patterns", "opt", "gpt2",
+                                         "dora", "dora_gpt2", "vera", "ia3", "prefix", "prefix_gpt2", "shira",
+                                         "bottleneck"),
                        ::testing::Values("cpu", "reference")),
     [](const auto& tested) { return std::string(std::get<0>(tested.param)) + "_on_" + std::get<1>(tested.param); });
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTraining, ::testing::Values("llama", "llama3_rope", "qwen25"),

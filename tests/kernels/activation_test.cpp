@@ -14,7 +14,8 @@ using testing::OwnedMatrix;
 using testing::same_bits;
 using testing::with_threads;
 
-constexpr Activation kKinds[] = {Activation::swiglu, Activation::geglu, Activation::gelu, Activation::relu};
+constexpr Activation kKinds[] = {Activation::swiglu, Activation::geglu, Activation::gelu, Activation::silu,
+                                 Activation::relu};
 
 std::int64_t inputs(Activation kind, std::int64_t columns) {
   return (has_gate(kind) ? 2 : 1) * columns;

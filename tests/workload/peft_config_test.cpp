@@ -96,7 +96,7 @@ TEST(PeftPatterns, TheFirstKeyThatANameEndsWithCounts) {
   EXPECT_EQ(patterned.rank_of(Module::q), 4);
   EXPECT_EQ(patterned.rank_of(Module::v), 2);
   EXPECT_EQ(patterned.rank_of(Module::down), 8);
-  EXPECT_EQ(patterned.low_rank_width(), 14);
+  EXPECT_EQ(kept_width(patterned, costmodel::BackboneShape()), 14);
   patterned.module_alphas = alphas_from(parsed(R"({"down_proj": 64})"), adapter, kNames);
   EXPECT_DOUBLE_EQ(patterned.scaling(Module::down), 8);
   EXPECT_DOUBLE_EQ(patterned.scaling(Module::q), 4);

@@ -267,7 +267,7 @@ TEST_F(WorkloadFile, EveryBadValueIsNamedWithItsLineAndARemedy) {
       {6, "    max_length: 257", "max_length 257 is not usable; give one in 2..256, the positions of this backbone"},
       {6, "    max_length: long", "'max_length' is 'long'; give a whole number"},
       {7, "    on_too_long: cut", "unknown on_too_long 'cut'; valid: error, truncate, drop"},
-      {9, "      type: ia3", "unknown adapter type 'ia3'; valid: lora"},
+      {9, "      type: mystery", "unknown adapter type 'mystery'; valid: lora, dora, vera, ia3, prefix_tuning, bottleneck, diff_pruning"},
       {9, "      kind: lora",
        "unknown key 'kind'; valid keys: type, r, alpha, dropout, rslora, target_modules, rank_pattern, "
        "alpha_pattern, init_from"},

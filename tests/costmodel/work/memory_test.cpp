@@ -168,7 +168,7 @@ Bytes kept_for_adapters(const BackboneShape& backbone, std::initializer_list<Mod
   AdapterShape some = adapter(8, modules);
   some.dropout = dropout;
   const StageShape stage{kDepth, false, false, tp};
-  const Bytes low_rank = bytes_of(storage.activations) * kRows * some.low_rank_width();
+  const Bytes low_rank = bytes_of(storage.activations) * kRows * kept_width(some, backbone);
   const Bytes kept = stash_bytes(backbone, stage, one_task(some, kRows), storage) -
                      stash_bytes(backbone, stage, one_task(adapter(8, {}), kRows), storage) - kDepth * low_rank;
   EXPECT_EQ(kept % (kDepth * kRows), 0);

@@ -67,10 +67,10 @@ TEST(Operators, GroupsPartitionTheModules) {
 TEST(Operators, LoraShapeCountsTargetsOnly) {
   const BackboneShape backbone = small_backbone();
   const AdapterShape shape = adapter(4, {Module::q, Module::v, Module::down});
-  EXPECT_EQ(lora_shape(backbone, shape, ModuleGroup::qkv), (OperatorShape{96, 120 + 40, 4, 2}));
-  EXPECT_EQ(lora_shape(backbone, shape, ModuleGroup::o)[3], 0);
-  EXPECT_EQ(lora_shape(backbone, shape, ModuleGroup::gate_up)[3], 0);
-  EXPECT_EQ(lora_shape(backbone, shape, ModuleGroup::down), (OperatorShape{250, 96, 4, 1}));
+  EXPECT_EQ(adapter_shape(backbone, shape, ModuleGroup::qkv), (OperatorShape{96, 120 + 40, 4, 2}));
+  EXPECT_EQ(adapter_shape(backbone, shape, ModuleGroup::o)[3], 0);
+  EXPECT_EQ(adapter_shape(backbone, shape, ModuleGroup::gate_up)[3], 0);
+  EXPECT_EQ(adapter_shape(backbone, shape, ModuleGroup::down), (OperatorShape{250, 96, 4, 1}));
 }
 
 TEST(Operators, WorkOfTasksSideBySideIsTheSumOfTheirs) {

@@ -1,0 +1,99 @@
+#include "exec/adapters/adapter_group.h"
+
+#include <algorithm>
+
+namespace braid::exec {
+
+using kernels::ConstMatrix;
+using kernels::Matrix;
+
+namespace {
+
+template <typename M>
+M rows_of(M matrix, const TaskSpan& span) {
+  return matrix.rows > 0 ? matrix.row_range(span.first, span.last) : M();
+}
+
+}  // namespace
+
+bool AdapterGroup::any() const {
+  return std::any_of(batch_.tasks.begin(), batch_.tasks.end(), [&](const TaskSpan& span) {
+    const costmodel::AdapterShape& shape = adapter_of(span).shape();
+    return kind_of(shape.method) && targets_any(shape, group_);
+  });
+}
+
+bool AdapterGroup::changes_output() const {
+  return std::any_of(batch_.tasks.begin(), batch_.tasks.end(),
+                     [&](const TaskSpan& span) { return costmodel::changes_output(adapter_of(span).shape(), group_); });
+}
+
+costmodel::OperatorCall AdapterGroup::call(const TaskSpan& span, costmodel::Pass pass) const {
+  const costmodel::AdapterShape& shape = adapter_of(span).shape();
+  return {operator_of(shape),
+          pass,
+          costmodel::adapter_shape(context_.shard.whole(), shape, group_, context_.shard.count()),
+          span.last - span.first,
+          0,
+          0,
+          1};
+}
+
+template <typename Work>
+void AdapterGroup::visit(const Work& work) {
+  std::vector<AdapterKept>& kept = stash_.adapters[static_cast<std::size_t>(group_)];
+  kept.resize(batch_.tasks.size());
+  for (std::size_t i = 0; i < batch_.tasks.size(); ++i) {
+    const TaskSpan& span = batch_.tasks[i];
+    Adapter& adapter = adapter_of(span);
+    const AdapterKind* kind = kind_of(adapter.shape().method);
+    if (!kind || !targets_any(adapter.shape(), group_)) continue;
+    const SteadyClock::time_point start = context_.probe.recording ? SteadyClock::now() : SteadyClock::time_point();
+    work(*kind, AdapterRows{context_, layer_, group_, batch_, span, weights_, adapter, kept[i]});
+    if (context_.probe.recording) kept[i].seconds += seconds_since(start);
+  }
+}
+
+void AdapterGroup::tell(costmodel::Pass pass) {
+  std::vector<AdapterKept>& kept = stash_.adapters[static_cast<std::size_t>(group_)];
+  for (std::size_t i = 0; i < batch_.tasks.size(); ++i) {
+    const TaskSpan& span = batch_.tasks[i];
+    const costmodel::AdapterShape& shape = adapter_of(span).shape();
+    if (!kind_of(shape.method) || !targets_any(shape, group_)) continue;
+    context_.probe.hear(call(span, pass), kept[i].seconds);
+    kept[i].seconds = 0;
+  }
+}
+
+void AdapterGroup::scale_inputs(Matrix x) {
+  visit([&](const AdapterKind& kind, const AdapterRows& rows) { kind.scale_input(rows, rows_of(x, rows.span)); });
+}
+
+void AdapterGroup::forward(ConstMatrix x, Matrix y) {
+  visit([&](const AdapterKind& kind, const AdapterRows& rows) {
+    kind.forward(rows, rows_of(x, rows.span), rows_of(y, rows.span));
+  });
+}
+
+void AdapterGroup::forward_sum(Matrix y) {
+  visit([&](const AdapterKind& kind, const AdapterRows& rows) { kind.forward_sum(rows, rows_of(y, rows.span)); });
+  tell(costmodel::Pass::forward);
+}
+
+void AdapterGroup::backward_output(ConstMatrix x, Matrix dy) {
+  visit([&](const AdapterKind& kind, const AdapterRows& rows) {
+    kind.backward_sum(rows, rows_of(dy, rows.span));
+    kind.backward_output(rows, rows_of(x, rows.span), rows_of(dy, rows.span));
+  });
+}
+
+void AdapterGroup::backward(ConstMatrix x, ConstMatrix dy, Matrix dx) {
+  visit([&](const AdapterKind& kind, const AdapterRows& rows) {
+    const Matrix dx_rows = rows_of(dx, rows.span);
+    kind.backward(rows, rows_of(x, rows.span), rows_of(dy, rows.span), dx_rows);
+    if (dx_rows.rows > 0) kind.backward_input(rows, rows_of(x, rows.span), dx_rows);
+  });
+  tell(dx.rows > 0 ? costmodel::Pass::backward : costmodel::Pass::parameters);
+}
+
+}  // namespace braid::exec

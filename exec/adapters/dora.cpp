@@ -1,0 +1,222 @@
+#include <cmath>
+
+#include "exec/adapters/lora.h"
+
+namespace braid::exec {
+namespace {
+
+using costmodel::Module;
+using kernels::ConstMatrix;
+using kernels::Matrix;
+using kernels::Transpose;
+using Part = Adapter::Part;
+
+/// y = c ⊙ (W x + scaling · B A x) + bias, c = m / |W + scaling · B A| of each output; the norm counts as a number in
+/// the gradient (Liu et al. 2024, section 4.3).
+///
+/// With dropout x' = dropout(x), each module's own, stands for x in what is added: as PEFT has it,
+/// y = W x + bias + (c − 1) ⊙ W x' + c ⊙ scaling · B A x'.
+///
+/// What c multiplies, W x' + scaling · B A x', is kept.
+class Dora final : public AdapterKind {
+ public:
+  void forward(const AdapterRows& rows, ConstMatrix x, Matrix y) const override {
+    const std::int64_t columns = costmodel::low_rank_width(rows.adapter.shape(), rows.group), out = width(rows);
+    rows.kept.low_rank = rows.context.pool.take(x.rows * columns);
+    rows.kept.output = rows.context.pool.take(x.rows * out);
+    const Matrix low_rank = rows.kept.low_rank.matrix(x.rows, columns), sums = rows.kept.output.matrix(x.rows, out);
+    LowRank(rows).down(x, low_rank);
+    keep_products(rows, x, y, sums);
+    // The frozen part goes from y, all of it or the masked inputs', and comes back scaled.
+    add_kept(rows, -1, sums, y);
+    up(rows, low_rank, sums);
+    scale(rows, sums, y);
+  }
+
+  void backward_output(const AdapterRows& rows, ConstMatrix /*x*/, Matrix dy) const override {
+    const Matrix sums = rows.kept.output.matrix(dy.rows, width(rows));
+    for_outputs(rows, [&](const Target& target, const TargetOutputs& outputs, std::int64_t column) {
+      const Matrix part = dy.column_range(outputs.column, outputs.last_column());
+      const Matrix kept = sums.column_range(column, column + part.columns);
+      const std::vector<float> over_norm = inverse(rows, target, outputs);
+      std::vector<float> gradient(over_norm.size(), 0.0F);
+      rows.kernels().sum_columns(1, part, kept, gradient);
+      const std::span<float> to =
+          of_outputs(rows.adapter.row(Part::gradient, rows.layer, Role::magnitude, target.module), outputs);
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] += gradient[i] * over_norm[i];
+      // From here on what is kept is the gradient of what it was, c ⊙ dy.
+      rows.kernels().scale_columns(factors(rows, target, outputs), part, false, kept);
+      if (rows.adapter.shape().dropout == 0) copy(kept, part);
+    });
+  }
+
+  void backward(const AdapterRows& rows, ConstMatrix x, ConstMatrix dy, Matrix dx) const override {
+    if (rows.adapter.shape().dropout == 0) return LowRank(rows).backward(x, dy, dx);
+    const std::int64_t out = rows.product().out();
+    const Matrix sums = rows.kept.output.matrix(x.rows, width(rows));
+    // The gradient of W x' + scaling · B A x', where y's columns are.
+    Buffer spread = rows.context.pool.take(x.rows * out);
+    const Matrix d_sums = spread.matrix(x.rows, out);
+    std::ranges::fill(spread.span(), 0.0F);
+    for_outputs(rows, [&](const Target&, const TargetOutputs& outputs, std::int64_t column) {
+      copy(sums.column_range(column, column + outputs.rows.count()),
+           d_sums.column_range(outputs.column, outputs.last_column()));
+    });
+    LowRank(rows).backward(x, d_sums, dx);
+    if (dx.rows == 0) return;
+    // (c − 1) ⊙ dy goes back through W to each module's masked input.
+    const Buffer input = rows.context.pool.take(x.rows * x.columns);
+    for (const Target& target : targets_of(rows)) {
+      std::ranges::fill(spread.span(), 0.0F);
+      for_outputs(rows, [&](const Target& other, const TargetOutputs& outputs, std::int64_t column) {
+        if (other.module != target.module) return;
+        const Matrix to = d_sums.column_range(outputs.column, outputs.last_column());
+        const ConstMatrix scaled = sums.column_range(column, column + outputs.rows.count()),
+                          plain = dy.column_range(outputs.column, outputs.last_column());
+        for (std::int64_t t = 0; t < to.rows; ++t)
+          for (std::int64_t i = 0; i < to.columns; ++i) to.row(t)[i] = scaled.row(t)[i] - plain.row(t)[i];
+      });
+      rows.product().backward(d_sums, input.matrix(x.rows, x.columns));
+      drop_into(rows, target.module, input.matrix(x.rows, x.columns), true, dx);
+    }
+  }
+
+ private:
+  static std::int64_t width(const AdapterRows& rows) {
+    std::int64_t columns = 0;
+    for (const Target& target : targets_of(rows))
+      for (const TargetOutputs& outputs : target.outputs) columns += outputs.rows.count();
+    return columns;
+  }
+  static void copy(ConstMatrix from, Matrix to) {
+    for (std::int64_t t = 0; t < to.rows; ++t) std::copy_n(from.row(t), to.columns, to.row(t));
+  }
+  /// Calls body(target, outputs, first column in what is kept).
+  template <typename Body>
+  static void for_outputs(const AdapterRows& rows, const Body& body) {
+    std::int64_t column = 0;
+    for (const Target& target : targets_of(rows)) {
+      for (const TargetOutputs& outputs : target.outputs) {
+        body(target, outputs, column);
+        column += outputs.rows.count();
+      }
+    }
+  }
+
+  /// W x' of the targets, without the bias: of x itself what the product has written.
+  static void keep_products(const AdapterRows& rows, ConstMatrix x, ConstMatrix y, Matrix sums) {
+    const std::span<const float> bias = rows.product().bias();
+    const auto keep = [&](ConstMatrix from, const TargetOutputs& outputs, std::int64_t column) {
+      const Matrix to = sums.column_range(column, column + outputs.rows.count());
+      copy(from.column_range(outputs.column, outputs.last_column()), to);
+      if (bias.empty()) return;
+      std::vector<float> less;
+      for (std::int64_t i = outputs.column; i < outputs.last_column(); ++i)
+        less.push_back(-bias[static_cast<std::size_t>(i)]);
+      rows.kernels().add_row(less, to);
+    };
+    if (rows.adapter.shape().dropout == 0) {
+      for_outputs(rows,
+                  [&](const Target&, const TargetOutputs& outputs, std::int64_t column) { keep(y, outputs, column); });
+      return;
+    }
+    const Buffer products = rows.context.pool.take(x.rows * rows.product().out());
+    const Matrix all = products.matrix(x.rows, rows.product().out());
+    for_inputs(rows, x, [&](const Target& target, ConstMatrix input) {
+      rows.product().forward(input, all);
+      for_outputs(rows, [&](const Target& other, const TargetOutputs& outputs, std::int64_t column) {
+        if (other.module == target.module) keep(all, outputs, column);
+      });
+    });
+  }
+
+  /// y += factor · what is kept.
+  static void add_kept(const AdapterRows& rows, float factor, ConstMatrix sums, Matrix y) {
+    for_outputs(rows, [&](const Target&, const TargetOutputs& outputs, std::int64_t column) {
+      const std::vector<float> factors(static_cast<std::size_t>(outputs.rows.count()), factor);
+      rows.kernels().scale_columns(factors, sums.column_range(column, column + outputs.rows.count()), true,
+                                   y.column_range(outputs.column, outputs.last_column()));
+    });
+  }
+
+  /// What is kept += scaling · B A x'.
+  static void up(const AdapterRows& rows, ConstMatrix low_rank, Matrix sums) {
+    for_outputs(rows, [&](const Target& target, const TargetOutputs& outputs, std::int64_t column) {
+      const Matrix b =
+          rows.adapter.b(Part::parameter, rows.layer, target.module).row_range(outputs.rows.first, outputs.rows.last);
+      rows.kernels().matmul(rows.adapter.scaling(target.module), low_rank.column_range(target.first, target.last),
+                            Transpose::no, b, Transpose::yes, 1, sums.column_range(column, column + b.rows));
+    });
+  }
+
+  /// y += c ⊙ what is kept.
+  static void scale(const AdapterRows& rows, ConstMatrix sums, Matrix y) {
+    for_outputs(rows, [&](const Target& target, const TargetOutputs& outputs, std::int64_t column) {
+      rows.kernels().scale_columns(factors(rows, target, outputs),
+                                   sums.column_range(column, column + outputs.rows.count()), true,
+                                   y.column_range(outputs.column, outputs.last_column()));
+    });
+  }
+
+  /// 1 / |W + scaling · B A| of those outputs.
+  static std::vector<float> inverse(const AdapterRows& rows, const Target& target, const TargetOutputs& outputs) {
+    const std::vector<float>& norms = fresh_norms(rows, target);
+    std::vector<float> result;
+    for (std::int64_t i = outputs.rows.first; i < outputs.rows.last; ++i)
+      result.push_back(1.0F / norms[static_cast<std::size_t>(i)]);
+    return result;
+  }
+  static std::vector<float> factors(const AdapterRows& rows, const Target& target, const TargetOutputs& outputs) {
+    std::vector<float> result = inverse(rows, target, outputs);
+    const std::span<const float> magnitude =
+        of_outputs(rows.adapter.row(Part::parameter, rows.layer, Role::magnitude, target.module), outputs);
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] *= magnitude[i];
+    return result;
+  }
+
+  /// By output of the whole module; those that are the shard's are there. |w + s B a|² = |w|² + 2 s b · (A w) +
+  /// s² b · (A Aᵀ) b, where A W comes from the frozen product.
+  static const std::vector<float>& fresh_norms(const AdapterRows& rows, const Target& target) {
+    Adapter::Norms& norms = rows.adapter.norms(rows.layer, target.module);
+    if (norms.version == rows.adapter.version()) return norms.numbers;
+    const Matrix a = rows.adapter.a(Part::parameter, rows.layer, target.module);
+    const std::int64_t rank = a.rows;
+    const Buffer crossed = rows.context.pool.take(rank * rows.product().out());
+    const Matrix cross = crossed.matrix(rank, rows.product().out());
+    std::vector<float> inner(static_cast<std::size_t>(rank * rank));
+    const Matrix squares_of_a(inner.data(), rank, rank);
+    rows.product().forward(a, cross);
+    rows.kernels().matmul(1, a, Transpose::no, a, Transpose::yes, 0, squares_of_a);
+    norms.numbers.resize(
+        static_cast<std::size_t>(costmodel::module_shape(rows.context.shard.whole(), target.module).out));
+    const std::vector<float>& squares = rows.weights.squares(target.module);
+    const double s = rows.adapter.scaling(target.module);
+    const std::span<const float> bias = rows.product().bias();
+    for (const TargetOutputs& outputs : target.outputs) {
+      for (std::int64_t i = 0; i < outputs.rows.count(); ++i) {
+        const std::int64_t column = outputs.column + i;
+        const float* b = rows.adapter.b(Part::parameter, rows.layer, target.module).row(outputs.rows.first + i);
+        double square = squares[static_cast<std::size_t>(outputs.rows.first + i)];
+        for (std::int64_t k = 0; k < rank; ++k) {
+          const double with_w =
+              static_cast<double>(cross.row(k)[column]) - (bias.empty() ? 0.0 : bias[static_cast<std::size_t>(column)]);
+          square += 2 * s * b[k] * with_w;
+          for (std::int64_t l = 0; l < rank; ++l) square += s * s * b[k] * b[l] * squares_of_a.row(k)[l];
+        }
+        norms.numbers[static_cast<std::size_t>(outputs.rows.first + i)] =
+            static_cast<float>(std::sqrt(std::max(square, 1e-30)));
+      }
+    }
+    norms.version = rows.adapter.version();
+    return norms.numbers;
+  }
+};
+
+}  // namespace
+
+const AdapterKind& dora_kind() {
+  static const Dora kind;
+  return kind;
+}
+
+}  // namespace braid::exec
