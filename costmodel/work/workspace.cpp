@@ -12,26 +12,51 @@ std::int64_t widest_output(const BackboneShape& backbone, const AdapterShape& ad
   return widest;
 }
 
-/// What the adapters on a group need beside its input and output, one task after another, in numbers: a Backward the
-/// gradient of A x and that of the input with dropout, as PEFT draws it for each module, in autograd before and after
-/// the mask; a Forward that input where it is not kept.
+std::int64_t product_width(const BackboneShape& backbone, ModuleGroup group) {
+  std::int64_t width = 0;
+  for (const Module module : modules_of(backbone, group)) width += module_shape(backbone, module).out;
+  return width;
+}
+
+/// What one task's adapter on a group needs in a pass beside its input and output and what it keeps, in numbers a row.
+/// With dropout that is the masked input, as PEFT draws it for each module, in autograd before and after the mask.
+std::int64_t scratch_columns(const BackboneShape& backbone, const AdapterShape& adapter, ModuleGroup group, Pass pass,
+                             const Storage& storage) {
+  const bool forward = pass == Pass::forward;
+  const std::int64_t copies = forward ? !storage.keeps_operator_inputs : 1 + storage.keeps_operator_inputs;
+  const std::int64_t masked = adapter.dropout > 0 ? copies * adapter_shape(backbone, adapter, group)[0] : 0;
+  const std::int64_t ranks = low_rank_width(adapter, group);
+  switch (adapter.method) {
+    case AdapterMethod::lora:
+      return (forward ? 0 : ranks) + masked;
+    case AdapterMethod::dora:
+      // The frozen product of the masked input, or what goes back through it.
+      return (forward ? 0 : ranks) + masked + (masked > 0 ? product_width(backbone, group) : 0);
+    case AdapterMethod::vera: {
+      const std::int64_t up = adapter.rank + widest_output(backbone, adapter, group);
+      return forward ? up + masked : adapter.rank + std::max(up, masked);
+    }
+    case AdapterMethod::bottleneck:
+      return forward ? 0 : 2 * ranks;
+    case AdapterMethod::ia3:
+    case AdapterMethod::diff_pruning:
+    case AdapterMethod::prefix_tuning:
+      break;
+  }
+  return 0;
+}
+
+/// The same of the tasks, one after another. DoRA's norms are made anew after every step, of A W.
 std::int64_t adapter_scratch(const BackboneShape& backbone, const MicrobatchLoad& load, ModuleGroup group, Pass pass,
                              const Storage& storage) {
-  const std::int64_t masked =
-      pass == Pass::forward ? !storage.keeps_operator_inputs : 1 + storage.keeps_operator_inputs;
   std::int64_t most = 0;
   for (const TaskRows& task : load.tasks) {
-    const OperatorShape shape = adapter_shape(backbone, task.adapter, group);
-    if (shape[3] == 0) continue;
-    const std::int64_t ranks = low_rank_width(task.adapter, group);
-    std::int64_t columns = pass == Pass::backward ? ranks : 0;
-    // The frozen random product's result of one module, and what it is made of.
-    if (task.adapter.method == AdapterMethod::vera)
-      columns += task.adapter.rank + widest_output(backbone, task.adapter, group);
-    if (task.adapter.method == AdapterMethod::bottleneck) columns += ranks;
-    if (task.adapter.method == AdapterMethod::ia3 || task.adapter.method == AdapterMethod::diff_pruning) columns = 0;
-    if (task.adapter.dropout > 0) columns += masked * shape[0];
-    most = std::max(most, task.tokens * columns);
+    if (adapter_shape(backbone, task.adapter, group)[3] == 0) continue;
+    most = std::max(most, task.tokens * scratch_columns(backbone, task.adapter, group, pass, storage));
+    if (pass != Pass::forward || task.adapter.method != AdapterMethod::dora) continue;
+    for (const Module module : targets_of(group))
+      if (task.adapter.has(module))
+        most = std::max(most, task.adapter.rank_of(module) * product_width(backbone, group));
   }
   return most;
 }
@@ -65,8 +90,15 @@ std::int64_t forward_numbers(const BackboneShape& backbone, const StageShape& st
     }
     const std::int64_t normed = keeps_input(load, ModuleGroup::gate_up, storage) ? 0 : hidden;
     const std::int64_t activated = keeps_input(load, ModuleGroup::down, storage) ? 0 : activation;
-    numbers =
-        std::max({numbers, normed + scratch(ModuleGroup::gate_up), hidden + activated + scratch(ModuleGroup::down)});
+    // A bottleneck after the layer keeps its input when the activation has gone, and then makes one of its own.
+    std::int64_t kept_later = 0, between = 0;
+    for (const TaskRows& task : load.tasks) {
+      if (task.adapter.method != AdapterMethod::bottleneck || !targets_any(task.adapter, ModuleGroup::down)) continue;
+      kept_later += task.tokens * kept_width(task.adapter, backbone, ModuleGroup::down);
+      between = std::max(between, task.tokens * task.adapter.rank);
+    }
+    numbers = std::max({numbers, normed + scratch(ModuleGroup::gate_up) - kept_later,
+                        hidden + activated + scratch(ModuleGroup::down) - kept_later, hidden + between});
   }
   return numbers;
 }

@@ -25,26 +25,20 @@ struct FamilyStudy : TrainerStudy {
 
 class Families : public ::testing::TestWithParam<const char*> {};
 
-planner::FixedPlan on(std::int64_t tp, std::int64_t pp, std::int64_t replicas) {
-  planner::FixedPlan fixed = apart(PipelineTemplate::one_forward_one_backward, 1);
-  fixed.deployment = planner::deploy(2, tp, pp, replicas);
-  return fixed;
-}
-
 TEST_P(Families, EveryDeploymentLearnsWhatOneRankLearns) {
   const FamilyStudy study(GetParam());
-  const Trained alone = train_on(study, on(1, 1, 1));
+  const Trained alone = train_on(study, two_layers_on(1, 1, 1));
   for (const auto& [tp, pp, replicas] : std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>>{
            {2, 1, 1}, {3, 1, 1}, {6, 1, 1}, {1, 2, 1}, {1, 1, 2}, {2, 2, 1}})
-    expect_near(train_on(study, on(tp, pp, replicas)), alone, 1e-5,
+    expect_near(train_on(study, two_layers_on(tp, pp, replicas)), alone, 1e-5,
                 fmt::format("{}: tp {}, pp {}, {} replicas", GetParam(), tp, pp, replicas));
 }
 
 TEST_P(Families, RecomputedLayersAndSharedMicrobatchesLearnTheSame) {
   const FamilyStudy study(GetParam());
-  const Trained alone = train_on(study, on(1, 1, 1));
+  const Trained alone = train_on(study, two_layers_on(1, 1, 1));
   for (const costmodel::RecomputeKind kind : {costmodel::RecomputeKind::selective, costmodel::RecomputeKind::full}) {
-    planner::FixedPlan fixed = on(2, 1, 1);
+    planner::FixedPlan fixed = two_layers_on(2, 1, 1);
     fixed.htasks = {{0, 1, 2, 3}};
     fixed.buckets = {{0}};
     fixed.batching.chunk_size = 16;
@@ -55,7 +49,8 @@ TEST_P(Families, RecomputedLayersAndSharedMicrobatchesLearnTheSame) {
 
 TEST_P(Families, TheReferenceDeviceLearnsTheSame) {
   const FamilyStudy study(GetParam());
-  expect_near(train_on(study, on(1, 1, 1), reference_device()), train_on(study, on(1, 1, 1)), 1e-5, GetParam());
+  expect_near(train_on(study, two_layers_on(1, 1, 1), reference_device()), train_on(study, two_layers_on(1, 1, 1)),
+              1e-5, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, Families, ::testing::Values("gpt2", "opt"),

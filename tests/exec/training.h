@@ -74,6 +74,13 @@ inline planner::FixedPlan apart(PipelineTemplate pipeline, std::int64_t steps_pe
   return fixed;
 }
 
+/// The same of two layers, on shards, stages and replicas.
+inline planner::FixedPlan two_layers_on(std::int64_t tp, std::int64_t pp, std::int64_t replicas) {
+  planner::FixedPlan fixed = apart(PipelineTemplate::one_forward_one_backward, 1);
+  fixed.deployment = planner::deploy(2, tp, pp, replicas);
+  return fixed;
+}
+
 /// What is left of a run.
 struct Trained {
   std::vector<std::vector<StepMetrics>> steps;  // per task
