@@ -92,10 +92,9 @@ void other_adapter_work(const OperatorCall& call, std::int64_t out, Builder& bui
   }
 }
 
-/// {scaled inputs, scaled outputs}: a product with a vector, and going back with another and the vector's own gradient.
+/// A product with a vector, and going back with another and the vector's own gradient.
 void scaling_adapter(const OperatorCall& call, Builder& builder) {
-  for (const std::int64_t width : {call.shape[0], call.shape[1]})
-    if (width > 0) builder.stream(StreamKind::add, call.tokens, (call.pass == Pass::forward ? 2 : 4) * width);
+  builder.stream(StreamKind::add, call.tokens, (call.pass == Pass::forward ? 2 : 4) * call.shape[0]);
 }
 
 /// {H, H, width between}.

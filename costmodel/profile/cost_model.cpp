@@ -200,7 +200,7 @@ CostModel::Answer CostModel::answer(const OperatorCall& call) const {
       return {times(attention(*points, call), static_cast<double>(call.sequences)), false};
     return {on_curve(*points, call, static_cast<double>(call.tokens)), false};
   }
-  if (is_adapter(call.op)) {
+  if (is_adapter(call.op) && call.op != Operator::ia3) {
     if (const std::optional<Estimate> between = adapter_between_ranks(call)) return {*between, false};
   }
   if (roofline_) {

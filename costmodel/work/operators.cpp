@@ -384,7 +384,9 @@ OperatorShape adapter_shape(const BackboneShape& backbone, const AdapterShape& a
     ++shape[3];
     if (adapter.method == AdapterMethod::bottleneck) return {whole.out, whole.out, adapter.rank, 1};
     if (scales) {
-      adapter.scales_input(module) ? shape[0] += in : shape[1] += out;
+      shape[0] += adapter.scales_input(module) ? in : out;
+      shape[1] = shape[0];
+      shape[2] = adapter.scales_input(module) ? 1 : 2;
       continue;
     }
     shape[1] += out;

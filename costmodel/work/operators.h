@@ -29,7 +29,7 @@ enum class Operator {
   dora_dropout,  ///< and with the frozen product of the masked inputs
   vera,          ///< {in, sum of out, rank, modules}
   vera_dropout,
-  ia3,           ///< {scaled inputs, scaled outputs, 0, modules}
+  ia3,           ///< {columns, columns, 1 of scaled inputs or 2 of outputs, modules}
   bottleneck,    ///< {H, H, width between, 1}
   diff_pruning,  ///< {in, sum of out, numbers of the differences, modules}
   fused_lora,  ///< the same: what LoRAFusion's kernels do beside the frozen layer's product, which has r more of depth
