@@ -36,8 +36,8 @@ NormWeights read_norm(const SafetensorsFolder& tensors, const std::string& name,
 class LayerReader {
  public:
   LayerReader(const SafetensorsFolder& tensors, const WeightNames& names, const Shard& shard,
-              const kernels::Kernels& kernels, std::int32_t layer)
-      : tensors_(tensors), names_(names), shard_(shard), kernels_(kernels), layer_(layer) {}
+              const kernels::Kernels& kernels, kernels::WeightType type, std::int32_t layer)
+      : tensors_(tensors), names_(names), shard_(shard), kernels_(kernels), type_(type), layer_(layer) {}
 
   LayerWeights read() {
     const costmodel::BackboneShape& backbone = shard_.whole();
@@ -70,14 +70,26 @@ class LayerReader {
       const Share rows = shard_.outputs(module), columns = shard_.inputs(module);
       const Share stored{tensor.first + rows.first, tensor.first + rows.last};
       append(weight_of(tensor), tensor.in, stored, columns, weight);
-      std::vector<float>& squares = squares_[static_cast<std::size_t>(module)];
-      for (std::int64_t row = 0; row < costmodel::module_shape(shard_.whole(), module).out; ++row)
-        squares.push_back(square_of(last_.data() + (tensor.first + row) * tensor.in, tensor.in));
+      keep_squares(tensor, module);
       in = columns.count();
       out += rows.count();
       if (bias) append(read_finite(tensors_, tensor.name + ".bias", {tensor.out}), 1, stored, {0, 1}, biases);
     }
-    return kernels_.pack_linear(ConstMatrix(weight.data(), out, in), biases, backward);
+    return kernels_.pack_linear(ConstMatrix(weight.data(), out, in), biases, backward, type_);
+  }
+
+  /// Of the numbers as they are held.
+  void keep_squares(const ModuleTensor& tensor, Module module) {
+    const std::int64_t rows = costmodel::module_shape(shard_.whole(), module).out;
+    const ConstMatrix given(last_.data() + tensor.first * tensor.in, rows, tensor.in);
+    std::vector<float>& squares = squares_[static_cast<std::size_t>(module)];
+    std::vector<float> rounded;
+    if (type_ != kernels::WeightType::f32) {
+      rounded.resize(static_cast<std::size_t>(rows * tensor.in));
+      kernels::CompressedWeight(given, type_).widen(0, 0, {rounded.data(), rows, tensor.in});
+    }
+    for (std::int64_t row = 0; row < rows; ++row)
+      squares.push_back(square_of(rounded.empty() ? given.row(row) : rounded.data() + row * tensor.in, tensor.in));
   }
 
   /// [out, in]; what several modules stand in is read once.
@@ -120,6 +132,7 @@ class LayerReader {
   const WeightNames& names_;
   const Shard& shard_;
   const kernels::Kernels& kernels_;
+  kernels::WeightType type_;
   std::int32_t layer_;
   std::array<std::vector<float>, costmodel::kModuleCount> squares_;
   std::string last_name_;
@@ -146,6 +159,22 @@ std::vector<float> positions_of(const SafetensorsFolder& tensors, const std::str
 
 }  // namespace
 
+kernels::WeightType weight_type(costmodel::DataType type) {
+  switch (type) {
+    case costmodel::DataType::f32:
+      return kernels::WeightType::f32;
+    case costmodel::DataType::bf16:
+      return kernels::WeightType::bf16;
+    case costmodel::DataType::int8:
+      return kernels::WeightType::int8;
+    case costmodel::DataType::nf4:
+      return kernels::WeightType::nf4;
+    case costmodel::DataType::f16:
+      break;
+  }
+  throw error("base weights of {} are not supported; use f32, bf16, int8 or nf4", name(type));
+}
+
 void join_qkv_squares(LayerWeights& weights) {
   std::vector<float>& all = weights.row_squares[static_cast<std::size_t>(Module::qkv)];
   all.clear();
@@ -154,7 +183,8 @@ void join_qkv_squares(LayerWeights& weights) {
 }
 
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, const HeldLayers& layers,
-                                const kernels::Kernels& kernels) {
+                                const kernels::Kernels& kernels, costmodel::DataType type) {
+  const kernels::WeightType held = weight_type(type);
   const costmodel::BackboneShape& backbone = shard.whole();
   const WeightNames names(tensors, backbone);
   StageWeights weights;
@@ -166,11 +196,12 @@ StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& s
       weights.positions = positions_of(tensors, names.positions(), backbone);
   }
   for (const std::int32_t layer : layers.numbers())
-    weights.layers.push_back(LayerReader(tensors, names, shard, kernels, layer).read());
+    weights.layers.push_back(LayerReader(tensors, names, shard, kernels, held, layer).read());
   if (layers.last_of_backbone(backbone.layers)) {
     weights.final_norm = read_norm(tensors, names.final_norm(), backbone.hidden, !backbone.gated());
     const std::vector<float> head = rows_of_table(tensors, names.head(), shard);
-    weights.head = kernels.pack_linear(ConstMatrix(head.data(), shard.vocabulary().count(), backbone.hidden), {}, true);
+    weights.head = kernels.pack_linear(ConstMatrix(head.data(), shard.vocabulary().count(), backbone.hidden), {}, true,
+                                       kernels::WeightType::f32);
   }
   return weights;
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "costmodel/shapes/data_type.h"
 #include "costmodel/shapes/layer_ops.h"
 #include "exec/files/safetensors.h"
 #include "exec/held_layers.h"
@@ -51,10 +52,14 @@ struct StageWeights {
 /// Fills in what `row_squares` has of q, k and v in one.
 void join_qkv_squares(LayerWeights& weights);
 
-/// Reads a rank's part of a Hugging Face folder, the shard's rows and columns of `layers`, and packs it with `kernels`.
+/// Reads a rank's part of a Hugging Face folder, the shard's rows and columns of `layers`, and packs it with
+/// `kernels`, the products of layers as `type` says.
 /// Throws Error when a tensor is missing, has another shape, holds a number that is not finite or is taken up by
 /// nothing.
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, const HeldLayers& layers,
-                                const kernels::Kernels& kernels);
+                                const kernels::Kernels& kernels, costmodel::DataType type = costmodel::DataType::f32);
+
+/// How a device holds products of that type. Throws Error for a type that none does.
+kernels::WeightType weight_type(costmodel::DataType type);
 
 }  // namespace braid::exec

@@ -427,9 +427,10 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
   const SafetensorsFolder tensors = SafetensorsFolder::open(input.workload.backbone_folder);
   for (std::int64_t copy = 0; copy < input.fixed.backbone_copies; ++copy) {
     const Shard shard(input.workload.backbone, place_.shard, place_.shards);
-    models_.push_back(std::make_unique<StageModel>(shard, place_.layers, replica.recompute_of(place_.stage),
-                                                   load_stage_weights(tensors, shard, place_.layers, device.kernels()),
-                                                   pool_, probe_));
+    models_.push_back(std::make_unique<StageModel>(
+        shard, place_.layers, replica.recompute_of(place_.stage),
+        load_stage_weights(tensors, shard, place_.layers, device.kernels(), input.workload.base_weights), pool_,
+        probe_));
     models_.back()->compile_layers();
     models_.back()->compile_head();
   }

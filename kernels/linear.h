@@ -3,7 +3,7 @@
 #include <memory>
 #include <span>
 
-#include "kernels/matrix.h"
+#include "kernels/compressed.h"
 
 namespace braid::kernels {
 
@@ -29,9 +29,10 @@ class FrozenLinear {
   virtual void backward(ConstMatrix dy, Matrix dx) const = 0;
 };
 
-/// Copies `weight` [out, in] and `bias` ([out] or empty); both may go away. `backward` false: that pass is never asked
-/// for.
-using PackLinear = std::unique_ptr<FrozenLinear>(ConstMatrix weight, std::span<const float> bias, bool backward);
+/// Copies `weight` [out, in], rounded to what `type` holds, and `bias` ([out] or empty); both may go away. `backward`
+/// false: that pass is never asked for.
+using PackLinear = std::unique_ptr<FrozenLinear>(ConstMatrix weight, std::span<const float> bias, bool backward,
+                                                 WeightType type);
 
 namespace reference {
 PackLinear pack_linear;
@@ -41,7 +42,8 @@ void linear_backward(ConstMatrix dy, ConstMatrix weight, Matrix dx);
 
 /// Packed once for each direction: for oneDNN's matmul where the processor has AVX-512, else for ours, which is at most
 /// a quarter slower than what oneDNN has there, and as quick up to a megabyte. Rows of the result do not depend on T,
-/// on their place, or on the number of threads.
+/// on their place, or on the number of threads. Weights of other types are held once, and widened a part at a time
+/// into memory that all of them share.
 namespace cpu {
 PackLinear pack_linear;
 /// How many parts of products this thread has compiled and keeps.

@@ -27,6 +27,10 @@ inline constexpr Name<costmodel::Architecture> kArchitectures[] = {
     {"llama", costmodel::Architecture::llama},     {"qwen2", costmodel::Architecture::qwen2},
     {"gpt2", costmodel::Architecture::gpt2},       {"opt", costmodel::Architecture::opt},
     {"mistral", costmodel::Architecture::mistral}, {"qwen3", costmodel::Architecture::qwen3}};
+inline constexpr Name<costmodel::DataType> kBaseWeights[] = {{"f32", costmodel::DataType::f32},
+                                                             {"bf16", costmodel::DataType::bf16},
+                                                             {"int8", costmodel::DataType::int8},
+                                                             {"nf4", costmodel::DataType::nf4}};
 inline constexpr Name<costmodel::Nonlinearity> kNonlinearities[] = {{"silu", costmodel::Nonlinearity::silu},
                                                                     {"gelu_tanh", costmodel::Nonlinearity::gelu_tanh},
                                                                     {"relu", costmodel::Nonlinearity::relu}};

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "workload/backbone_json.h"
+#include "workload/names.h"
 #include "workload/read_task.h"
 #include "workload/spellings.h"
 
@@ -43,17 +44,23 @@ std::vector<Task> read_tasks(const Node& list, const TaskContext& context) {
   return tasks;
 }
 
+costmodel::DataType read_base_weights(const Node& node) {
+  const Node* given = node.find("base_weights");
+  return given ? value_of(*given, "base_weights", kBaseWeights) : costmodel::DataType::f32;
+}
+
 }  // namespace
 
 Workload read_workload(const std::filesystem::path& file) {
   const Node root = read_yaml(file);
   if (root.is_null()) throw error_at(file.string(), 1, "the file is empty", "give backbone and tasks");
-  allow_only_ours(root, "", {"backbone", "reproducible", "tasks"});
+  allow_only_ours(root, "", {"backbone", "base_weights", "reproducible", "tasks"});
   Workload workload;
   workload.file = resolve({}, file);
   const std::filesystem::path folder = workload.file.parent_path();
   read_reference(root.at("backbone"), folder, workload);
   workload.reproducible = root.bool_or("reproducible", false);
+  workload.base_weights = read_base_weights(root);
   workload.tasks = read_tasks(root.at("tasks"), {.folder = folder,
                                                  .max_position = workload.backbone.max_position,
                                                  .sliding_window = workload.backbone.sliding_window,
@@ -76,13 +83,14 @@ std::string published_name(const Workload& workload) {
 }
 
 Workload workload_from(const Node& node) {
-  node.allow_only({"file", "backbone", "backbone_folder", "backbone_shape", "reproducible", "tasks"});
+  node.allow_only({"file", "backbone", "backbone_folder", "backbone_shape", "base_weights", "reproducible", "tasks"});
   Workload workload;
   workload.file = node.string_at("file");
   workload.backbone_reference = node.string_at("backbone");
   workload.backbone_folder = node.string_at("backbone_folder");
   workload.backbone = backbone_from(node.at("backbone_shape"));
   workload.reproducible = node.bool_or("reproducible", false);
+  workload.base_weights = read_base_weights(node);
   workload.tasks = read_tasks(node.at("tasks"), {.folder = {},
                                                  .max_position = workload.backbone.max_position,
                                                  .sliding_window = workload.backbone.sliding_window,

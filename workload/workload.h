@@ -9,6 +9,7 @@
 #include "base/node.h"
 #include "costmodel/shapes/adapter.h"
 #include "costmodel/shapes/backbone.h"
+#include "costmodel/shapes/data_type.h"
 #include "workload/lengths.h"
 #include "workload/text/chat_layout.h"
 
@@ -65,6 +66,7 @@ struct Workload {
   std::filesystem::path backbone_folder;  ///< absolute; empty for a built-in shape
   costmodel::BackboneShape backbone;
   bool reproducible = false;
+  costmodel::DataType base_weights = costmodel::DataType::f32;  ///< what the layers' frozen products are held as
   std::vector<Task> tasks;
 
   bool operator==(const Workload&) const = default;

@@ -90,7 +90,10 @@ void derive(const AnalyticFlags& analytic, const CommonFlags& flags) {
   if (flags.out.empty()) throw error("--out is missing; give a file for the profile of {}", analytic.gpu);
   if (std::filesystem::exists(flags.out) && !flags.overwrite)
     throw error("{}: exists; give another file or --overwrite", flags.out);
-  costmodel::Profile profile = costmodel::analytic_profile(analytic.gpu, costmodel::data_type_of(analytic.dtype));
+  const costmodel::DataType dtype = costmodel::data_type_of(analytic.dtype);
+  if (dtype == costmodel::DataType::nf4)
+    throw error("--dtype nf4 is of training on CPUs alone; give bf16, f16, f32 or int8");
+  costmodel::Profile profile = costmodel::analytic_profile(analytic.gpu, dtype);
   profile.exposed_launch_seconds = analytic.exposed_launch_seconds;
   profile.overlap_slowdown = analytic.overlap_slowdown.value_or(0);
   profile.clock = analytic.clock;

@@ -139,11 +139,12 @@ std::int64_t ranks_at_work(const CommonFlags& flags, const workload::Cluster& cl
 
 std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks) {
   const costmodel::BackboneShape& shape = workload.backbone;
-  const std::string key = fmt::format(
-      "11 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(), fmt::join(versions_here(), " "),
-      std::thread::hardware_concurrency(), shape.hidden, shape.intermediate, shape.heads, shape.kv_heads,
-      shape.head_dim, shape.vocabulary, shape.layers, static_cast<int>(shape.architecture),
-      static_cast<int>(shape.nonlinearity), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
+  const std::string key =
+      fmt::format("11 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
+                  fmt::join(versions_here(), " "), std::thread::hardware_concurrency(), shape.hidden,
+                  shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary, shape.layers,
+                  static_cast<int>(shape.architecture), static_cast<int>(shape.nonlinearity),
+                  name(workload.base_weights), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
   return cache_folder() / fmt::format("profile-{}.json", hash_bytes(key));
 }
 
@@ -160,6 +161,7 @@ void measure_into(const std::filesystem::path& file, const std::filesystem::path
   const std::unique_ptr<kernels::Device> device = kernels::make_cpu_device();
   exec::MeasureRequest request;
   request.backbone = planned.workload.backbone;
+  request.weights = planned.workload.base_weights;
   for (const workload::Task& task : planned.workload.tasks) request.adapters.push_back(task.adapter);
   request.budget_seconds = flags.profile_budget;
   std::optional<costmodel::Profile> before;
@@ -218,6 +220,17 @@ bool holds(const costmodel::Profile& profile, const std::string& key) {
   return std::find(profile.measured_for.begin(), profile.measured_for.end(), key) != profile.measured_for.end();
 }
 
+/// f32 is what a workload has that does not say; a GPU's profile says it then.
+void check_weights(const costmodel::Profile& profile, const workload::Workload& workload) {
+  const bool says = workload.base_weights != costmodel::DataType::f32 || profile.device.empty();
+  if (says && profile.dtype != workload.base_weights)
+    throw error(
+        "the profile is of {} weights, and the workload's base_weights are {}; leave base_weights out, or give a "
+        "profile "
+        "of them",
+        name(profile.dtype), name(workload.base_weights));
+}
+
 bool is_measured_here(const CommonFlags& flags, const workload::Cluster& cluster) {
   return flags.profile.empty() && cluster.profile.empty() && cluster.gpu == "cpu";
 }
@@ -225,7 +238,10 @@ bool is_measured_here(const CommonFlags& flags, const workload::Cluster& cluster
 }  // namespace
 
 costmodel::Profile profile_for(const CommonFlags& flags, const PlannedWork& planned) {
-  if (std::optional<costmodel::Profile> given = given_profile(flags, planned.cluster)) return *std::move(given);
+  if (std::optional<costmodel::Profile> given = given_profile(flags, planned.cluster)) {
+    check_weights(*given, planned.workload);
+    return *std::move(given);
+  }
   const Measuring measuring = measuring_for(flags, planned);
   const std::filesystem::path& file = measuring.file;
   const bool known = std::filesystem::exists(file);

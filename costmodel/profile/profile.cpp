@@ -109,7 +109,7 @@ Coefficients coefficients_from(const Node& node, const Fields& fields) {
 }  // namespace
 
 Storage Profile::storage() const {
-  Storage storage = device.empty() ? cpu_storage() : gpu_storage(dtype);
+  Storage storage = device.empty() ? cpu_storage(dtype) : gpu_storage(dtype);
   storage.attention = attention;
   storage.loss_in_place = loss_in_place;
   if (device.empty()) storage.context = runtime_bytes, storage.head_context = head_runtime_bytes;

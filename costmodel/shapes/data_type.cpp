@@ -7,7 +7,7 @@
 namespace braid::costmodel {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTypeNames = {"f32", "bf16", "f16", "int8"};
+constexpr std::array<std::string_view, 5> kTypeNames = {"f32", "bf16", "f16", "int8", "nf4"};
 
 }  // namespace
 

@@ -136,14 +136,15 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
 Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, const Storage& storage) {
   const BackboneShape shard = shard_of(backbone, stage.tp);
   const std::int64_t copies = storage.packed_twice ? 2 : 1;
-  std::int64_t products = stage.layers * copies * shard.linear_parameters();
+  const std::int64_t held = storage.widens_products ? 1 : copies;
+  std::int64_t products = stage.layers * held * shard.linear_parameters();
   std::int64_t others = stage.layers * shard.vector_parameters();
   if (stage.has_embedding) others += shard.embedding_parameters();
-  if (stage.has_embedding && stage.layers > 0 && storage.packed_twice) products -= shard.hidden * shard.qkv_width();
+  if (stage.has_embedding && stage.layers > 0 && held == 2) products -= shard.hidden * shard.qkv_width();
   // A tied head shares the embedding's table where both are here.
   const bool shares_table = shard.tied_head && stage.has_embedding && !storage.packed_twice;
   if (stage.has_head) others += shard.norm_parameters() + (shares_table ? 0 : copies * shard.vocabulary * shard.hidden);
-  return products * bytes_of(storage.weights) + others * bytes_of(storage.activations);
+  return weight_bytes(storage.weights, products) + others * bytes_of(storage.activations);
 }
 
 WeightUnits weight_units(const BackboneShape& backbone, const StageShape& stage, const Storage& storage) {

@@ -24,6 +24,8 @@ struct Storage {
   DataType activations = DataType::f32;  ///< and messages
   /// A copy of each linear layer packed for either direction, as oneDNN wants them; else one.
   bool packed_twice = true;
+  /// The layers' products are held once all the same, and widened as they are used.
+  bool widens_products = false;
   /// What gradients read is kept, as PyTorch's autograd does: of a linear layer's input what its adapters need (the
   /// frozen layer needs nothing of it), and what a gate's activation left; else computed again.
   bool keeps_operator_inputs = false;
@@ -44,9 +46,12 @@ struct Storage {
   bool operator==(const Storage&) const = default;
 };
 
-/// braid's own executor on CPUs: f32, weights packed for either direction.
-inline Storage cpu_storage() {
-  return {};
+/// braid's own executor on CPUs: f32, weights packed for either direction, unless the layers' are of another type.
+inline Storage cpu_storage(DataType weights = DataType::f32) {
+  Storage storage;
+  storage.weights = weights;
+  storage.widens_products = weights != DataType::f32;
+  return storage;
 }
 
 /// PyTorch on a GPU, FlashAttention: 16-bit weights and activations; 0.4 GB beside them (MuxTune §2.2

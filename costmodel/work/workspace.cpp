@@ -222,7 +222,7 @@ Bytes workspace_bytes(const BackboneShape& backbone, const StageShape& stage, co
     bytes = std::max(bytes, loss * bytes_of(storage.activations));
   }
   // int8 weights of the largest product are widened before it.
-  if (!forward && storage.weights == DataType::int8 && stage.layers > 0)
+  if (!forward && storage.keeps_operator_inputs && storage.weights == DataType::int8 && stage.layers > 0)
     bytes += shard.hidden * std::max(shard.up_width(), shard.qkv_width()) * bytes_of(storage.activations);
   if (!forward) bytes += chunk_gradient_bytes(backbone, stage, load, storage);
   return bytes;

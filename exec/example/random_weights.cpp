@@ -13,12 +13,14 @@ std::vector<float> random_numbers(std::int64_t count, double deviation, std::uin
 }
 
 std::unique_ptr<kernels::FrozenLinear> random_linear(std::int64_t out, std::int64_t in, bool backward,
-                                                     std::uint64_t key, const kernels::Kernels& kernels) {
+                                                     std::uint64_t key, const kernels::Kernels& kernels,
+                                                     kernels::WeightType type) {
   const std::vector<float> weight = random_numbers(out * in, 0.1, key);
-  return kernels.pack_linear(kernels::ConstMatrix(weight.data(), out, in), {}, backward);
+  return kernels.pack_linear(kernels::ConstMatrix(weight.data(), out, in), {}, backward, type);
 }
 
-StageWeights random_weights(const costmodel::BackboneShape& shape, const kernels::Kernels& kernels) {
+StageWeights random_weights(const costmodel::BackboneShape& shape, const kernels::Kernels& kernels,
+                            costmodel::DataType type) {
   StageWeights weights;
   if (shape.rotary()) weights.rope_frequencies = rope_frequencies(shape);
   if (!shape.rotary()) weights.positions = random_numbers(shape.max_position * shape.hidden, 1.0, 3);
@@ -37,7 +39,7 @@ StageWeights random_weights(const costmodel::BackboneShape& shape, const kernels
       if (op.work != costmodel::LayerWork::linear) continue;
       layer.products[group] =
           random_linear(width(shape, op.to), width(shape, op.from), i > 0 || op.group != costmodel::ModuleGroup::qkv,
-                        static_cast<std::uint64_t>(10 * i + 10) + group, kernels);
+                        static_cast<std::uint64_t>(10 * i + 10) + group, kernels, weight_type(type));
       for (const costmodel::Module module : costmodel::modules_of(shape, op.group))
         layer.row_squares[static_cast<std::size_t>(module)].assign(
             static_cast<std::size_t>(costmodel::module_shape(shape, module).out), 1.0F);

@@ -71,6 +71,7 @@ class Measuring {
 
   void describe_machine() {
     profile_.machine = machine_name();
+    profile_.dtype = request_.weights;
     profile_.versions = machine_versions(device_);
     profile_.threads = thread_count();
     profile_.corunning_ranks = communicator_.size();
@@ -87,7 +88,8 @@ class Measuring {
   void measure_runtime() {
     const Bytes before = resident_memory();
     {
-      ProbedBackbone backbone(request_.backbone, probed_layers(request_.backbone, communicator_.size()), device_);
+      ProbedBackbone backbone(request_.backbone, probed_layers(request_.backbone, communicator_.size()), device_, 1,
+                              request_.weights);
       backbone.compile_layers();
       const Bytes without_head = resident_memory();
       backbone.compile_head();
@@ -122,6 +124,7 @@ class Measuring {
     for (const ProfileEntry& entry : told.entries) put(entry);
     for (ProfileEntry entry : samples_.entries()) {
       entry.seconds *= pace;
+      entry.dtype = name(profile_.dtype);
       put(entry);
     }
     told.entries.clear();
@@ -194,7 +197,8 @@ class Measuring {
       // Of those with fewer layers than usual one is kept, which takes little.
       const std::int64_t usual = probed_layers(request_.backbone, communicator_.size());
       std::erase_if(backbones_, [&](const auto& one) { return one.first != part && one.first.first != usual; });
-      backbones_[part] = std::make_unique<ProbedBackbone>(request_.backbone, part.first, device_, part.second);
+      backbones_[part] =
+          std::make_unique<ProbedBackbone>(request_.backbone, part.first, device_, part.second, request_.weights);
       backbones_[part]->set_adapters(request_.adapters);
     }
     return *backbones_[part];

@@ -22,7 +22,8 @@ struct MeasureProgress {
 /// What to measure. Every rank has the same backbone, adapters, known profile and budget.
 struct MeasureRequest {
   costmodel::BackboneShape backbone;
-  std::vector<costmodel::AdapterShape> adapters;  ///< the tasks'; at least one
+  std::vector<costmodel::AdapterShape> adapters;           ///< the tasks'; at least one
+  costmodel::DataType weights = costmodel::DataType::f32;  ///< of the layers' products
   /// What was measured before on this machine with as many ranks and threads of this backbone; nullptr: nothing.
   const costmodel::Profile* known = nullptr;
   double budget_seconds = 60;

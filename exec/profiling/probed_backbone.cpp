@@ -24,12 +24,12 @@ void run_apart(const std::unique_ptr<ShardedPass>& pass) {
 }  // namespace
 
 ProbedBackbone::ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers, kernels::Device& device,
-                               int tp)
+                               int tp, costmodel::DataType weights)
     : shape_(bottom_layers(backbone, layers)),
       layers_{0, static_cast<std::int32_t>(shape_.layers)},
       pool_(device),
-      model_(Shard(shape_, 0, tp), layers_, {}, random_weights(Shard(shape_, 0, tp).part(), device.kernels()), pool_,
-             probe_) {}
+      model_(Shard(shape_, 0, tp), layers_, {}, random_weights(Shard(shape_, 0, tp).part(), device.kernels(), weights),
+             pool_, probe_) {}
 
 void ProbedBackbone::set_adapters(std::span<const costmodel::AdapterShape> adapters) {
   adapters_.clear();

@@ -14,7 +14,8 @@ namespace braid::exec {
 class ProbedBackbone {
  public:
   /// As many layers as there are, at most `layers`; of `tp` shards the first.
-  ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers, kernels::Device& device, int tp = 1);
+  ProbedBackbone(const costmodel::BackboneShape& backbone, std::int64_t layers, kernels::Device& device, int tp = 1,
+                 costmodel::DataType weights = costmodel::DataType::f32);
 
   /// What a run compiles before it begins.
   void compile_layers() const { model_.compile_layers(); }

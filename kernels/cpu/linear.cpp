@@ -92,11 +92,65 @@ class PackedLinear final : public FrozenLinear {
   std::vector<float> bias_;                // empty without a bias
 };
 
+/// A weight that is widened as it is used, so many numbers at a time: rows of it forward, which are columns of y, and
+/// columns of it backward, which are those of dx.
+class CompressedLinear final : public FrozenLinear {
+ public:
+  CompressedLinear(ConstMatrix weight, std::span<const float> bias, WeightType type)
+      : weight_(weight, type), bias_(bias.begin(), bias.end()) {}
+
+  std::int64_t in() const override { return weight_.columns(); }
+  std::int64_t out() const override { return weight_.rows(); }
+  std::span<const float> bias() const override { return bias_; }
+  std::int64_t bytes() const override {
+    return weight_.bytes() + std::ssize(bias_) * static_cast<std::int64_t>(sizeof(float));
+  }
+
+  void forward(ConstMatrix x, Matrix y) const override {
+    for_parts(out(), in(), [&](std::int64_t first, std::int64_t last, float* wide) {
+      const Matrix rows(wide, last - first, in());
+      weight_.widen(first, 0, rows);
+      const auto part = bias_.empty() ? std::span<const float>()
+                                      : std::span<const float>(bias_).subspan(static_cast<std::size_t>(first),
+                                                                              static_cast<std::size_t>(last - first));
+      FrozenProduct(rows, Transpose::yes).multiply(x, part, y.column_range(first, last));
+    });
+  }
+
+  void backward(ConstMatrix dy, Matrix dx) const override {
+    for_parts(in(), out(), [&](std::int64_t first, std::int64_t last, float* wide) {
+      const Matrix columns(wide, out(), last - first);
+      weight_.widen(0, first, columns);
+      FrozenProduct(columns, Transpose::no).multiply(dy, {}, dx.column_range(first, last));
+    });
+  }
+
+ private:
+  /// Calls work(first, last, memory) for parts of `count` rows or columns, each `length` numbers long, alike in size.
+  template <typename Work>
+  static void for_parts(std::int64_t count, std::int64_t length, const Work& work) {
+    thread_local Scratch scratch;
+    constexpr std::int64_t kGrain = 64;
+    const std::int64_t parts = std::max<std::int64_t>(1, (count * length + kWidened - 1) / kWidened);
+    const std::int64_t each = ((count + parts - 1) / parts + kGrain - 1) / kGrain * kGrain;
+    float* memory = scratch.at_least(std::min(each, count) * length);
+    for (std::int64_t first = 0; first < count; first += each) work(first, std::min(count, first + each), memory);
+  }
+
+  /// Numbers of a part at most, as long as 64 rows are fewer.
+  static constexpr std::int64_t kWidened = std::int64_t{1} << 22;
+
+  CompressedWeight weight_;
+  std::vector<float> bias_;
+};
+
 }  // namespace
 
-std::unique_ptr<FrozenLinear> pack_linear(ConstMatrix weight, std::span<const float> bias, bool backward) {
+std::unique_ptr<FrozenLinear> pack_linear(ConstMatrix weight, std::span<const float> bias, bool backward,
+                                          WeightType type) {
   BRAID_CHECK(weight.rows > 0 && weight.columns > 0, "weight [{}, {}]", weight.rows, weight.columns);
   BRAID_CHECK(bias.empty() || std::ssize(bias) == weight.rows, "bias of {} for {} outputs", bias.size(), weight.rows);
+  if (type != WeightType::f32) return std::make_unique<CompressedLinear>(weight, bias, type);
   return std::make_unique<PackedLinear>(weight, bias, backward);
 }
 

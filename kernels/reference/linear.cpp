@@ -33,8 +33,13 @@ class PlainLinear final : public FrozenLinear {
 
 }  // namespace
 
-std::unique_ptr<FrozenLinear> pack_linear(ConstMatrix weight, std::span<const float> bias, bool /*backward*/) {
-  return std::make_unique<PlainLinear>(weight, bias);
+std::unique_ptr<FrozenLinear> pack_linear(ConstMatrix weight, std::span<const float> bias, bool /*backward*/,
+                                          WeightType type) {
+  if (type == WeightType::f32) return std::make_unique<PlainLinear>(weight, bias);
+  std::vector<float> rounded(static_cast<std::size_t>(weight.rows * weight.columns));
+  const Matrix whole(rounded.data(), weight.rows, weight.columns);
+  CompressedWeight(weight, type).widen(0, 0, whole);
+  return std::make_unique<PlainLinear>(whole, bias);
 }
 
 void linear_forward(ConstMatrix x, ConstMatrix weight, std::span<const float> bias, Matrix y) {

@@ -91,15 +91,15 @@ inline planner::Microbatch microbatch_of(const workload::Dataset& dataset) {
 /// A golden case as a whole model on one stage, with its PEFT adapter loaded.
 struct GoldenCase {
   explicit GoldenCase(const std::string& name, costmodel::Recompute recompute = {},
-                      kernels::Device& device = cpu_device())
+                      kernels::Device& device = cpu_device(), costmodel::DataType type = costmodel::DataType::f32)
       : folder(golden_folder(name)),
         backbone(costmodel::read_backbone(folder)),
         expected(SafetensorsFolder::open_file(folder / "expected.safetensors")),
         shape(read_adapter_shape(folder / "adapter", backbone.architecture)),
         pool(device),
         model(Shard(backbone), layers(), recompute,
-              load_stage_weights(SafetensorsFolder::open(folder), Shard(backbone), layers(), device.kernels()), pool,
-              probe) {
+              load_stage_weights(SafetensorsFolder::open(folder), Shard(backbone), layers(), device.kernels(), type),
+              pool, probe) {
     adapters.push_back(std::make_unique<Adapter>(backbone, shape, layers(), 0));
     load_peft_adapter(folder / "adapter", *adapters[0]);
   }

@@ -16,7 +16,7 @@ using testing::same_bits;
 using testing::with_threads;
 
 std::unique_ptr<FrozenLinear> packed(ConstMatrix weight, std::span<const float> bias, bool backward = true) {
-  return cpu::pack_linear(weight, bias, backward);
+  return cpu::pack_linear(weight, bias, backward, WeightType::f32);
 }
 
 TEST(Linear, ReferenceBackwardIsTheAdjointOfForward) {
