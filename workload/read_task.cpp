@@ -153,7 +153,8 @@ void check_optimizer(const Node& node, const Task& task) {
   if (!has_b && task.optimizer.lora_plus_ratio != 1)
     throw node.at("optimizer")
         .at("loraplus_lr_ratio")
-        .error(fmt::format("a {} adapter has no B to learn faster", name(task.adapter.method)), "leave it out");
+        .error(fmt::format("an adapter of type {} has no B to learn faster", name(task.adapter.method)),
+               "leave it out");
 }
 
 }  // namespace

@@ -207,9 +207,9 @@ std::string to_json(const Profile& profile) {
   if (profile.head_runtime_bytes > 0) field("head_runtime_bytes", profile.head_runtime_bytes);
   if (profile.pass_skew != 1) field("pass_skew", profile.pass_skew);
   if (profile.reference_pass_seconds > 0) field("reference_pass_seconds", profile.reference_pass_seconds);
+  if (!profile.device.empty()) field("device", profile.device);
+  if (!profile.device.empty() || profile.dtype != Profile().dtype) field("dtype", name(profile.dtype));
   if (!profile.device.empty()) {
-    field("device", profile.device);
-    field("dtype", name(profile.dtype));
     field("launch_seconds", profile.launch_seconds);
     if (profile.exposed_launch_seconds > 0) field("exposed_launch_seconds", profile.exposed_launch_seconds);
     if (profile.overlap_slowdown > 0) field("overlap_slowdown", profile.overlap_slowdown);

@@ -1,7 +1,10 @@
 #include "kernels/linear.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "kernels/cpu/one_dnn_product.h"
@@ -24,6 +27,13 @@ class FrozenProduct {
     if (one_dnn_) return;
     panel_numbers_ = packed_numbers(in, out);
     pack_panels(numbers, transpose, panels_.at_least(panel_numbers_));
+  }
+
+  /// Packs another weight of the same size into the same memory.
+  void refill(ConstMatrix numbers, Transpose transpose) {
+    const bool transposed = transpose == Transpose::yes;
+    if (!one_dnn_) return pack_panels(numbers, transpose, panels_.at_least(panel_numbers_));
+    one_dnn_->refill(numbers.data, transposed ? 1 : numbers.stride, transposed ? numbers.stride : 1);
   }
 
   std::int64_t bytes() const {
@@ -113,7 +123,7 @@ class CompressedLinear final : public FrozenLinear {
       const auto part = bias_.empty() ? std::span<const float>()
                                       : std::span<const float>(bias_).subspan(static_cast<std::size_t>(first),
                                                                               static_cast<std::size_t>(last - first));
-      FrozenProduct(rows, Transpose::yes).multiply(x, part, y.column_range(first, last));
+      packed(rows, Transpose::yes).multiply(x, part, y.column_range(first, last));
     });
   }
 
@@ -121,11 +131,23 @@ class CompressedLinear final : public FrozenLinear {
     for_parts(in(), out(), [&](std::int64_t first, std::int64_t last, float* wide) {
       const Matrix columns(wide, out(), last - first);
       weight_.widen(0, first, columns);
-      FrozenProduct(columns, Transpose::no).multiply(dy, {}, dx.column_range(first, last));
+      packed(columns, Transpose::no).multiply(dy, {}, dx.column_range(first, last));
     });
   }
 
  private:
+  /// The part packed into memory that all weights of these sizes share.
+  static const FrozenProduct& packed(ConstMatrix part, Transpose transpose) {
+    thread_local std::map<std::tuple<std::int64_t, std::int64_t, Transpose>, std::unique_ptr<FrozenProduct>> shared;
+    std::unique_ptr<FrozenProduct>& product = shared[{part.rows, part.columns, transpose}];
+    if (!product) {
+      product = std::make_unique<FrozenProduct>(part, transpose);
+    } else {
+      product->refill(part, transpose);
+    }
+    return *product;
+  }
+
   /// Calls work(first, last, memory) for parts of `count` rows or columns, each `length` numbers long, alike in size.
   template <typename Work>
   static void for_parts(std::int64_t count, std::int64_t length, const Work& work) {
@@ -137,8 +159,8 @@ class CompressedLinear final : public FrozenLinear {
     for (std::int64_t first = 0; first < count; first += each) work(first, std::min(count, first + each), memory);
   }
 
-  /// Numbers of a part at most, as long as 64 rows are fewer.
-  static constexpr std::int64_t kWidened = std::int64_t{1} << 22;
+  /// Numbers of a part at most, as long as 64 rows are fewer: two megabytes, which caches hold.
+  static constexpr std::int64_t kWidened = std::int64_t{1} << 19;
 
   CompressedWeight weight_;
   std::vector<float> bias_;

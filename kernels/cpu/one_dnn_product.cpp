@@ -153,12 +153,16 @@ std::optional<OneDnnProduct> OneDnnProduct::packed(const float* weight, std::int
   const memory::desc any({in, out}, memory::data_type::f32, memory::format_tag::any);
   const auto description = describe(kTypicalRows, any, false);
   if (!is_quick(description)) return std::nullopt;
-  const memory::desc plain({in, out}, memory::data_type::f32, memory::dims{row_step, column_step});
+  OneDnnProduct product(memory(description.weights_desc(), engine()));
+  product.refill(weight, row_step, column_step);
+  return product;
+}
+
+void OneDnnProduct::refill(const float* weight, std::int64_t row_step, std::int64_t column_step) {
+  const memory::desc plain(weight_.get_desc().dims(), memory::data_type::f32, memory::dims{row_step, column_step});
   memory from(plain, engine(), const_cast<float*>(weight));
-  memory packed(description.weights_desc(), engine());
-  dnnl::reorder(from, packed).execute(stream(), from, packed);
+  dnnl::reorder(from, weight_).execute(stream(), from, weight_);
   stream().wait();
-  return OneDnnProduct(std::move(packed));
 }
 
 std::int64_t OneDnnProduct::bytes() const {

@@ -18,6 +18,8 @@ class OneDnnProduct {
   static std::optional<OneDnnProduct> packed(const float* weight, std::int64_t in, std::int64_t out,
                                              std::int64_t row_step, std::int64_t column_step);
 
+  /// Packs another weight of the same size into the same memory.
+  void refill(const float* weight, std::int64_t row_step, std::int64_t column_step);
   /// Bytes of the packed weight.
   std::int64_t bytes() const;
   /// Compiles on this thread what products of eight rows or more are made of; `bias` as multiply will have it.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "workload/texts.h"
 
 namespace braid::workload {
@@ -117,6 +118,61 @@ TEST_F(WorkloadFile, EveryKeyIsRead) {
   EXPECT_EQ(task.seed, 7u);
   EXPECT_EQ(task.priority, -2);
   EXPECT_EQ(task.chat, ChatLayout::chatml);
+}
+
+TEST_F(WorkloadFile, BaseWeightsMayBeHeldInFewerBits) {
+  std::vector<std::string> lines = kLines;
+  EXPECT_EQ(read(lines).base_weights, costmodel::DataType::f32);
+  lines[1] = "base_weights: nf4";
+  const Workload workload = read(lines);
+  EXPECT_EQ(workload.base_weights, costmodel::DataType::nf4);
+  EXPECT_EQ(workload_from(parse_json(to_json(workload), "plan.json")).base_weights, costmodel::DataType::nf4);
+  lines[1] = "base_weights: int4";
+  expect_error([&] { read(lines); }, "unknown base_weights 'int4'", "valid: f32, bf16, int8, nf4");
+}
+
+/// Every method by its keys, and back from a plan.
+TEST_F(WorkloadFile, AdaptersOfEveryMethodAreReadAndWritten) {
+  using costmodel::AdapterMethod;
+  const std::vector<std::pair<std::string, AdapterMethod>> adapters = {
+      {"{type: dora, r: 4, dropout: 0.1}", AdapterMethod::dora},
+      {"{type: vera, r: 32, target_modules: all-linear}", AdapterMethod::vera},
+      {"{type: ia3}", AdapterMethod::ia3},
+      {"{type: prefix_tuning, num_virtual_tokens: 5}", AdapterMethod::prefix_tuning},
+      {"{type: bottleneck, r: 8, mh_adapter: false}", AdapterMethod::bottleneck},
+      {"{type: diff_pruning, r: 1}", AdapterMethod::diff_pruning}};
+  for (const auto& [text, method] : adapters) {
+    const std::filesystem::path file = folder / "method.yaml";
+    const auto with = [&](const std::string& adapter, const std::string& more = "") {
+      write_file(file,
+                 fmt::format("backbone: llama2-7b\ntasks:\n  - name: t\n    dataset: {{lengths: {{dist: constant, "
+                             "mean: 32}}}}\n    max_length: 32\n    adapter: {}\n    global_batch_size: 2\n    "
+                             "steps: 1\n{}",
+                             adapter, more));
+      return read_workload(file);
+    };
+    const Workload workload = with(text);
+    EXPECT_EQ(workload.tasks[0].adapter.method, method) << text;
+    EXPECT_EQ(workload_from(parse_json(to_json(workload), "plan.json")).tasks, workload.tasks) << text;
+    expect_error([&] { with(text.substr(0, text.size() - 1) + ", alhpa: 3}"); }, "unknown key 'alhpa'");
+  }
+  const std::filesystem::path file = folder / "bad.yaml";
+  const auto refusal = [&](const std::string& adapter, const std::string& more = "") {
+    write_file(file, fmt::format("backbone: llama2-7b\ntasks:\n  - name: t\n    dataset: {{lengths: {{dist: constant, "
+                                 "mean: 32}}}}\n    max_length: 4090\n    adapter: {}\n    global_batch_size: 2\n    "
+                                 "steps: 1\n{}",
+                                 adapter, more));
+    return error_of([&] { read_workload(file); });
+  };
+  EXPECT_PRED2(contains, refusal("{type: prefix_tuning, num_virtual_tokens: 20}"),
+               "max_length 4090 and the prefix's 20 tokens are more than the 4096 positions");
+  EXPECT_PRED2(contains, refusal("{type: ia3, target_modules: [up_proj], feedforward_modules: [up_proj]}"),
+               "feedforward_modules names up_proj, whose input other modules read too");
+  EXPECT_PRED2(contains, refusal("{type: diff_pruning, r: 3000}"), "more than half of its weight");
+  EXPECT_PRED2(contains, refusal("{type: bottleneck, r: 8, mh_adapter: false, output_adapter: false}"),
+               "set mh_adapter or output_adapter");
+  EXPECT_PRED2(contains, refusal("{type: ia3}", "    optimizer: {loraplus_lr_ratio: 4}\n"),
+               "an adapter of type ia3 has no B to learn faster");
 }
 
 TEST_F(WorkloadFile, WhatIsLeftOutHasItsDefault) {
@@ -256,7 +312,7 @@ struct Complaint {
 TEST_F(WorkloadFile, EveryBadValueIsNamedWithItsLineAndARemedy) {
   const std::vector<Complaint> complaints = {
       {2, "reproducible: perhaps", "'reproducible' is 'perhaps'; give true or false"},
-      {2, "reprodusible: true", "unknown key 'reprodusible'; valid keys: backbone, reproducible, tasks"},
+      {2, "reprodusible: true", "unknown key 'reprodusible'; valid keys: backbone, base_weights, reproducible, tasks"},
       {4, "  - name: a/b",
        "task name 'a/b' is not usable; give 1 to 128 letters, digits, '.', '_' or '-' (it names a folder)"},
       {4, "  - name: ..",
@@ -267,7 +323,8 @@ TEST_F(WorkloadFile, EveryBadValueIsNamedWithItsLineAndARemedy) {
       {6, "    max_length: 257", "max_length 257 is not usable; give one in 2..256, the positions of this backbone"},
       {6, "    max_length: long", "'max_length' is 'long'; give a whole number"},
       {7, "    on_too_long: cut", "unknown on_too_long 'cut'; valid: error, truncate, drop"},
-      {9, "      type: mystery", "unknown adapter type 'mystery'; valid: lora, dora, vera, ia3, prefix_tuning, bottleneck, diff_pruning"},
+      {9, "      type: mystery",
+       "unknown adapter type 'mystery'; valid: lora, dora, vera, ia3, prefix_tuning, bottleneck, diff_pruning"},
       {9, "      kind: lora",
        "unknown key 'kind'; valid keys: type, r, alpha, dropout, rslora, target_modules, rank_pattern, "
        "alpha_pattern, init_from"},
