@@ -28,6 +28,9 @@ struct ModuleNames {
   std::vector<std::string> full_names(std::int64_t layer, costmodel::Module module) const;
 };
 
+/// "q_proj v_proj"
+std::string described(const std::array<bool, costmodel::kModuleCount>& targets);
+
 /// PEFT's modules of attention, in a family's own.
 std::array<bool, costmodel::kModuleCount> attention_targets(const ModuleNames& names);
 
