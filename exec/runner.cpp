@@ -429,7 +429,7 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
     const Shard shard(input.workload.backbone, place_.shard, place_.shards);
     models_.push_back(std::make_unique<StageModel>(
         shard, place_.layers, replica.recompute_of(place_.stage),
-        load_stage_weights(tensors, shard, place_.layers, device.kernels(), input.workload.base_weights), pool_,
+        load_stage_weights(tensors, shard, place_.layers, device.kernels(), input.workload.held_weights()), pool_,
         probe_));
     models_.back()->compile_layers();
     models_.back()->compile_head();

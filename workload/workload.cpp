@@ -44,9 +44,10 @@ std::vector<Task> read_tasks(const Node& list, const TaskContext& context) {
   return tasks;
 }
 
-costmodel::DataType read_base_weights(const Node& node) {
+std::optional<costmodel::DataType> read_base_weights(const Node& node) {
   const Node* given = node.find("base_weights");
-  return given ? value_of(*given, "base_weights", kBaseWeights) : costmodel::DataType::f32;
+  if (!given) return std::nullopt;
+  return value_of(*given, "base_weights", kBaseWeights);
 }
 
 }  // namespace

@@ -66,7 +66,9 @@ struct Workload {
   std::filesystem::path backbone_folder;  ///< absolute; empty for a built-in shape
   costmodel::BackboneShape backbone;
   bool reproducible = false;
-  costmodel::DataType base_weights = costmodel::DataType::f32;  ///< what the layers' frozen products are held as
+  /// What the layers' frozen products are held as, where the file says it; else f32, or what a GPU's profile has.
+  std::optional<costmodel::DataType> base_weights;
+  costmodel::DataType held_weights() const { return base_weights.value_or(costmodel::DataType::f32); }
   std::vector<Task> tasks;
 
   bool operator==(const Workload&) const = default;

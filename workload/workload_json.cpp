@@ -124,7 +124,7 @@ std::string to_json(const Workload& workload) {
   json["backbone_folder"] = workload.backbone_folder.string();
   json["backbone_shape"] = Json::parse(to_json(workload.backbone));
   json["reproducible"] = workload.reproducible;
-  json["base_weights"] = name_of(workload.base_weights, kBaseWeights);
+  if (workload.base_weights) json["base_weights"] = name_of(*workload.base_weights, kBaseWeights);
   json["tasks"] = Json::array();
   for (const Task& task : workload.tasks) json["tasks"].push_back(json_of(task));
   try {

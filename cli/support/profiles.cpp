@@ -144,7 +144,7 @@ std::filesystem::path cached_profile(const workload::Workload& workload, int thr
                   fmt::join(versions_here(), " "), std::thread::hardware_concurrency(), shape.hidden,
                   shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary, shape.layers,
                   static_cast<int>(shape.architecture), static_cast<int>(shape.nonlinearity),
-                  name(workload.base_weights), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
+                  name(workload.held_weights()), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
   return cache_folder() / fmt::format("profile-{}.json", hash_bytes(key));
 }
 
@@ -161,7 +161,7 @@ void measure_into(const std::filesystem::path& file, const std::filesystem::path
   const std::unique_ptr<kernels::Device> device = kernels::make_cpu_device();
   exec::MeasureRequest request;
   request.backbone = planned.workload.backbone;
-  request.weights = planned.workload.base_weights;
+  request.weights = planned.workload.held_weights();
   for (const workload::Task& task : planned.workload.tasks) request.adapters.push_back(task.adapter);
   request.budget_seconds = flags.profile_budget;
   std::optional<costmodel::Profile> before;
@@ -220,15 +220,15 @@ bool holds(const costmodel::Profile& profile, const std::string& key) {
   return std::find(profile.measured_for.begin(), profile.measured_for.end(), key) != profile.measured_for.end();
 }
 
-/// f32 is what a workload has that does not say; a GPU's profile says it then.
+/// A workload that does not say has what a GPU's profile says, and f32 on CPUs.
 void check_weights(const costmodel::Profile& profile, const workload::Workload& workload) {
-  const bool says = workload.base_weights != costmodel::DataType::f32 || profile.device.empty();
-  if (says && profile.dtype != workload.base_weights)
+  const bool says = workload.base_weights.has_value() || profile.device.empty();
+  if (says && profile.dtype != workload.held_weights())
     throw error(
         "the profile is of {} weights, and the workload's base_weights are {}; leave base_weights out, or give a "
         "profile "
         "of them",
-        name(profile.dtype), name(workload.base_weights));
+        name(profile.dtype), name(workload.held_weights()));
 }
 
 bool is_measured_here(const CommonFlags& flags, const workload::Cluster& cluster) {

@@ -73,6 +73,15 @@ TEST_F(BadInput, ATargetThatTheFamilyDoesNotHaveIsRefusedWhereItWouldBeTrained) 
   EXPECT_FALSE(std::filesystem::exists(folder / "p.json"));
 }
 
+TEST_F(BadInput, WeightsThatTheProfileDoesNotHaveAreRefused) {
+  write_text(folder / "cluster.yaml", "gpu: a40\nnodes: 1\ngpus_per_node: 1\n");
+  for (const char* type : {"f32", "int8"}) {
+    write_text(folder / "workload.yaml", fmt::format("base_weights: {}\n{}", type, workload()));
+    expect_bad_input("plan --workload " + path("workload.yaml") + " --cluster " + path("cluster.yaml"),
+                     fmt::format("the profile is of bf16 weights, and the workload's base_weights are {}", type));
+  }
+}
+
 TEST_F(BadInput, ABrokenSafetensorsFileIsNamed) {
   std::filesystem::copy(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden/llama", folder / "broken");
   std::filesystem::resize_file(folder / "broken/model.safetensors", 100000);

@@ -122,7 +122,8 @@ TEST_F(WorkloadFile, EveryKeyIsRead) {
 
 TEST_F(WorkloadFile, BaseWeightsMayBeHeldInFewerBits) {
   std::vector<std::string> lines = kLines;
-  EXPECT_EQ(read(lines).base_weights, costmodel::DataType::f32);
+  EXPECT_EQ(read(lines).base_weights, std::nullopt);
+  EXPECT_EQ(read(lines).held_weights(), costmodel::DataType::f32);
   lines[1] = "base_weights: nf4";
   const Workload workload = read(lines);
   EXPECT_EQ(workload.base_weights, costmodel::DataType::nf4);
