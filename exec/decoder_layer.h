@@ -59,6 +59,7 @@ struct LayerContext {
   std::span<const std::uint64_t> seeds;                ///< per task, for dropout
   BufferPool& pool;
   Probe& probe;
+  bool evaluates = false;  ///< nothing is dropped, and no backward pass follows
 };
 
 /// A pass of a packed microbatch through layer `layer`, operator by operator as costmodel::layer_ops lists them, each

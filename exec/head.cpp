@@ -14,21 +14,22 @@ using kernels::Matrix;
 
 class HeadPass final : public ShardedPass {
  public:
-  HeadPass(const HeadContext& context, const Batch& batch, const Buffer& hidden, std::span<const double> loss_scale,
-           std::span<TaskLoss> losses)
+  HeadPass(const HeadContext& context, const Batch& batch, const Buffer& hidden, Objective& objective, bool only_scores)
       : context_(context),
         kernels_(context.pool.device().kernels()),
         norm_(context.shard.whole(), kernels_),
         batch_(batch),
         hidden_(hidden),
-        loss_scale_(loss_scale),
-        losses_(losses),
+        objective_(objective),
+        only_scores_(only_scores),
         width_(context.shard.whole().hidden),
         vocabulary_(context.shard.vocabulary()),
-        scored_(std::ssize(batch.scored_rows)),
+        scored_(std::ssize(batch.scored)),
         most_(std::min(scored_, costmodel::kHeadRows)) {
-    gradient_ = context_.pool.take(batch.rows() * width_);
-    std::ranges::fill(gradient_.span(), 0.0F);
+    if (!only_scores) {
+      gradient_ = context_.pool.take(batch.rows() * width_);
+      std::ranges::fill(gradient_.span(), 0.0F);
+    }
     if (scored_ == 0) return;
     gathered_ = context_.pool.take(most_ * width_), normed_ = context_.pool.take(most_ * width_);
     back_ = context_.pool.take(most_ * width_), statistics_ = context_.pool.take(most_ * norm_.statistics());
@@ -70,7 +71,7 @@ class HeadPass final : public ShardedPass {
       case Next::gradient:
         next_ = Next::norm;
         go_back();
-        if (shards() == 1) return std::nullopt;
+        if (shards() == 1 || only_scores_) return std::nullopt;
         return back_.matrix(rows_, width_);
       case Next::norm:
         next_ = Next::logits;
@@ -82,8 +83,8 @@ class HeadPass final : public ShardedPass {
   }
 
   int shards() const { return context_.shard.count(); }
-  std::size_t place(std::int64_t i) const { return static_cast<std::size_t>(first_ + i); }
-  std::size_t task_of(std::int64_t i) const { return static_cast<std::size_t>(batch_.scored_tasks[place(i)]); }
+  const ScoredRow& scored_row(std::int64_t i) const { return batch_.scored[static_cast<std::size_t>(first_ + i)]; }
+  const SampleRows& sequence(std::int64_t i) const { return batch_.sequences[scored_row(i).sequence]; }
   Matrix matrix(const Buffer& buffer) const { return buffer.matrix(rows_, width_); }
   Matrix logits() const { return logits_.matrix(rows_, vocabulary_.count()); }
   template <typename Number>
@@ -94,11 +95,11 @@ class HeadPass final : public ShardedPass {
 
   void score() {
     for (std::int64_t i = 0; i < rows_; ++i) {
-      std::memcpy(matrix(gathered_).row(i), hidden_.data() + batch_.scored_rows[place(i)] * width_,
+      std::memcpy(matrix(gathered_).row(i), hidden_.data() + scored_row(i).row * width_,
                   static_cast<std::size_t>(width_) * sizeof(float));
-      row_scale_[static_cast<std::size_t>(i)] = static_cast<float>(loss_scale_[task_of(i)]);
-      labels_[static_cast<std::size_t>(i)] =
-          batch_.scored_labels[place(i)] - static_cast<std::int32_t>(vocabulary_.first);
+      row_scale_[static_cast<std::size_t>(i)] =
+          static_cast<float>(objective_.factor(sequence(i))) * scored_row(i).weight;
+      labels_[static_cast<std::size_t>(i)] = scored_row(i).label - static_cast<std::int32_t>(vocabulary_.first);
     }
     norm_.forward(matrix(gathered_), context_.weights.final_norm, matrix(normed_), statistics());
     context_.weights.head->forward(matrix(normed_), logits());
@@ -116,18 +117,20 @@ class HeadPass final : public ShardedPass {
       kernels_.cross_entropy_of_shares(logits(), of_rows(labels_), of_rows(row_scale_),
                                        shares_.matrix(rows_, 3 * shards()), context_.shard.place(), of_rows(row_loss_));
     }
-    context_.weights.head->backward(logits(), matrix(back_));
+    if (!only_scores_) context_.weights.head->backward(logits(), matrix(back_));
   }
 
   void add_up() {
+    for (std::int64_t i = 0; i < rows_; ++i)
+      objective_.take(sequence(i),
+                      static_cast<double>(row_loss_[static_cast<std::size_t>(i)]) * double{scored_row(i).weight});
+    if (only_scores_) return;
     const Matrix sums = matrix(normed_);
     std::fill_n(sums.data, rows_ * width_, 0.0F);
     norm_.backward(matrix(back_), matrix(gathered_), context_.weights.final_norm, statistics(), sums);
-    for (std::int64_t i = 0; i < rows_; ++i) {
-      std::memcpy(gradient_.data() + batch_.scored_rows[place(i)] * width_, sums.row(i),
+    for (std::int64_t i = 0; i < rows_; ++i)
+      std::memcpy(gradient_.data() + scored_row(i).row * width_, sums.row(i),
                   static_cast<std::size_t>(width_) * sizeof(float));
-      losses_[task_of(i)].sum += static_cast<double>(row_loss_[static_cast<std::size_t>(i)]) * loss_scale_[task_of(i)];
-    }
   }
 
   HeadContext context_;
@@ -135,8 +138,8 @@ class HeadPass final : public ShardedPass {
   Norm norm_;
   const Batch& batch_;
   const Buffer& hidden_;
-  std::span<const double> loss_scale_;
-  std::span<TaskLoss> losses_;
+  Objective& objective_;
+  bool only_scores_;
   std::int64_t width_;
   Share vocabulary_;
   std::int64_t scored_, most_;
@@ -151,8 +154,8 @@ class HeadPass final : public ShardedPass {
 }  // namespace
 
 std::unique_ptr<ShardedPass> head_pass(const HeadContext& context, const Batch& batch, const Buffer& hidden,
-                                       std::span<const double> loss_scale, std::span<TaskLoss> losses) {
-  return std::make_unique<HeadPass>(context, batch, hidden, loss_scale, losses);
+                                       Objective& objective, bool only_scores) {
+  return std::make_unique<HeadPass>(context, batch, hidden, objective, only_scores);
 }
 
 }  // namespace braid::exec

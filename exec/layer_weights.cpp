@@ -183,7 +183,8 @@ void join_qkv_squares(LayerWeights& weights) {
 }
 
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, const HeldLayers& layers,
-                                const kernels::Kernels& kernels, costmodel::DataType type) {
+                                const kernels::Kernels& kernels, costmodel::DataType type,
+                                const std::function<void(LayerWeights& layer)>& take) {
   const kernels::WeightType held = weight_type(type);
   const costmodel::BackboneShape& backbone = shard.whole();
   const WeightNames names(tensors, backbone);
@@ -195,8 +196,10 @@ StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& s
     if (!backbone.rotary() && shard.place() == 0)
       weights.positions = positions_of(tensors, names.positions(), backbone);
   }
-  for (const std::int32_t layer : layers.numbers())
+  for (const std::int32_t layer : layers.numbers()) {
     weights.layers.push_back(LayerReader(tensors, names, shard, kernels, held, layer).read());
+    if (take) take(weights.layers.back());
+  }
   if (layers.last_of_backbone(backbone.layers)) {
     weights.final_norm = read_norm(tensors, names.final_norm(), backbone.hidden, !backbone.gated());
     const std::vector<float> head = rows_of_table(tensors, names.head(), shard);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -56,8 +57,10 @@ void join_qkv_squares(LayerWeights& weights);
 /// `kernels`, the products of layers as `type` says.
 /// Throws Error when a tensor is missing, has another shape, holds a number that is not finite or is taken up by
 /// nothing.
+/// `take` may take what it wants of each layer as soon as it is read.
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, const HeldLayers& layers,
-                                const kernels::Kernels& kernels, costmodel::DataType type = costmodel::DataType::f32);
+                                const kernels::Kernels& kernels, costmodel::DataType type = costmodel::DataType::f32,
+                                const std::function<void(LayerWeights& layer)>& take = {});
 
 /// How a device holds products of that type. Throws Error for a type that none does.
 kernels::WeightType weight_type(costmodel::DataType type);

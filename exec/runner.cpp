@@ -17,6 +17,7 @@
 #include "exec/files/peft.h"
 #include "exec/gathered_norms.h"
 #include "exec/optimizer.h"
+#include "exec/reference_scores.h"
 #include "planner/program/dependency_graph.h"
 
 namespace braid::exec {
@@ -46,8 +47,6 @@ void check_ranks(const planner::FixedPlan& fixed, const Communicator& communicat
 class Runner::Execution {
  public:
   Execution(Runner& runner, const planner::Program& program) : runner_(runner) {
-    losses_.resize(runner.adapters_.size());
-    loss_scale_.assign(runner.adapters_.size(), 0);
     held_.assign(program.channels.size(), 0);
   }
 
@@ -114,17 +113,6 @@ class Runner::Execution {
     if (id >= stage_->first_id) return &spans_[static_cast<std::size_t>(id - stage_->first_id)];
     const auto earlier = earlier_.find(id);
     return earlier == earlier_.end() ? nullptr : &earlier->second.span;
-  }
-
-  /// 1 / supervised tokens of the task's global batch. The step gate keeps a task's batches apart.
-  void set_loss_scale(const planner::Segment& segment) {
-    double& scale = loss_scale_[static_cast<std::size_t>(segment.task)];
-    if (scale_batch_[segment.task] == segment.global_batch + 1) return;
-    scale_batch_[segment.task] = segment.global_batch + 1;
-    std::int64_t supervised = 0;
-    for (const workload::SampleRef& sample : runner_.input_.samples.global_batch(segment.task, segment.global_batch))
-      supervised += sample.supervised;
-    scale = 1.0 / static_cast<double>(std::max<std::int64_t>(supervised, 1));
   }
 
   std::int64_t numbers(const Instruction& instruction) const {
@@ -256,12 +244,11 @@ class Runner::Execution {
     std::vector<Passing> passes;
     for (const planner::Part& part : stage_->parts_of(instruction)) {
       const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
-      for (const planner::Segment& segment : microbatch.segments) set_loss_scale(segment);
       passes.push_back({microbatch.id,
                         model_of(microbatch)
                             .forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets),
                                      take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_,
-                                     loss_scale_, losses_, runs_of(part)),
+                                     runner_.objectives_, runs_of(part)),
                         nullptr});
       if (!runner_.shards_) run(passes);
     }
@@ -332,7 +319,7 @@ class Runner::Execution {
     Adapter& adapter = *runner_.adapters_[task];
     const workload::Optimizer& optimizer = runner_.input_.workload.tasks[task].optimizer;
     StepReport& report = report_.steps[{instruction.task, instruction.global_batch}];
-    const double loss = std::exchange(losses_[task], {}).sum;
+    const BatchLoss loss = runner_.objectives_.finish(instruction.task, instruction.global_batch);
     if (runner_.place_.tells_of_losses()) report.loss = loss;
     const std::vector<double> norms_here = squared_norms(adapter, kernels());
     report.squared_norms.assign(static_cast<std::size_t>(runner_.input_.workload.backbone.layers), 0);
@@ -341,7 +328,7 @@ class Runner::Execution {
         report.squared_norms[static_cast<std::size_t>(adapter.layers().numbers()[i])] = norms_here[i];
     const double local = std::accumulate(norms_here.begin(), norms_here.end(), 0.0);
     double scale = 1;
-    bool finite = std::isfinite(loss) && std::isfinite(local);
+    bool finite = std::isfinite(loss.loss) && std::isfinite(local);
     if (const auto norms = norms_.find(instruction.task); norms != norms_.end()) {
       const double sum = norms->second.sum();
       scale = clip_scale(std::sqrt(sum), optimizer.max_grad_norm);
@@ -409,14 +396,11 @@ class Runner::Execution {
   std::map<InstructionId, Buffer> outgoing_;               // per send
   std::map<MicrobatchId, Buffer> results_;                 // computed, not yet sent
   std::map<TaskIndex, GatheredNorms> norms_;
-  std::map<TaskIndex, std::int64_t> scale_batch_;
-  std::vector<double> loss_scale_;
-  std::vector<TaskLoss> losses_;  // of the global batch under way
-  std::set<TaskIndex> stopped_;   // diverged
+  std::set<TaskIndex> stopped_;  // diverged
 };
 
 Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Device& device)
-    : input_(input), communicator_(communicator), pool_(device) {
+    : input_(input), communicator_(communicator), pool_(device), objectives_(input.workload.tasks, input.samples) {
   check_executable(input.fixed);
   check_targets(input.workload);
   check_adapters(input.workload, input.fixed);
@@ -427,10 +411,14 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
   const SafetensorsFolder tensors = SafetensorsFolder::open(input.workload.backbone_folder);
   for (std::int64_t copy = 0; copy < input.fixed.backbone_copies; ++copy) {
     const Shard shard(input.workload.backbone, place_.shard, place_.shards);
-    models_.push_back(std::make_unique<StageModel>(
-        shard, place_.layers, replica.recompute_of(place_.stage),
-        load_stage_weights(tensors, shard, place_.layers, device.kernels(), input.workload.held_weights()), pool_,
-        probe_));
+    auto shares = input.fixed.shards_weights ? std::make_unique<WeightShares>(communicator) : nullptr;
+    std::function<void(LayerWeights&)> take;
+    if (shares) take = [&](LayerWeights& layer) { shares->keep(layer); };
+    StageWeights weights =
+        load_stage_weights(tensors, shard, place_.layers, device.kernels(), input.workload.held_weights(), take);
+    if (shares) shares->publish();
+    models_.push_back(std::make_unique<StageModel>(shard, place_.layers, replica.recompute_of(place_.stage),
+                                                   std::move(weights), pool_, probe_, std::move(shares)));
     models_.back()->compile_layers();
     models_.back()->compile_head();
   }
@@ -439,6 +427,13 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
     models_.front()->begin(*adapters_.back());
     if (!task.init_from.empty()) load_peft_adapter(task.init_from, *adapters_.back());
     seeds_.push_back(task.seed);
+  }
+  // All ranks of the run make all groups, in one order.
+  for (std::size_t first = 0; first < places_.size(); first += static_cast<std::size_t>(places_[first].shards)) {
+    std::vector<int> ranks(static_cast<std::size_t>(places_[first].shards));
+    std::iota(ranks.begin(), ranks.end(), static_cast<int>(first));
+    if (ranks.size() < 2) continue;
+    if (auto group = communicator.make_group(ranks)) shards_ = std::move(group);
   }
   zero_ = steady_nanoseconds();
   communicator.barrier();
@@ -469,15 +464,18 @@ RunReport Runner::run(const planner::Program& program, std::span<const std::int6
       }
       groups_.push_back(communicator_.make_group(ranks));
     }
-    // All ranks of the run make all groups, in one order.
-    for (const planner::StageProgram& stage : program.stages) {
-      if (stage.ranks.size() < 2) continue;
-      const std::vector<int> ranks(stage.ranks.begin(), stage.ranks.end());
-      if (auto group = communicator_.make_group(ranks)) shards_ = std::move(group);
-    }
     execution_ = std::make_unique<Execution>(*this, program);
   }
   return execution_->run(program, ahead);
+}
+
+void Runner::score_references(std::span<const std::int64_t> windows) {
+  const ScoringRank rank{*models_.front(), places_, place_, communicator_, shards_.get(),
+                         adapters_,        seeds_,  pool_,  input_};
+  for (TaskIndex task = 0; task < static_cast<TaskIndex>(input_.workload.tasks.size()); ++task) {
+    if (!input_.workload.tasks[static_cast<std::size_t>(task)].objective.pairs()) continue;
+    objectives_.set_references(task, exec::score_references(rank, task, samples_of_windows(input_, task, windows)));
+  }
 }
 
 void Runner::stop(TaskIndex task) {

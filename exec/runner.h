@@ -2,8 +2,10 @@
 
 #include <map>
 
+#include "exec/objectives/task_objectives.h"
 #include "exec/rank_place.h"
 #include "exec/ranks/communicator.h"
+#include "exec/run_input.h"
 #include "exec/stage_model.h"
 #include "planner/program/batch_key.h"
 #include "planner/program/timeline.h"
@@ -11,17 +13,9 @@
 
 namespace braid::exec {
 
-/// What a run works on; all of it outlives the runner.
-struct RunInput {
-  const planner::FixedPlan& fixed;
-  const workload::Workload& workload;
-  const workload::SampleIndex& samples;
-  std::span<const workload::Dataset> datasets;
-};
-
 /// What the step of one task's global batch left behind on this rank.
 struct StepReport {
-  double loss = 0;                    ///< of this replica's samples, on one rank of its last stage; 0 elsewhere
+  BatchLoss loss;                     ///< of this replica's samples, on one rank of its last stage; zeros elsewhere
   std::vector<double> squared_norms;  ///< per layer of the backbone, of the gradient; 0 where another rank tells
   bool diverged = false;  ///< its loss or gradient was not finite, or that of a step before it: none was taken here
 };
@@ -55,6 +49,10 @@ class Runner {
   /// As above, where only this rank's list need be there: `ahead` is what most_waiting_messages says of the whole.
   RunReport run(const planner::Program& program, std::span<const std::int64_t> ahead);
 
+  /// Scores the pairs of these windows (of all: none named) by the adapters as they are, which the tasks whose
+  /// objective compares with how they began will be compared with. All ranks call this, with nothing under way.
+  void score_references(std::span<const std::int64_t> windows);
+
   /// Has the task take no further Step.
   void stop(planner::TaskIndex task);
 
@@ -79,9 +77,10 @@ class Runner {
   RankPlace place_;
   BufferPool pool_;
   Probe probe_;
-  std::vector<std::unique_ptr<StageModel>> models_;         // one a backbone copy
-  std::vector<std::unique_ptr<Adapter>> adapters_;          // per task
-  std::vector<std::uint64_t> seeds_;                        // per task
+  std::vector<std::unique_ptr<StageModel>> models_;  // one a backbone copy
+  std::vector<std::unique_ptr<Adapter>> adapters_;   // per task
+  std::vector<std::uint64_t> seeds_;                 // per task
+  TaskObjectives objectives_;
   std::vector<std::unique_ptr<CommunicatorGroup>> groups_;  // of the Program
   std::unique_ptr<CommunicatorGroup> shards_;               // of the stage, where there are several
   std::unique_ptr<Execution> execution_;                    // from the first Program on

@@ -13,19 +13,23 @@ using kernels::ConstMatrix;
 using kernels::Matrix;
 
 StageModel::StageModel(Shard shard, HeldLayers layers, costmodel::Recompute recompute, StageWeights weights,
-                       BufferPool& pool, Probe& probe)
+                       BufferPool& pool, Probe& probe, std::unique_ptr<WeightShares> shares)
     : shard_(std::move(shard)),
       layers_(std::move(layers)),
       recompute_(recompute),
       weights_(std::move(weights)),
+      shares_(std::move(shares)),
       kernels_(pool.device().kernels()),
       pool_(pool),
       probe_(probe) {}
 
 void StageModel::compile_layers() const {
   for (const LayerWeights& layer : weights_.layers) {
-    for (const auto& product : layer.products) product->compile();
+    for (const auto& product : layer.products) {
+      if (product) product->compile();
+    }
   }
+  if (shares_) shares_->compile();
 }
 
 void StageModel::compile_head() const {
@@ -87,15 +91,21 @@ costmodel::RecomputeKind StageModel::recomputed(std::size_t layer) const {
   return static_cast<std::int64_t>(layer) < recompute_.layers ? recompute_.kind : costmodel::RecomputeKind::none;
 }
 
+/// With the layer's products, which are there until those of another layer are asked for.
+const LayerWeights& StageModel::weights_of(std::size_t layer) {
+  if (shares_) shares_->gather(layer, weights_.layers);
+  return weights_.layers[layer];
+}
+
 std::unique_ptr<ShardedPass> StageModel::layer_forward(const LayerContext& layer_context, Live& live, std::size_t layer,
                                                        Buffer hidden) {
-  return exec::layer_forward(layer_context, weights_.layers[layer], layers_.numbers()[layer], layer_batch(live, layer),
+  return exec::layer_forward(layer_context, weights_of(layer), layers_.numbers()[layer], layer_batch(live, layer),
                              recomputed(layer), std::move(hidden), live.layers[layer]);
 }
 
 std::unique_ptr<ShardedPass> StageModel::layer_backward(const LayerContext& layer_context, Live& live,
                                                         std::size_t layer, Buffer gradient) {
-  return exec::layer_backward(layer_context, weights_.layers[layer], layers_.numbers()[layer], layer_batch(live, layer),
+  return exec::layer_backward(layer_context, weights_of(layer), layers_.numbers()[layer], layer_batch(live, layer),
                               recomputed(layer), std::move(gradient), live.layers[layer]);
 }
 
@@ -116,6 +126,19 @@ void StageModel::take_key_gradients(const Live& live) {
   }
 }
 
+/// To the gradient that the head left behind.
+void StageModel::apply_late_factors(const Live& live) const {
+  const std::int64_t width = shard_.whole().hidden;
+  std::vector<float> factors;
+  for (const SampleRows& rows : live.batch.sequences) {
+    const auto factor = static_cast<float>(live.objective->late_factor(rows));
+    if (factor == 1) continue;
+    factors.assign(static_cast<std::size_t>(width), factor);
+    const Matrix part = live.gradient.matrix(live.batch.rows(), width).row_range(rows.first, rows.first + rows.count);
+    kernels_.scale_columns(factors, part, false, part);
+  }
+}
+
 std::pair<std::size_t, std::size_t> StageModel::places(LayerRuns runs) const {
   const std::vector<planner::LayerRange>& all = layers_.runs();
   if (runs.last == 0) runs.last = all.size();
@@ -131,13 +154,11 @@ std::pair<std::size_t, std::size_t> StageModel::places(LayerRuns runs) const {
 class StageModel::Forward final : public ShardedPass {
  public:
   Forward(StageModel& model, Live& live, const LayerContext& layer_context, std::pair<std::size_t, std::size_t> layers,
-          Buffer input, std::span<const double> loss_scale, std::span<TaskLoss> losses)
+          Buffer input)
       : model_(model),
         live_(live),
         context_(layer_context),
         hidden_(std::move(input)),
-        loss_scale_(loss_scale),
-        losses_(losses),
         embeds_(model.has_embedding() && layers.first == 0),
         scores_(model.has_head() && layers.second == live.layers.size()),
         layer_(layers.first),
@@ -154,12 +175,13 @@ class StageModel::Forward final : public ShardedPass {
       if (std::optional<Matrix> partial = part_->next()) return partial;
       hidden_ = part_->take_result();
       part_.reset();
+      if (context_.evaluates) live_.layers[layer_] = {};
       ++layer_;
     }
     if (!scores_) return std::nullopt;
     if (!part_)
       part_ = head_pass({model_.shard_, model_.weights_, model_.pool_, model_.probe_}, live_.batch, hidden_,
-                        loss_scale_, losses_);
+                        *live_.objective, context_.evaluates);
     if (std::optional<Matrix> partial = part_->next()) return partial;
     live_.gradient = part_->take_result();
     part_.reset();
@@ -175,11 +197,24 @@ class StageModel::Forward final : public ShardedPass {
   Live& live_;
   LayerContext context_;
   Buffer hidden_;
-  std::span<const double> loss_scale_;
-  std::span<TaskLoss> losses_;
   bool embeds_, scores_;               // still to be done
   std::size_t layer_, last_;           // the next, and where it ends
   std::unique_ptr<ShardedPass> part_;  // that is under way
+};
+
+/// Forward alone, of a microbatch that is nowhere else.
+class StageModel::Score final : public ShardedPass {
+ public:
+  Score(StageModel& model, Live live, const LayerContext& layer_context, std::pair<std::size_t, std::size_t> layers,
+        Buffer input)
+      : live_(std::move(live)), forward_(model, live_, layer_context, layers, std::move(input)) {}
+
+  std::optional<Matrix> next() override { return forward_.next(); }
+  Buffer take_result() override { return forward_.take_result(); }
+
+ private:
+  Live live_;
+  Forward forward_;
 };
 
 /// The layers from the last to the first.
@@ -234,8 +269,7 @@ void StageModel::begin(Adapter& adapter) const {
 
 std::unique_ptr<ShardedPass> StageModel::forward(planner::MicrobatchId id, Batch batch, Buffer input,
                                                  std::span<const std::unique_ptr<Adapter>> adapters,
-                                                 std::span<const std::uint64_t> seeds,
-                                                 std::span<const double> loss_scale, std::span<TaskLoss> losses,
+                                                 std::span<const std::uint64_t> seeds, Objective& objective,
                                                  LayerRuns runs) {
   const auto [place, is_new] = live_.try_emplace(id);
   BRAID_CHECK(is_new == (runs.first == 0), "microbatch {} is under way already, or not yet", id);
@@ -245,9 +279,21 @@ std::unique_ptr<ShardedPass> StageModel::forward(planner::MicrobatchId id, Batch
     place_tokens(adapters, live.batch);
     live.earlier = chunks_.enter(id, live.batch);
     live.layers.resize(weights_.layers.size());
+    live.objective = &objective;
   }
-  return std::make_unique<Forward>(*this, live, context(adapters, seeds), places(runs), std::move(input), loss_scale,
-                                   losses);
+  return std::make_unique<Forward>(*this, live, context(adapters, seeds), places(runs), std::move(input));
+}
+
+std::unique_ptr<ShardedPass> StageModel::score(Batch batch, Buffer input,
+                                               std::span<const std::unique_ptr<Adapter>> adapters,
+                                               std::span<const std::uint64_t> seeds, Objective& objective,
+                                               LayerRuns runs) {
+  Live live{std::move(batch), {}, {}, {}, &objective};
+  place_tokens(adapters, live.batch);
+  live.earlier.resize(live.batch.sequences.size());
+  live.layers.resize(weights_.layers.size());
+  return std::make_unique<Score>(*this, std::move(live), context(adapters, seeds, true), places(runs),
+                                 std::move(input));
 }
 
 std::unique_ptr<ShardedPass> StageModel::backward(planner::MicrobatchId id, Buffer gradient,
@@ -258,7 +304,10 @@ std::unique_ptr<ShardedPass> StageModel::backward(planner::MicrobatchId id, Buff
   Live& live = found->second;
   const auto layers = places(runs);
   if (layers.second == live.layers.size()) {
-    if (has_head()) gradient = std::move(live.gradient);
+    if (has_head()) {
+      apply_late_factors(live);
+      gradient = std::move(live.gradient);
+    }
     take_key_gradients(live);
   }
   return std::make_unique<Backward>(*this, id, live, context(adapters, seeds), layers, std::move(gradient));
@@ -272,7 +321,7 @@ Buffer run_whole(const std::unique_ptr<ShardedPass>& pass) {
 std::vector<float> StageModel::logits(Batch batch, std::span<const std::unique_ptr<Adapter>> adapters,
                                       std::span<const std::uint64_t> seeds) {
   BRAID_CHECK(has_embedding() && has_head() && shard_.count() == 1, "logits need the whole backbone on one stage");
-  Live live{std::move(batch), {}, {}, {}};
+  Live live{std::move(batch), {}, {}, {}, nullptr};
   place_tokens(adapters, live.batch);
   live.earlier.resize(live.batch.sequences.size());
   live.layers.resize(weights_.layers.size());

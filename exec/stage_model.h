@@ -5,6 +5,7 @@
 #include "exec/decoder_layer.h"
 #include "exec/head.h"
 #include "exec/sample_chunks.h"
+#include "exec/weight_shares.h"
 
 namespace braid::exec {
 
@@ -19,9 +20,10 @@ struct LayerRuns {
 class StageModel {
  public:
   /// Computes on the device whose memory `pool` lends; the weights are packed for it. What `recompute` says of the
-  /// stage's lowest layers is computed again.
+  /// stage's lowest layers is computed again. Layers' products come from `shares` where it is there: then one pass is
+  /// under way at a time.
   StageModel(Shard shard, HeldLayers layers, costmodel::Recompute recompute, StageWeights weights, BufferPool& pool,
-             Probe& probe);
+             Probe& probe, std::unique_ptr<WeightShares> shares = nullptr);
 
   /// Compiles the products of the layers, and of the head where it is here, for microbatches of any length, so that
   /// none waits for it and the memory that it takes does not depend on lengths.
@@ -33,19 +35,23 @@ class StageModel {
 
   /// Through the runs of layers [first_run, last_run), which is all of them where the stage is not interleaved: hidden
   /// state [T, H] in (none before the backbone's first layer) and out (none after its last, where the losses and the
-  /// gradient they send back are computed). `loss_scale`[task] is 1 / supervised tokens of the task's global batch;
-  /// losses[task] grows. Chunks of a sample must come in order, and in reverse to `backward`. What the spans show must
-  /// stay until the pass has ended.
+  /// gradient they send back are computed, by `objective`, which must stay until the microbatch has gone backward).
+  /// Chunks of a sample must come in order, and in reverse to `backward`. What the spans show must stay until the pass
+  /// has ended.
   std::unique_ptr<ShardedPass> forward(planner::MicrobatchId id, Batch batch, Buffer input,
                                        std::span<const std::unique_ptr<Adapter>> adapters,
-                                       std::span<const std::uint64_t> seeds, std::span<const double> loss_scale,
-                                       std::span<TaskLoss> losses, LayerRuns runs = {});
+                                       std::span<const std::uint64_t> seeds, Objective& objective, LayerRuns runs = {});
 
   /// Gradient of the output in (none after the backbone's last layer), of the input out (empty before its first). The
   /// lowest run ends the microbatch.
   std::unique_ptr<ShardedPass> backward(planner::MicrobatchId id, Buffer gradient,
                                         std::span<const std::unique_ptr<Adapter>> adapters,
                                         std::span<const std::uint64_t> seeds, LayerRuns runs = {});
+
+  /// As `forward` does, without dropout and where no backward pass follows: hidden state in and out, and on the last
+  /// stage `objective` is told the losses. Nothing stays under way. Samples are whole.
+  std::unique_ptr<ShardedPass> score(Batch batch, Buffer input, std::span<const std::unique_ptr<Adapter>> adapters,
+                                     std::span<const std::uint64_t> seeds, Objective& objective, LayerRuns runs = {});
 
   /// Logits [T, V] of a batch; the last layers must be here, and the first, whole: for tests and evaluation.
   std::vector<float> logits(Batch batch, std::span<const std::unique_ptr<Adapter>> adapters,
@@ -58,15 +64,18 @@ class StageModel {
  private:
   class Forward;
   class Backward;
+  class Score;
   struct Live {
     Batch batch;
     std::vector<std::vector<SequencePlace>> earlier;  // per sequence: where its sample's earlier tokens are
     std::vector<LayerStash> layers;
-    Buffer gradient;  // of the last layer's output, on the last stage
+    Buffer gradient;                 // of the last layer's output, on the last stage
+    Objective* objective = nullptr;  // that it was scored by
   };
 
-  LayerContext context(std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds) const {
-    return {shard_, weights_.rope_frequencies, adapters, seeds, pool_, probe_};
+  LayerContext context(std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds,
+                       bool evaluates = false) const {
+    return {shard_, weights_.rope_frequencies, adapters, seeds, pool_, probe_, evaluates};
   }
   Buffer embed(const Batch& batch) const;
   static void place_tokens(std::span<const std::unique_ptr<Adapter>> adapters, Batch& batch);
@@ -77,7 +86,9 @@ class StageModel {
   std::unique_ptr<ShardedPass> layer_backward(const LayerContext& layer_context, Live& live, std::size_t layer,
                                               Buffer gradient);
   costmodel::RecomputeKind recomputed(std::size_t layer) const;
+  const LayerWeights& weights_of(std::size_t layer);
   void take_key_gradients(const Live& live);
+  void apply_late_factors(const Live& live) const;
   /// The places of those runs' layers.
   std::pair<std::size_t, std::size_t> places(LayerRuns runs) const;
 
@@ -85,6 +96,7 @@ class StageModel {
   HeldLayers layers_;
   costmodel::Recompute recompute_;
   StageWeights weights_;
+  std::unique_ptr<WeightShares> shares_;
   const kernels::Kernels& kernels_;
   BufferPool& pool_;
   Probe& probe_;

@@ -32,11 +32,13 @@ StepMetrics metrics_of(const planner::WindowStep& step, const StepReport& taken,
   for (const workload::SampleRef& sample : samples.global_batch(step.task, step.global_batch)) tokens += sample.tokens;
   return {step.task,
           step.global_batch + 1,
-          taken.loss,
+          taken.loss.loss,
           learning_rate(optimizer, step.global_batch, samples.steps(step.task)),
           gradient_norm(taken),
           tokens,
-          seconds};
+          seconds,
+          taken.loss.margin,
+          taken.loss.accuracy};
 }
 
 template <typename T>
@@ -117,6 +119,7 @@ class Training {
       chosen.resize(static_cast<std::size_t>(windows_));
       std::iota(chosen.begin(), chosen.end(), 0);
     }
+    runner_.score_references(options_.windows);
     for (auto first = chosen.begin(); first != chosen.end() && !result_.interrupted;) {
       auto last = first + 1;
       while (last != chosen.end() && *last == *(last - 1) + 1) ++last;
@@ -174,7 +177,7 @@ class Training {
                                    static_cast<double>(planner::end_of_steps(own.events))};
     for (const planner::WindowStep& step : slice.steps) {
       const StepReport& taken = steps_.at({step.task, step.global_batch});
-      numbers.push_back(taken.loss);
+      numbers.insert(numbers.end(), {taken.loss.loss, taken.loss.margin, taken.loss.accuracy});
       numbers.push_back(taken.diverged ? 1 : 0);
       numbers.insert(numbers.end(), taken.squared_norms.begin(), taken.squared_norms.end());
       steps_.erase({step.task, step.global_batch});
@@ -239,7 +242,9 @@ class Training {
   /// each, so that the sums are exact.
   StepReport completed(const WindowExchange& exchange, std::size_t& place) const {
     StepReport report;
-    report.loss = exchange.sum(place++);
+    report.loss.loss = exchange.sum(place++);
+    report.loss.margin = exchange.sum(place++);
+    report.loss.accuracy = exchange.sum(place++);
     report.diverged = exchange.sum(place++) > 0;
     for (std::int64_t layer = 0; layer < plan_.workload.backbone.layers; ++layer)
       report.squared_norms.push_back(exchange.sum(place++));

@@ -18,6 +18,7 @@ struct StepMetrics {
   double gradient_norm = 0;  ///< before clipping
   std::int64_t tokens = 0;   ///< data tokens of the global batch
   double seconds = 0;        ///< of the window that it was part of, shared evenly among the task's steps in it
+  double reward_margin = 0, reward_accuracy = 0;  ///< of pairs, as BatchLoss has them
 };
 
 /// What one window did, on rank 0.

@@ -93,6 +93,11 @@ CompressedWeight::CompressedWeight(ConstMatrix weight, WeightType type)
   });
 }
 
+std::vector<std::span<std::byte>> CompressedWeight::storage() {
+  return {std::as_writable_bytes(std::span(halves_)), std::as_writable_bytes(std::span(bytes_)),
+          std::as_writable_bytes(std::span(pairs_)), std::as_writable_bytes(std::span(scales_))};
+}
+
 std::int64_t CompressedWeight::bytes() const {
   return std::ssize(halves_) * 2 + std::ssize(bytes_) + std::ssize(pairs_) +
          std::ssize(scales_) * static_cast<std::int64_t>(sizeof(float));

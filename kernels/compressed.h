@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/matrix.h"
@@ -24,6 +26,7 @@ class CompressedWeight {
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }
   std::int64_t bytes() const;
+  std::vector<std::span<std::byte>> storage();
   /// Rows [first_row, first_row + to.rows) and columns [first_column, first_column + to.columns) as f32.
   void widen(std::int64_t first_row, std::int64_t first_column, Matrix to) const;
 

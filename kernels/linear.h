@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "kernels/compressed.h"
 
@@ -17,6 +19,11 @@ class FrozenLinear {
   virtual std::span<const float> bias() const = 0;
   /// Bytes that it holds.
   virtual std::int64_t bytes() const = 0;
+
+  /// The memory that holds it, in parts: that of the forward pass and of the bias, then what the backward pass alone
+  /// reads. Of two that a device packed from weights of one size, one computes as the other does once the other's
+  /// memory is copied into its own; of one packed without a backward pass the parts are the other's first.
+  virtual std::vector<std::span<std::byte>> storage() = 0;
 
   /// Compiles on this thread, for its number of threads, what products of eight rows or more are made of, for all
   /// layers of these sizes: else the first product that needs a part compiles it. Takes a few milliseconds and keeps

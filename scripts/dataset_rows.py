@@ -211,6 +211,7 @@ def rows_of(file: Path) -> Iterator[tuple[int, object]]:
 class Tokens:
     input_ids: list[int]
     labels: list[int]
+    weights: list[float] | None = None
 
 
 @dataclass
@@ -228,12 +229,21 @@ class Completion:
 class Turn:
     role: str
     content: str
-    learned: bool = True
+    weight: float = 1.0
 
 
 @dataclass
 class Conversation:
     turns: list[Turn]
+
+
+Single = Tokens | Text | Completion | Conversation
+
+
+@dataclass
+class Pair:
+    chosen: Single
+    rejected: Single
 
 
 @dataclass
@@ -245,7 +255,7 @@ class _Kind:
 
 
 _KINDS = (
-    _Kind("input_ids", 0, ("input_ids",), ("labels",)),
+    _Kind("input_ids", 0, ("input_ids",), ("labels", "weights")),
     _Kind("prompt and completion", 1, ("prompt", "completion")),
     _Kind("prompt and response", 1, ("prompt", "response")),
     _Kind("messages", 2, ("messages",), ("system",)),
@@ -254,12 +264,20 @@ _KINDS = (
     _Kind("instruction and output", 4, ("instruction", "output"), ("input",)),
     _Kind("question and answer", 4, ("question", "answer")),
 )
+_KINDS_OF_PAIRS = (
+    _Kind(
+        "chosen_ids and rejected_ids", 0, ("chosen_ids", "rejected_ids"), ("prompt_ids", "chosen_labels", "rejected_labels")
+    ),
+    _Kind("prompt, chosen and rejected", 1, ("prompt", "chosen", "rejected")),
+    _Kind("chosen and rejected", 2, ("chosen", "rejected")),
+)
+_PAIRS_REMEDY = 'give {"prompt", "chosen", "rejected"}, or {"prompt_ids", "chosen_ids", "rejected_ids"}'
 _KINDS_REMEDY = (
     'give one of {"text"}, {"prompt", "completion"}, {"messages"}, {"conversations"}, '
     '{"instruction", "input", "output"}, {"question", "answer"}, {"input_ids", "labels"}'
 )
 _CHANGING = {
-    "labels", "system", "tools", "functions", "history", "images", "image", "videos", "video", "audios", "audio",
+    "labels", "weights", "ref_chosen_logps", "ref_rejected_logps", "system", "tools", "functions", "history", "images", "image", "videos", "video", "audios", "audio",
     "loss_mask", "completion_mask", "assistant_masks", "label_mask", "seq_lengths", "chat_template_kwargs",
 }  # fmt: skip
 _ROLES = {
@@ -326,7 +344,13 @@ def _check_positions(positions: list) -> None:
         raise BadExample("position_ids do not count from 0; give a row for each sample, and leave them out")
 
 
-def _no_kind(record: dict, file: Path) -> BadExample:
+def _no_kind(record: dict, file: Path, pairs: bool) -> BadExample:
+    present = {key for key, value in record.items() if value is not None}
+    if not pairs and any(present >= {f"chosen{end}", f"rejected{end}"} for end in ("", "_ids")):
+        return BadExample(
+            "a chosen and a rejected answer, which no task of objective sft learns from; set the task's objective: "
+            "{type: dpo}"
+        )
     for key, value in record.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             if value[0].keys() & {"role", "from"}:
@@ -336,7 +360,7 @@ def _no_kind(record: dict, file: Path) -> BadExample:
                 f"'{key}' holds a list of objects where a row is wanted; if they are the rows, take them out: {command}"
             )
     columns = ", ".join(key + (" (null)" if value is None else "") for key, value in record.items())
-    return BadExample(f"these fields are no kind of sample: {columns or 'none'}; {_KINDS_REMEDY}")
+    return BadExample(f"these fields are no kind of sample: {columns or 'none'}; {_PAIRS_REMEDY if pairs else _KINDS_REMEDY}")
 
 
 def _either(turn: dict, name: str, other: str):
@@ -373,14 +397,49 @@ def _content(value) -> str:
     return "".join(_part(part) for part in value) if isinstance(value, list) else _string(value, "content")
 
 
-def _weight(value, role: str) -> bool:
-    if isinstance(value, (bool, str)) or value not in (0, 1):
-        raise BadExample("'weight' is neither 0 nor 1; give 0 to take the turn out of the loss, or leave it out")
-    if value == 1 and role != "assistant":
+def _loss_weight(value, what: str) -> float:
+    if isinstance(value, str):
+        raise BadExample(f"'{what}' is a string; give a number")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise BadExample(f"'{what}' is {_described(value)}; give a number")
+    if not abs(value) <= 1e6:
+        raise BadExample(f"'{what}' is {value:g}; give a number from -1e6 to 1e6")
+    return float(value)
+
+
+def _weight(value, role: str) -> float:
+    weight = _loss_weight(value, "weight")
+    if weight != 0 and role != "assistant":
         raise BadExample(
-            f"'weight' is 1 in a turn of the role {role}; leave it out: the loss is taken of the assistant's turns alone"
+            f"'weight' is {weight:g} in a turn of the role {role}; leave it out: the loss is taken of the assistant's "
+            "turns alone"
         )
-    return value == 1
+    return weight
+
+
+def _common_prompt(a: str, b: str) -> str:
+    """What two texts begin with; a blank before what differs belongs to it, as in TRL."""
+    size = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+    return a[: size - 1 if size and a[size - 1] == " " else size]
+
+
+def _check_count(count: int, column: str, ids: str, tokens: int) -> None:
+    if count != tokens:
+        raise BadExample(f"{count} {column} for {tokens} {ids}; give as many {column} as {ids}")
+
+
+def _ids(record: dict, ids: str, labels: str, weights: str | None = None) -> Tokens:
+    """Of those columns; where there are no labels all is learned."""
+    tokens = [_integer(item, ids) for item in _list(record[ids], ids)]
+    learned = [_integer(item, labels) for item in _list(record.get(labels, tokens), labels)]
+    if any(token < 0 for token in tokens) or any(label < 0 and label != NOT_SUPERVISED for label in learned):
+        raise BadExample(f"an id is negative; give ids from 0, or {NOT_SUPERVISED} for labels that are not learned")
+    _check_count(len(learned), labels, ids, len(tokens))
+    if weights is None or weights not in record:
+        return Tokens(tokens, learned)
+    counts = [_loss_weight(item, weights) for item in _list(record[weights], weights)]
+    _check_count(len(counts), weights, ids, len(tokens))
+    return Tokens(tokens, [label if count else NOT_SUPERVISED for label, count in zip(learned, counts)], counts)
 
 
 def alpaca_prompt(instruction: str, given: str) -> str:
@@ -393,17 +452,21 @@ class RowReader:
     """Tells what the rows of one file say, and remembers the names of what it did not read."""
 
     file: Path
+    pairs: bool = False
     unread: list[str] = field(default_factory=list)
     preferred: list[str] = field(default_factory=list)
 
-    def read(self, record) -> Tokens | Text | Completion | Conversation:
+    def read(self, record) -> Single | Pair:
         if not isinstance(record, dict):
-            raise BadExample(f"not a JSON object; {_KINDS_REMEDY}")
+            raise BadExample(f"not a JSON object; {_PAIRS_REMEDY if self.pairs else _KINDS_REMEDY}")
         present = {key: value for key, value in record.items() if value is not None}
-        found = [kind for kind in _KINDS if present.keys() >= set(kind.needed)]
+        found = [kind for kind in (_KINDS_OF_PAIRS if self.pairs else _KINDS) if present.keys() >= set(kind.needed)]
         if not found:
-            raise _no_kind(record, self.file)
+            raise _no_kind(record, self.file, self.pairs)
         kind = found[0]
+        if self.pairs:
+            self._check_columns(present, kind)
+            return self._pair(present, kind.needed[0])
         if len(found) > 1 and found[1].rank == kind.rank:
             raise BadExample(f"{kind.name}, and {found[1].name} as well, make two samples of one row; keep one of them")
         self._check_columns(present, kind)
@@ -411,10 +474,50 @@ class RowReader:
             self._remember(self.preferred, f"{kind.name}, not {other.name}")
         return self._said(present, kind)
 
-    def _said(self, record: dict, kind: _Kind) -> Tokens | Text | Completion | Conversation:
+    def _pair(self, record: dict, first: str) -> Pair:
+        if first == "chosen_ids":
+            pair = Pair(*(_ids(record, f"{which}_ids", f"{which}_labels") for which in ("chosen", "rejected")))
+            prompt = [_integer(item, "prompt_ids") for item in _list(record.get("prompt_ids", []), "prompt_ids")]
+            for answer in (pair.chosen, pair.rejected):
+                answer.input_ids = prompt + answer.input_ids
+                answer.labels = [NOT_SUPERVISED] * len(prompt) + answer.labels
+            return pair
+        if first == "prompt":
+            pair = Pair(self._completion(record, "prompt", "chosen"), self._completion(record, "prompt", "rejected"))
+        else:
+            pair = self._pair_that_begins_alike(record["chosen"], record["rejected"])
+        for said in (pair.chosen, pair.rejected):
+            if isinstance(said, Conversation) and any(turn.weight not in (0, 1) for turn in said.turns):
+                raise BadExample(
+                    "'weight' of a turn of a pair is neither 0 nor 1; give 0 to take the turn out of the loss, or leave "
+                    "it out"
+                )
+        return pair
+
+    def _pair_that_begins_alike(self, chosen, rejected) -> Pair:
+        if isinstance(chosen, list) != isinstance(rejected, list):
+            raise BadExample(
+                "of 'chosen' and 'rejected' one is a list of turns and one is not; give two texts or two lists"
+            )
+        if not isinstance(chosen, list):
+            chosen, rejected = _string(chosen, "chosen"), _string(rejected, "rejected")
+            if chosen == rejected:
+                raise BadExample("'chosen' and 'rejected' are the same text; remove the row")
+            prompt = _common_prompt(chosen, rejected)
+            return Pair(Completion(prompt, chosen[len(prompt) :]), Completion(prompt, rejected[len(prompt) :]))
+        ours, others = self._turns(chosen, "chosen"), self._turns(rejected, "rejected")
+        if ours == others:
+            raise BadExample("'chosen' and 'rejected' are the same turns; remove the row")
+        for one, other in zip(ours, others):
+            if one != other:
+                break
+            one.weight = other.weight = 0
+        return Pair(Conversation(ours), Conversation(others))
+
+    def _said(self, record: dict, kind: _Kind) -> Single:
         first = kind.needed[0]
         if first == "input_ids":
-            return self._tokens(record)
+            return _ids(record, "input_ids", "labels", "weights")
         if first == "text":
             text = _string(record["text"], "text")
             if not text:
@@ -443,19 +546,11 @@ class RowReader:
                 )
             if column == "attention_mask":
                 _check_attention(_list(value, column))
+                if "input_ids" in record:
+                    _check_count(len(value), column, "input_ids", len(record["input_ids"]))
             if column == "position_ids":
                 _check_positions(_list(value, column))
             self._remember(self.unread, column)
-
-    def _tokens(self, record: dict) -> Tokens:
-        ids = [_integer(item, "input_ids") for item in _list(record["input_ids"], "input_ids")]
-        labels = [_integer(item, "labels") for item in _list(record.get("labels", ids), "labels")]
-        if any(token < 0 for token in ids) or any(label < 0 and label != NOT_SUPERVISED for label in labels):
-            raise BadExample(f"an id is negative; give ids from 0, or {NOT_SUPERVISED} for labels that are not learned")
-        for other in ("labels", "attention_mask"):
-            if other in record and len(record[other]) != len(ids):
-                raise BadExample(f"{len(record[other])} {other} for {len(ids)} input_ids; give as many {other} as input_ids")
-        return Tokens(ids, labels)
 
     def _completion(self, record: dict, prompt: str, completion: str) -> Completion | Conversation:
         before, after = record[prompt], record[completion]
@@ -467,7 +562,7 @@ class RowReader:
             return Completion(_string(before, prompt), _string(after, completion))
         turns = self._turns(before, prompt)
         for turn in turns:
-            turn.learned = False
+            turn.weight = 0
         return Conversation(turns + self._turns(after, completion))
 
     def _conversation(self, record: dict, column: str) -> Conversation:
@@ -491,7 +586,7 @@ class RowReader:
         role = _role(_either(message, "role", "from"))
         content = _content(_either(message, "content", "value"))
         weight = message.get("weight")
-        return Turn(role, content, learned=weight is None or _weight(weight, role))
+        return Turn(role, content, 1.0 if weight is None else _weight(weight, role))
 
     def _check_turn_key(self, key: str, value) -> None:
         if key in _TURN_KEYS or value is None:

@@ -14,9 +14,13 @@ The input is JSON lines, a JSON list, or objects over several lines; a row is of
                                                      laid out by the tokenizer's chat template; the assistant's turns
                                                      are supervised, including what ends a turn; also "conversations"
                                                      with "from" and "value", and "prompt" and "completion" as such lists
-    {"input_ids": [...], "labels": [...]}            as they stand
+    {"input_ids": [...], "labels": [...]}            as they stand, and "weights" of the losses
+With --objective dpo rows are pairs: {"prompt", "chosen", "rejected"}, or without the prompt where both begin with it, as
+texts or as lists of turns, or "prompt_ids", "chosen_ids" and "rejected_ids".
+
 Each output line is {"input_ids": [...], "labels": [...]}, equally long; a label is its position's own token (not
-shifted) or -100 where nothing is supervised. Columns that are not read are named once on stderr.
+shifted) or -100 where nothing is supervised; "weights" where turns or tokens have weights other than 1. Of a pair it is
+{"chosen_ids", "chosen_labels", "rejected_ids", "rejected_labels"}. Columns that are not read are named once on stderr.
 
 A prompt and its completion are tokenized as one text, so that the tokens are those of the running text, unless a token
 would reach from the prompt into the completion: then each is tokenized alone. BOS comes first where the tokenizer puts
@@ -47,7 +51,9 @@ from dataset_rows import (
     Completion,
     Conversation,
     InputError,
+    Pair,
     RowReader,
+    Single,
     Text,
     Tokens,
     Turn,
@@ -64,6 +70,17 @@ WAY_OUT = (
 class Example:
     input_ids: list[int]
     labels: list[int]
+    weights: list[float] | None = None  # of the losses; none: 1 each
+
+    def row(self, which: str | None) -> dict:
+        """As a line of the output has it; of a pair the chosen or the rejected part."""
+        if which:
+            return {f"{which}_ids": self.input_ids, f"{which}_labels": self.labels}
+        row = {"input_ids": self.input_ids, "labels": self.labels}
+        return row | {"weights": self.weights} if self.weights else row
+
+    def cut(self, most: int) -> "Example":
+        return Example(self.input_ids[:most], self.labels[:most], self.weights and self.weights[:most])
 
     def append(self, tokens: list[int], supervised: bool) -> None:
         self.input_ids += tokens
@@ -130,15 +147,15 @@ def before_turn(tokenizer, turns: list[Turn], text: str) -> str:
     return text[: text.find(prompt) + len(prompt)]
 
 
-def assistant_spans(tokenizer, turns: list[Turn], text: str) -> list[tuple[int, int]]:
-    """Character spans of the assistant's turns that are learned in `text`, the rendering of all messages.
+def assistant_spans(tokenizer, turns: list[Turn], text: str) -> list[tuple[int, int, float]]:
+    """Character spans of the assistant's turns that are learned in `text`, the rendering of all messages, and weights.
 
     A turn is what the template adds to its generation prompt when the turn is appended. White space after the turn's
     end marker belongs to the layout, not to the turn: generation has stopped by then.
     """
     spans = []
     for index, turn in enumerate(turns):
-        if turn.role != "assistant" or not turn.learned:
+        if turn.role != "assistant" or turn.weight == 0:
             continue
         before = before_turn(tokenizer, turns[:index], text)
         through = render(tokenizer, turns[: index + 1], add_generation_prompt=False).rstrip()
@@ -147,7 +164,7 @@ def assistant_spans(tokenizer, turns: list[Turn], text: str) -> list[tuple[int, 
                 f"the chat template changes what precedes message {index} or the message itself as the conversation "
                 f"grows, so its tokens cannot be told apart; {WAY_OUT}"
             )
-        spans.append((len(before), len(through)))
+        spans.append((len(before), len(through), turn.weight))
     return spans
 
 
@@ -165,27 +182,25 @@ def from_turns(tokenizer, row: Conversation) -> Example:
     # space out of a token's span but never its last character.
     encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     input_ids = list(encoding["input_ids"])
-    labels = []
+    labels, weights = [], []
     for token, (token_begin, token_end) in zip(input_ids, encoding["offset_mapping"], strict=True):
         at = end_of_token(tokenizer, token, text, token_begin, token_end)
-        labels.append(token if any(begin < at <= end for begin, end in spans) else NOT_SUPERVISED)
-    return Example(input_ids, labels)
+        weight = next((weight for begin, end, weight in spans if begin < at <= end), 0)
+        labels.append(token if weight else NOT_SUPERVISED)
+        weights.append(weight or 1)
+    return Example(input_ids, labels, weights if any(weight != 1 for weight in weights) else None)
 
 
-def example_of(tokenizer, row: Tokens | Text | Completion | Conversation) -> Example:
+def example_of(tokenizer, row: Single) -> Example:
     match row:
         case Tokens():
-            example = Example(row.input_ids, row.labels)
+            example = Example(row.input_ids, row.labels, row.weights)
         case Text():
             example = from_text(tokenizer, row)
         case Completion():
             example = from_completion(tokenizer, row)
         case Conversation():
             example = from_turns(tokenizer, row)
-    count = len(example.input_ids)
-    if count < 2:
-        plural = "" if count == 1 else "s"
-        raise BadExample(f"the sample has {count} token{plural}; give at least 2: one to read and one to predict")
     return example
 
 
@@ -212,32 +227,39 @@ class Totals:
     emptied: int = 0
 
 
-def kept(example: Example, limit: Limit, totals: Totals) -> Example | None:
-    """The example within the limit, or nothing where it is left out; both counted."""
-    count, most = len(example.input_ids), limit.max_length
-    too_long = most is not None and count > most
-    if too_long and limit.on_too_long == "error":
-        raise BadExample(
-            f"the sample has {count} tokens, max_length is {most}; shorten it, raise max_length, or set on_too_long to "
-            "truncate or drop"
-        )
+def kept(examples: list[Example], limit: Limit, totals: Totals) -> list[Example] | None:
+    """The example, or both of a pair, within the limit, or nothing where it is left out; counted."""
+    names = ["the sample"] if len(examples) == 1 else ["the chosen sequence", "the rejected sequence"]
+    most, cut = limit.max_length, []
+    for name, example in zip(names, examples):
+        count = len(example.input_ids)
+        if count < 2:
+            plural = "" if count == 1 else "s"
+            raise BadExample(f"{name} has {count} token{plural}; give at least 2: one to read and one to predict")
+        longer = most is not None and count > most
+        if longer and limit.on_too_long == "error":
+            raise BadExample(
+                f"{name} has {count} tokens, max_length is {most}; shorten it, raise max_length, or set on_too_long to "
+                "truncate or drop"
+            )
+        if not learns(example.labels) and not (longer and limit.on_too_long == "drop"):
+            which = "" if len(examples) == 1 else f"of {name} "
+            raise BadExample(
+                f"{which}no token past the first is supervised; give a label, a completion or an assistant's message"
+            )
+        cut.append(example.cut(most) if longer else example)
+    too_long = any(len(a.input_ids) < len(b.input_ids) for a, b in zip(cut, examples))
     if too_long and limit.on_too_long == "drop":
         totals.dropped += 1
         return None
-    if not learns(example.labels):
-        raise BadExample(
-            "no token past the first is supervised; give a label, a completion or an assistant's message"
-        )
-    if too_long:
-        example = Example(example.input_ids[:most], example.labels[:most])
-        if not learns(example.labels):
-            totals.emptied += 1
-            return None
-        totals.cut += 1
+    if not all(learns(example.labels) for example in cut):
+        totals.emptied += 1
+        return None
+    totals.cut += too_long
     totals.examples += 1
-    totals.tokens += len(example.input_ids)
-    totals.supervised += sum(label != NOT_SUPERVISED for label in example.labels)
-    return example
+    totals.tokens += sum(len(example.input_ids) for example in cut)
+    totals.supervised += sum(label != NOT_SUPERVISED for example in cut for label in example.labels)
+    return cut
 
 
 def check_some(totals: Totals, where: str, limit: Limit) -> None:
@@ -259,11 +281,15 @@ def convert(tokenizer, input_file: Path, output, limit: Limit, reader: RowReader
     totals = Totals()
     for line, record in rows_of(input_file):
         try:
-            example = kept(example_of(tokenizer, reader.read(record)), limit, totals)
+            said = reader.read(record)
+            rows = [said.chosen, said.rejected] if isinstance(said, Pair) else [said]
+            examples = kept([example_of(tokenizer, row) for row in rows], limit, totals)
         except BadExample as failure:
             raise InputError(f"{input_file}:{line}: {failure}") from None
-        if example:
-            row = {"input_ids": example.input_ids, "labels": example.labels}
+        if examples:
+            row = examples[0].row("chosen" if reader.pairs else None)
+            if reader.pairs:
+                row |= examples[1].row("rejected")
             output.write(json.dumps(row, separators=(",", ":")) + "\n")
     check_some(totals, f"{input_file}:1", limit)
     return totals
@@ -317,6 +343,7 @@ def parse_arguments() -> argparse.Namespace:
         default="truncate",
         help="what becomes of an example of more than N tokens",
     )
+    parser.add_argument("--objective", choices=("sft", "dpo"), default="sft", help="dpo: rows are pairs")
     return parser.parse_args()
 
 
@@ -335,7 +362,7 @@ def tell(output: Path, totals: Totals, reader: RowReader) -> None:
 
 def main() -> int:
     arguments = parse_arguments()
-    reader = RowReader(arguments.input)
+    reader = RowReader(arguments.input, arguments.objective == "dpo")
     limit = Limit(arguments.max_length, arguments.on_too_long)
     try:
         tokenizer = load_tokenizer(arguments.tokenizer)

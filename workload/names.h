@@ -19,6 +19,7 @@ inline constexpr Name<OnTooLong> kOnTooLong[] = {
     {"error", OnTooLong::error}, {"truncate", OnTooLong::truncate}, {"drop", OnTooLong::drop}};
 inline constexpr Name<Schedule> kSchedules[] = {
     {"linear", Schedule::linear}, {"cosine", Schedule::cosine}, {"constant", Schedule::constant}};
+inline constexpr Name<ObjectiveKind> kObjectives[] = {{"sft", ObjectiveKind::sft}, {"dpo", ObjectiveKind::dpo}};
 inline constexpr Name<LengthDistribution::Kind> kDistributions[] = {{"lognormal", LengthDistribution::Kind::lognormal},
                                                                     {"constant", LengthDistribution::Kind::constant},
                                                                     {"uniform", LengthDistribution::Kind::uniform}};

@@ -110,6 +110,27 @@ Optimizer read_optimizer(const Node& node) {
   return optimizer;
 }
 
+/// A name, or a map with more than that.
+Objective read_objective(const Node& node) {
+  Objective objective;
+  if (!node.is_map()) {
+    objective.kind = value_of(node, "objective", kObjectives);
+    return objective;
+  }
+  objective.kind = value_of(node.at("type"), "type", kObjectives);
+  if (!objective.pairs()) {
+    allow_only_ours(node, "objective", {"type"});
+    return objective;
+  }
+  allow_only_ours(node, "objective", {"type", "beta", "label_smoothing"});
+  objective.beta = positive(node, "beta", node.number_or("beta", objective.beta));
+  objective.label_smoothing = node.number_or("label_smoothing", 0, 0.0);
+  if (!(objective.label_smoothing < 0.5))
+    throw node.at("label_smoothing")
+        .error(fmt::format("label_smoothing {} is not usable", objective.label_smoothing), "give one below 0.5");
+  return objective;
+}
+
 void read_duration(const Node& node, Task& task) {
   const Node* steps = node.find("steps");
   const Node* epochs = node.find("epochs");
@@ -167,11 +188,12 @@ std::filesystem::path resolve(const std::filesystem::path& folder, const std::fi
 Task read_task(const Node& node, const TaskContext& context) {
   allow_only_ours(node, "task",
                   {"name", "dataset", "max_length", "on_too_long", "adapter", "global_batch_size", "steps", "epochs",
-                   "optimizer", "seed", "priority", "chat"});
+                   "optimizer", "seed", "priority", "chat", "objective"});
   Task task;
   task.name = read_name(node.at("name"));
   task.max_length = read_max_length(node.at("max_length"), context);
   if (const Node* choice = node.find("on_too_long")) task.on_too_long = value_of(*choice, "on_too_long", kOnTooLong);
+  if (const Node* objective = node.find("objective")) task.objective = read_objective(*objective);
   read_dataset(node.at("dataset"), context, task);
   task.adapter = read_adapter(node.at("adapter"), context, task.init_from);
   leave_room_for_prefix(node, context, task);

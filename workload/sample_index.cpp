@@ -33,10 +33,20 @@ std::vector<SampleSize> sample_sizes(const Task& task) {
   std::vector<std::uint64_t> key = {kLengthsKey, task.seed};
   for (const char letter : task.name) key.push_back(static_cast<unsigned char>(letter));
   std::vector<SampleSize> sizes;
-  for (const std::int64_t length : draw_lengths(*task.lengths, mix_key(key))) {
-    if (length > task.max_length && task.on_too_long == OnTooLong::drop) continue;
-    const std::int64_t tokens = std::min(length, task.max_length);
-    sizes.push_back({tokens, tokens - 1});
+  LengthDistribution drawn = *task.lengths;
+  drawn.samples *= task.objective.sequences();
+  const std::vector<std::int64_t> lengths = draw_lengths(drawn, mix_key(key));
+  const auto sequences = static_cast<std::size_t>(task.objective.sequences());
+  for (std::size_t first = 0; first < lengths.size(); first += sequences) {
+    const auto sample = std::span(lengths).subspan(first, sequences);
+    if (task.on_too_long == OnTooLong::drop && std::ranges::max(sample) > task.max_length) continue;
+    SampleSize size;
+    for (const std::int64_t length : sample) {
+      if (size.tokens > 0) size.chosen = size.tokens;
+      size.tokens += std::min(length, task.max_length);
+    }
+    size.supervised = size.tokens - task.objective.sequences();
+    sizes.push_back(size);
   }
   if (sizes.empty()) {
     throw error("task {}: every length drawn is more than max_length {}; raise it or set on_too_long to truncate",
@@ -63,7 +73,8 @@ SampleIndex::SampleIndex(std::span<const Task> tasks, std::vector<std::vector<Sa
     TaskSamples entry;
     entry.sizes = std::move(sizes[i]);
     for (const SampleSize& size : entry.sizes)
-      entry.total = {entry.total.tokens + size.tokens, entry.total.supervised + size.supervised};
+      entry.total = {entry.total.tokens + size.tokens, entry.total.supervised + size.supervised,
+                     entry.total.chosen + size.chosen};
     entry.seed = task.seed;
     entry.global_batch_size = task.global_batch_size;
     entry.batches_per_epoch = batches_in_epoch(samples, task.global_batch_size);
@@ -92,7 +103,7 @@ std::vector<SampleRef> SampleIndex::global_batch(int task, std::int64_t step) co
   for (std::int64_t i = first; i < first + count; ++i) {
     const std::int64_t sample = entry.order[static_cast<std::size_t>(i)];
     const SampleSize& size = entry.sizes[static_cast<std::size_t>(sample)];
-    batch.push_back({sample, size.tokens, size.supervised});
+    batch.push_back({sample, size.tokens, size.supervised, size.chosen});
   }
   return batch;
 }

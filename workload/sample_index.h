@@ -14,12 +14,14 @@ struct SampleRef {
   std::int64_t sample = 0;
   std::int64_t tokens = 0;
   std::int64_t supervised = 0;
+  std::int64_t chosen = 0;  ///< as SampleSize has it
 
   bool operator==(const SampleRef&) const = default;
 };
 
 /// The sizes that a task's length distribution stands for, with max_length and on_too_long applied; all but the first
-/// token supervised. A pure function of the task's name, seed, lengths and those two. Throws Error when none is left.
+/// token of a sequence supervised. Of pairs both sequences are drawn. A pure function of the task's name, seed, lengths
+/// and those two. Throws Error when none is left.
 std::vector<SampleSize> sample_sizes(const Task& task);
 
 /// Optimizer steps of `task` over `samples` samples: `steps`, or as many as its epochs have global batches.

@@ -11,6 +11,7 @@
 #include "costmodel/shapes/backbone.h"
 #include "costmodel/shapes/data_type.h"
 #include "workload/lengths.h"
+#include "workload/objective.h"
 #include "workload/text/chat_layout.h"
 
 namespace braid::workload {
@@ -45,7 +46,7 @@ struct Task {
   std::string name;                           ///< unique; may be a folder's name
   std::filesystem::path dataset;              ///< JSONL, absolute; empty when `lengths` stands for the data
   std::optional<LengthDistribution> lengths;  ///< for planning without data
-  std::int64_t max_length = 0;                ///< tokens; 2 up to the backbone's positions
+  std::int64_t max_length = 0;                ///< tokens of a sequence; 2 up to the backbone's positions
   OnTooLong on_too_long = OnTooLong::error;
   costmodel::AdapterShape adapter;
   std::filesystem::path init_from;  ///< a PEFT adapter's folder to begin with, absolute; empty for a fresh adapter
@@ -55,8 +56,11 @@ struct Task {
   Optimizer optimizer;
   std::uint64_t seed = 0;
   std::int64_t priority = 0;
+  Objective objective;
   std::optional<ChatLayout> chat;  ///< takes the place of the folder's chat template
 
+  /// Tokens that a sample has at the most.
+  std::int64_t sample_tokens() const { return objective.sequences() * max_length; }
   bool operator==(const Task&) const = default;
 };
 

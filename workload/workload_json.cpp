@@ -93,6 +93,13 @@ Json json_of(const Optimizer& optimizer) {
           {"loraplus_lr_ratio", optimizer.lora_plus_ratio}};
 }
 
+Json json_of(const Objective& objective) {
+  if (objective.kind == ObjectiveKind::sft) return {{"type", "sft"}};
+  return {{"type", name_of(objective.kind, kObjectives)},
+          {"beta", objective.beta},
+          {"label_smoothing", objective.label_smoothing}};
+}
+
 /// In the words of workload.yaml, so that one reader serves both.
 Json json_of(const Task& task) {
   Json json;
@@ -109,6 +116,7 @@ Json json_of(const Task& task) {
   if (task.steps) json["steps"] = *task.steps;
   if (task.epochs) json["epochs"] = *task.epochs;
   json["optimizer"] = json_of(task.optimizer);
+  json["objective"] = json_of(task.objective);
   json["seed"] = task.seed;
   json["priority"] = task.priority;
   if (task.chat) json["chat"] = name_of(*task.chat, kChatLayouts);

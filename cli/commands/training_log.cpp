@@ -109,13 +109,18 @@ double TrainingLog::warm_step() const {
 
 void TrainingLog::write_metrics(const exec::WindowReport& report) {
   for (const exec::StepMetrics& step : report.steps) {
-    const nlohmann::ordered_json line = {{"task", plan_.workload.tasks[static_cast<std::size_t>(step.task)].name},
-                                         {"step", step.step},
-                                         {"loss", number(step.loss)},
-                                         {"lr", step.learning_rate},
-                                         {"grad_norm", number(step.gradient_norm)},
-                                         {"tokens", step.tokens},
-                                         {"seconds", step.seconds}};
+    const workload::Task& task = plan_.workload.tasks[static_cast<std::size_t>(step.task)];
+    nlohmann::ordered_json line = {{"task", task.name},
+                                   {"step", step.step},
+                                   {"loss", number(step.loss)},
+                                   {"lr", step.learning_rate},
+                                   {"grad_norm", number(step.gradient_norm)},
+                                   {"tokens", step.tokens},
+                                   {"seconds", step.seconds}};
+    if (task.objective.pairs()) {
+      line["reward_margin"] = number(step.reward_margin);
+      line["reward_accuracy"] = step.reward_accuracy;
+    }
     metrics_ << line.dump() << '\n';
   }
   metrics_.flush();

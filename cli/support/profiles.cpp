@@ -59,7 +59,7 @@ std::string measuring_key(const CommonFlags& flags, const PlannedWork& planned) 
                        task.adapter.rank, fmt::join(task.adapter.module_ranks, "."), task.adapter.dropout > 0,
                        fmt::join(task.adapter.targets, ""), task.global_batch_size, task.max_length, task.seed);
     for (const workload::SampleSize& size : planned.data.samples.sizes(static_cast<int>(i)))
-      key += fmt::format(" {} {}", size.tokens, size.supervised);
+      key += fmt::format(" {} {} {}", size.tokens, size.supervised, size.chosen);
   }
   return hash_bytes(key);
 }

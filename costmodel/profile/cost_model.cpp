@@ -376,6 +376,10 @@ std::optional<Estimate> CostModel::adapter_between_ranks(const OperatorCall& cal
   return Estimate{seconds, extrapolates ? seconds : 0};
 }
 
+bool CostModel::measured(Operator op) const {
+  return std::any_of(curves_.begin(), curves_.end(), [&](const auto& curve) { return curve.first.op == op; });
+}
+
 OperatorShape CostModel::group_shape(Operator op, std::span<const std::int32_t> ranks) const {
   const auto node_of = [&](std::int32_t rank) { return profile_.interconnect.node_of(rank); };
   std::vector<decltype(node_of(0))> nodes;

@@ -91,6 +91,8 @@ class CostModel {
   /// How long sequences attend whose prices add up to that, in each of `layers` layers.
   double attention_seconds(const AttentionWork& work, double layers) const;
 
+  /// Whether the profile has entries of it, of whatever shape.
+  bool measured(Operator op) const;
   /// The shape of a collective of these ranks: how many, and over how many nodes.
   OperatorShape group_shape(Operator op, std::span<const std::int32_t> ranks) const;
 

@@ -27,6 +27,7 @@ Storage gpu_storage(DataType type) {
   storage.keeps_operator_inputs = true;
   storage.whole_logits = true;
   storage.block = Bytes{2} << 20;
+  storage.gathers_beside = true;
   storage.communicator = kCommunicatorBytes;
   storage.context = 400'000'000;
   return storage;

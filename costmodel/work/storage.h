@@ -40,6 +40,9 @@ struct Storage {
   /// Tensors above 10 MiB take multiples of this, as PyTorch's allocator rounds them; smaller ones share its segments.
   Bytes block = 1;
   Bytes communicator = 0;  ///< buffers of one, in which shards or replicas meet
+  /// Weights in shares (FSDP): a gather goes on beside computing, so that two layers are there at once, and what is of
+  /// no layer is in shares too; else whoever computes fetches a layer when it comes to it, and the rest is whole.
+  bool gathers_beside = false;
   Bytes context = 0;       ///< runtime and libraries
   Bytes head_context = 0;  ///< of these what only a stage with the head has: its compiled products
 

@@ -18,6 +18,8 @@ struct AdapterRows {
 
   const kernels::Kernels& kernels() const { return context.pool.device().kernels(); }
   const kernels::FrozenLinear& product() const { return weights.product(group); }
+  /// The probability that a number of the adapter's input is dropped.
+  double dropout() const { return context.evaluates ? 0 : adapter.shape().dropout; }
   std::int64_t count() const { return span.last - span.first; }
 };
 

@@ -46,12 +46,12 @@ class Dora final : public AdapterKind {
       for (std::size_t i = 0; i < to.size(); ++i) to[i] += gradient[i] * over_norm[i];
       // From here on what is kept is the gradient of what it was, c ⊙ dy.
       rows.kernels().scale_columns(factors(rows, target, outputs), part, false, kept);
-      if (rows.adapter.shape().dropout == 0) copy(kept, part);
+      if (rows.dropout() == 0) copy(kept, part);
     });
   }
 
   void backward(const AdapterRows& rows, ConstMatrix x, ConstMatrix dy, Matrix dx) const override {
-    if (rows.adapter.shape().dropout == 0) return LowRank(rows).backward(x, dy, dx);
+    if (rows.dropout() == 0) return LowRank(rows).backward(x, dy, dx);
     const std::int64_t out = rows.product().out();
     const Matrix sums = rows.kept.output.matrix(x.rows, width(rows));
     // The gradient of W x' + scaling · B A x', where y's columns are.
@@ -115,7 +115,7 @@ class Dora final : public AdapterKind {
         less.push_back(-bias[static_cast<std::size_t>(i)]);
       rows.kernels().add_row(less, to);
     };
-    if (rows.adapter.shape().dropout == 0) {
+    if (rows.dropout() == 0) {
       for_outputs(rows,
                   [&](const Target&, const TargetOutputs& outputs, std::int64_t column) { keep(y, outputs, column); });
       return;

@@ -23,7 +23,7 @@ Matrix LowRank::b(Part part, Module module, Share outputs) const {
 }
 
 void LowRank::down(ConstMatrix x, Matrix low_rank) const {
-  if (rows_.adapter.shape().dropout == 0)
+  if (rows_.dropout() == 0)
     return kernels_.matmul(1, x, Transpose::no, stacked_a(Part::parameter), Transpose::yes, 0, low_rank);
   for_inputs(rows_, x, [&](const Target& target, ConstMatrix input) {
     kernels_.matmul(1, input, Transpose::no, a(Part::parameter, target.module), Transpose::yes, 0,
@@ -57,7 +57,7 @@ void LowRank::backward(ConstMatrix x, ConstMatrix dy, Matrix dx) const {
       keeps = 1;
     }
   }
-  if (rows_.adapter.shape().dropout == 0) {
+  if (rows_.dropout() == 0) {
     kernels_.matmul(1, d_low_rank, Transpose::yes, x, Transpose::no, 1, stacked_a(Part::gradient));
     if (dx.rows > 0) kernels_.matmul(1, d_low_rank, Transpose::no, stacked_a(Part::parameter), Transpose::no, 1, dx);
     return;

@@ -45,7 +45,7 @@ void drop_into(const AdapterRows& rows, Module module, kernels::ConstMatrix x, b
   drop.samples = std::span(rows.batch.samples).subspan(first, count);
   drop.key = mix_key(words);
   drop.first_column = rows.context.shard.inputs(module).first;
-  drop.probability = static_cast<float>(rows.adapter.shape().dropout);
+  drop.probability = static_cast<float>(rows.dropout());
   rows.kernels().dropout(drop, x, accumulate, y);
 }
 

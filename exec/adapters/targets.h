@@ -33,7 +33,7 @@ void drop_into(const AdapterRows& rows, costmodel::Module module, kernels::Const
 template <typename Body>
 void for_inputs(const AdapterRows& rows, kernels::ConstMatrix x, const Body& body) {
   for (const Target& target : targets_of(rows)) {
-    if (rows.adapter.shape().dropout == 0) {
+    if (rows.dropout() == 0) {
       body(target, x);
     } else {
       const Buffer input = dropped(rows, target.module, x);

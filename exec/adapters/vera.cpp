@@ -38,7 +38,7 @@ class Vera final : public AdapterKind {
       rows.kernels().sum_columns(1, d_scaled, between, vector(rows, Part::gradient, Role::lambda_d, target));
       if (dx.rows == 0) continue;
       rows.kernels().scale_columns(vector(rows, Part::parameter, Role::lambda_d, target), d_scaled, false, d_scaled);
-      if (rows.adapter.shape().dropout == 0) {
+      if (rows.dropout() == 0) {
         rows.kernels().matmul(1, d_scaled, Transpose::no, a(rows), Transpose::no, 1, dx);
         continue;
       }

@@ -41,7 +41,8 @@ bool alike(const MeasuredPoint& point) {
   const auto& segments = point.microbatches.front().segments;
   return point.microbatches.size() == 1 &&
          std::all_of(segments.begin(), segments.end(), [&](const planner::Segment& segment) {
-           return segment.begin == 0 && !segment.continues && segment.computed_tokens() == first.computed_tokens();
+           return segment.begin == 0 && !segment.continues && segment.chosen == 0 &&
+                  segment.computed_tokens() == first.computed_tokens();
          });
 }
 

@@ -55,7 +55,8 @@ class Measuring {
     if (!request_.known) describe_machine();
     take_reference();
     if (!knows(Operator::adamw, most_parameters())) measure_optimizer();
-    if (communicator_.size() > 1 && !knows(Operator::send_recv, 1)) measure_messages();
+    if (communicator_.size() > 1 && !(knows(Operator::send_recv, 1) && knows(Operator::all_gather, 1)))
+      measure_messages();
     while (measure_next()) {
     }
     const std::time_t now = std::time(nullptr);
@@ -338,11 +339,18 @@ class Measuring {
   void measure_messages() {
     std::map<int, std::unique_ptr<CommunicatorGroup>> groups;
     for (const int size : group_sizes()) groups[size] = group_of(size);
+    constexpr double kMostBytes = 32 * kMebibyte;
+    const std::unique_ptr<SharedMemory> memory = communicator_.share_memory(static_cast<std::size_t>(kMostBytes));
+    std::ranges::fill(memory->mine(), std::byte{1});
+    memory->publish();
     for (int round = 0; round < kRounds; ++round) {
-      for (double bytes = 64; bytes <= 32 * kMebibyte; bytes *= kGridStep) {
+      for (double bytes = 64; bytes <= kMostBytes; bytes *= kGridStep) {
         const std::int64_t count = std::llround(bytes / sizeof(float));
         measure_message(count);
-        for (const auto& [size, group] : groups) measure_sum(group.get(), size, count);
+        for (const auto& [size, group] : groups) {
+          measure_sum(group.get(), size, count);
+          measure_gather(*memory, size, count);
+        }
       }
       take_reference();
     }
@@ -378,6 +386,22 @@ class Measuring {
       finish(*group->all_reduce(numbers));
       if (i > 0)
         samples_.add({Operator::all_reduce, Pass::forward, {ranks}, bytes_of(count), 0, 0}, seconds_since(start));
+    }
+  }
+
+  /// What a rank does that reads the shares of others beside its own, while as many others do.
+  void measure_gather(SharedMemory& memory, int ranks, std::int64_t count) {
+    std::vector<std::byte> whole(static_cast<std::size_t>(bytes_of(count)));
+    communicator_.barrier();
+    const int first = communicator_.rank() / ranks * ranks;
+    if (first + ranks > communicator_.size()) return;
+    const std::size_t each = whole.size() / static_cast<std::size_t>(ranks);
+    for (std::int64_t i = 0; i <= kMostPasses; ++i) {
+      const SteadyClock::time_point start = SteadyClock::now();
+      for (int rank = 0; rank < ranks; ++rank)
+        memory.read(first + rank, 0, std::span(whole).subspan(static_cast<std::size_t>(rank) * each, each));
+      if (i > 0)
+        samples_.add({Operator::all_gather, Pass::forward, {ranks}, bytes_of(count), 0, 0}, seconds_since(start));
     }
   }
 

@@ -39,8 +39,8 @@ class Reader {
 void put(Writer& writer, const planner::Segment& segment) {
   for (const std::int64_t number :
        {std::int64_t{segment.task}, segment.global_batch, std::int64_t{segment.index}, segment.sample,
-        std::int64_t{segment.begin}, std::int64_t{segment.end}, std::int64_t{segment.padding},
-        std::int64_t{segment.scored}, std::int64_t{segment.continues ? 1 : 0}})
+        std::int64_t{segment.chosen}, std::int64_t{segment.begin}, std::int64_t{segment.end},
+        std::int64_t{segment.padding}, std::int64_t{segment.scored}, std::int64_t{segment.continues ? 1 : 0}})
     writer.put(number);
 }
 
@@ -50,6 +50,7 @@ planner::Segment segment_from(Reader& reader) {
   segment.global_batch = reader.get();
   segment.index = reader.get_small();
   segment.sample = reader.get();
+  segment.chosen = reader.get_small();
   segment.begin = reader.get_small();
   segment.end = reader.get_small();
   segment.padding = reader.get_small();
@@ -111,23 +112,27 @@ Batch random_batch(const planner::Microbatch& microbatch, std::int64_t vocabular
     const std::int64_t first = batch.rows();
     if (batch.tasks.empty() || batch.tasks.back().task != segment.task)
       batch.tasks.push_back({segment.task, segment.global_batch, first, first});
-    for (std::int32_t row = 0; row < segment.computed_tokens(); ++row) {
-      const std::int32_t position = segment.begin + row;
-      batch.tokens.push_back(position < segment.end ? token() : 0);
-      batch.positions.push_back(position);
-      batch.samples.push_back(segment.sample);
-      // What a loss is taken of stands at the end, as completions do; a sample's last token predicts nothing.
-      const std::int32_t after = segment.tokens() - (segment.continues ? 0 : 1) - row;
-      if (after <= 0 || after > segment.scored) continue;
-      batch.scored_rows.push_back(batch.rows() - 1);
-      batch.scored_labels.push_back(token());
-      batch.scored_tasks.push_back(segment.task);
-    }
-    batch.sequences.push_back({{segment.task, segment.global_batch, segment.index},
-                               segment.begin,
-                               segment.tokens(),
-                               first,
-                               batch.rows() - first});
+    planner::for_each_sequence(segment, [&](const planner::SequencePart& part) {
+      const std::int64_t first_row = batch.rows();
+      for (std::int32_t row = 0; row < part.end - part.begin + part.padding; ++row) {
+        const std::int32_t position = part.begin + row;
+        batch.tokens.push_back(position < part.end ? token() : 0);
+        batch.positions.push_back(position);
+        batch.samples.push_back(2 * segment.sample + part.sequence);
+        // What a loss is taken of stands at the end, as completions do; a sample's last token predicts nothing.
+        const auto after =
+            static_cast<std::int32_t>(segment.tokens() - (segment.continues ? 0 : 1) - (batch.rows() - 1 - first));
+        if (after <= 0 || after > segment.scored) continue;
+        batch.scored.push_back({batch.rows() - 1, token(), 1, batch.sequences.size()});
+      }
+      batch.sequences.push_back({{segment.task, segment.global_batch, segment.index, part.sequence},
+                                 segment.sample,
+                                 part.begin,
+                                 part.end - part.begin,
+                                 first_row,
+                                 batch.rows() - first_row,
+                                 part.continues});
+    });
     batch.tasks.back().last = batch.rows();
   }
   return batch;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/steady_clock.h"
 #include "exec/example/random_weights.h"
+#include "exec/objectives/token_losses.h"
 
 namespace braid::exec {
 namespace {
@@ -43,17 +44,15 @@ ProbedBackbone::Passes ProbedBackbone::run(const MeasuredPoint& point, bool reco
   for (const planner::Microbatch& microbatch : point.microbatches)
     batches.push_back(random_batch(microbatch, shape_.vocabulary));
   const std::vector<std::uint64_t> seeds(adapters_.size(), kSeed);
-  const std::vector<double> scale(adapters_.size(),
-                                  1.0 / static_cast<double>(std::max<std::int64_t>(point.tokens(), 1)));
-  std::vector<TaskLoss> losses(adapters_.size());
+  TokenLosses losses(
+      std::vector<double>(adapters_.size(), 1.0 / static_cast<double>(std::max<std::int64_t>(point.tokens(), 1))));
   const auto count = static_cast<planner::MicrobatchId>(batches.size());
   probe_.recording = records;
   probe_.records.clear();
   Passes passes;
   const SteadyClock::time_point start = SteadyClock::now();
   for (planner::MicrobatchId id = 0; id < count; ++id)
-    run_apart(
-        model_.forward(id, std::move(batches[static_cast<std::size_t>(id)]), {}, adapters_, seeds, scale, losses));
+    run_apart(model_.forward(id, std::move(batches[static_cast<std::size_t>(id)]), {}, adapters_, seeds, losses));
   passes.forward_seconds = seconds_since(start);
   const std::size_t forwards = probe_.records.size();
   const SteadyClock::time_point turn = SteadyClock::now();

@@ -33,6 +33,18 @@ class CommunicatorGroup {
                                               std::span<double> all) = 0;
 };
 
+/// Memory of every rank of a run that all of them read.
+class SharedMemory {
+ public:
+  virtual ~SharedMemory() = default;
+  /// This rank's own.
+  virtual std::span<std::byte> mine() = 0;
+  /// All ranks call this alike: what each wrote until then is what the others read from then on.
+  virtual void publish() = 0;
+  /// Copies what another rank has from its byte `first` on. Asks nothing of that rank.
+  virtual void read(int rank, std::size_t first, std::span<std::byte> to) = 0;
+};
+
 /// How the ranks of a run talk. All of it starts something and returns; nothing blocks but `sum`, `barrier`,
 /// `gather` and `receive_bytes`.
 class Communicator {
@@ -51,6 +63,10 @@ class Communicator {
   virtual std::string receive_bytes(int from) = 0;
   /// Called by all ranks of the run alike, members or not; null for those that are not.
   virtual std::unique_ptr<CommunicatorGroup> make_group(std::span<const int> ranks) = 0;
+
+  /// So many bytes of this rank; every rank says how many of its own. Called by all ranks of the run alike, and so
+  /// destroyed.
+  virtual std::unique_ptr<SharedMemory> share_memory(std::size_t bytes) = 0;
 
   virtual void sum(std::span<double> numbers) = 0;
   virtual void barrier() = 0;

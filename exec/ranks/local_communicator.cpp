@@ -16,6 +16,20 @@ class LocalGroup final : public CommunicatorGroup {
   }
 };
 
+class LocalMemory final : public SharedMemory {
+ public:
+  explicit LocalMemory(std::size_t bytes) : bytes_(bytes) {}
+  std::span<std::byte> mine() override { return bytes_; }
+  void publish() override {}
+  void read(int rank, std::size_t first, std::span<std::byte> to) override {
+    BRAID_CHECK(rank == 0 && first + to.size() <= bytes_.size(), "{} bytes from {} of rank {}", to.size(), first, rank);
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(first), to.size(), to.begin());
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
 class LocalCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -33,6 +47,9 @@ class LocalCommunicator final : public Communicator {
   std::string receive_bytes(int) override { throw InternalError("a single rank has nobody to receive from"); }
   std::unique_ptr<CommunicatorGroup> make_group(std::span<const int>) override {
     return std::make_unique<LocalGroup>();
+  }
+  std::unique_ptr<SharedMemory> share_memory(std::size_t bytes) override {
+    return std::make_unique<LocalMemory>(bytes);
   }
   void sum(std::span<double>) override {}
   void barrier() override {}

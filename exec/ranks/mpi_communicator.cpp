@@ -70,6 +70,55 @@ class MpiGroup final : public CommunicatorGroup {
   std::vector<int> counts_, offsets_;
 };
 
+/// On one host ranks read each other's memory themselves; else MPI fetches it, whatever its owner does.
+class MpiMemory final : public SharedMemory {
+ public:
+  MpiMemory(std::size_t bytes, bool one_host) : bytes_(bytes), one_host_(one_host) {
+    const auto size = static_cast<MPI_Aint>(bytes);
+    if (one_host) {
+      MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory_, &window_);
+    } else {
+      MPI_Win_allocate(size, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory_, &window_);
+    }
+    MPI_Win_lock_all(MPI_MODE_NOCHECK, window_);
+  }
+  ~MpiMemory() override {
+    if (std::uncaught_exceptions() > 0) return;  // the others may never come here
+    MPI_Win_unlock_all(window_);
+    MPI_Win_free(&window_);
+  }
+
+  std::span<std::byte> mine() override { return {memory_, bytes_}; }
+  void publish() override {
+    MPI_Win_sync(window_);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_sync(window_);
+  }
+
+  void read(int rank, std::size_t first, std::span<std::byte> to) override {
+    if (one_host_) {
+      MPI_Aint size = 0;
+      int unit = 0;
+      std::byte* theirs = nullptr;
+      MPI_Win_shared_query(window_, rank, &size, &unit, &theirs);
+      std::copy_n(theirs + first, to.size(), to.begin());
+      return;
+    }
+    constexpr std::size_t kMost = std::size_t{1} << 30;  // of one fetch
+    for (std::size_t from = 0; from < to.size(); from += kMost) {
+      const int count = static_cast<int>(std::min(kMost, to.size() - from));
+      MPI_Get(to.data() + from, count, MPI_BYTE, rank, static_cast<MPI_Aint>(first + from), count, MPI_BYTE, window_);
+    }
+    MPI_Win_flush(rank, window_);
+  }
+
+ private:
+  std::size_t bytes_;
+  bool one_host_;
+  std::byte* memory_ = nullptr;
+  MPI_Win window_ = MPI_WIN_NULL;
+};
+
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator() {
@@ -134,6 +183,10 @@ class MpiCommunicator final : public Communicator {
     MPI_Comm_split(MPI_COMM_WORLD, member ? 0 : MPI_UNDEFINED, rank_, &communicator);
     if (!member) return nullptr;
     return std::make_unique<MpiGroup>(communicator);
+  }
+
+  std::unique_ptr<SharedMemory> share_memory(std::size_t bytes) override {
+    return std::make_unique<MpiMemory>(bytes, one_host_);
   }
 
   void sum(std::span<double> numbers) override {

@@ -38,7 +38,10 @@ struct GroupState {
 
 /// All that ranks have together; the mutex guards it.
 struct World {
-  explicit World(int count) : size(count), groups_made(static_cast<std::size_t>(count), 0) {}
+  explicit World(int count)
+      : size(count),
+        groups_made(static_cast<std::size_t>(count), 0),
+        memories_made(static_cast<std::size_t>(count), 0) {}
 
   int size;
   std::mutex mutex;
@@ -48,6 +51,8 @@ struct World {
   std::map<std::tuple<int, int, int>, std::deque<std::string>> mail;
   std::map<std::int64_t, std::shared_ptr<GroupState>> groups;  // by the number of the call that made them
   std::vector<std::int64_t> groups_made;                       // per rank
+  std::map<std::int64_t, std::shared_ptr<std::vector<std::vector<std::byte>>>> memories;  // likewise
+  std::vector<std::int64_t> memories_made;
 
   void check() const {
     if (ended) throw RankEnded(*ended);
@@ -196,6 +201,28 @@ class ThreadGroup final : public CommunicatorGroup {
   std::int64_t next_ = 0;  // meeting
 };
 
+/// Of all ranks.
+using AllMemory = std::vector<std::vector<std::byte>>;
+
+/// Threads read each other's.
+class ThreadMemory final : public SharedMemory {
+ public:
+  ThreadMemory(std::shared_ptr<AllMemory> all, int rank, Communicator& communicator)
+      : all_(std::move(all)), rank_(rank), communicator_(communicator) {}
+  std::span<std::byte> mine() override { return (*all_)[static_cast<std::size_t>(rank_)]; }
+  void publish() override { communicator_.barrier(); }
+  void read(int rank, std::size_t first, std::span<std::byte> to) override {
+    const std::vector<std::byte>& theirs = (*all_)[static_cast<std::size_t>(rank)];
+    BRAID_CHECK(first + to.size() <= theirs.size(), "{} bytes from {} of {}", to.size(), first, theirs.size());
+    std::copy_n(theirs.begin() + static_cast<std::ptrdiff_t>(first), to.size(), to.begin());
+  }
+
+ private:
+  std::shared_ptr<AllMemory> all_;
+  int rank_;
+  Communicator& communicator_;
+};
+
 class ThreadCommunicator final : public Communicator {
  public:
   ThreadCommunicator(World& world, std::shared_ptr<GroupState> all, int rank)
@@ -240,6 +267,18 @@ class ThreadCommunicator final : public Communicator {
     }
     if (std::find(members.begin(), members.end(), rank_) == members.end()) return nullptr;
     return std::make_unique<ThreadGroup>(world_, std::move(state), rank_);
+  }
+
+  std::unique_ptr<SharedMemory> share_memory(std::size_t bytes) override {
+    std::shared_ptr<AllMemory> all;
+    {
+      const std::scoped_lock lock(world_.mutex);
+      std::shared_ptr<AllMemory>& made = world_.memories[world_.memories_made[static_cast<std::size_t>(rank_)]++];
+      if (!made) made = std::make_shared<AllMemory>(static_cast<std::size_t>(size()));
+      all = made;
+    }
+    (*all)[static_cast<std::size_t>(rank_)].resize(bytes);
+    return std::make_unique<ThreadMemory>(std::move(all), rank_, *this);
   }
 
   void sum(std::span<double> numbers) override {

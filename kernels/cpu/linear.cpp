@@ -40,6 +40,12 @@ class FrozenProduct {
     return one_dnn_ ? one_dnn_->bytes() : panel_numbers_ * static_cast<std::int64_t>(sizeof(float));
   }
 
+  std::span<std::byte> storage() {
+    if (one_dnn_) return one_dnn_->storage();
+    return std::as_writable_bytes(
+        std::span(panels_.at_least(panel_numbers_), static_cast<std::size_t>(panel_numbers_)));
+  }
+
   void compile(bool bias) const {
     if (one_dnn_) one_dnn_->compile(bias);
   }
@@ -75,6 +81,12 @@ class PackedLinear final : public FrozenLinear {
   std::int64_t bytes() const override {
     return forward_.bytes() + (backward_ ? backward_->bytes() : 0) +
            std::ssize(bias_) * static_cast<std::int64_t>(sizeof(float));
+  }
+
+  std::vector<std::span<std::byte>> storage() override {
+    std::vector<std::span<std::byte>> parts = {forward_.storage(), std::as_writable_bytes(std::span(bias_))};
+    if (backward_) parts.push_back(backward_->storage());
+    return parts;
   }
 
   void compile() const override {
@@ -114,6 +126,11 @@ class CompressedLinear final : public FrozenLinear {
   std::span<const float> bias() const override { return bias_; }
   std::int64_t bytes() const override {
     return weight_.bytes() + std::ssize(bias_) * static_cast<std::int64_t>(sizeof(float));
+  }
+  std::vector<std::span<std::byte>> storage() override {
+    std::vector<std::span<std::byte>> parts = weight_.storage();
+    parts.push_back(std::as_writable_bytes(std::span(bias_)));
+    return parts;
   }
 
   void forward(ConstMatrix x, Matrix y) const override {

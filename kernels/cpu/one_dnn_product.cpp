@@ -165,6 +165,10 @@ void OneDnnProduct::refill(const float* weight, std::int64_t row_step, std::int6
   stream().wait();
 }
 
+std::span<std::byte> OneDnnProduct::storage() {
+  return {static_cast<std::byte*>(weight_.get_data_handle()), static_cast<std::size_t>(bytes())};
+}
+
 std::int64_t OneDnnProduct::bytes() const {
   return static_cast<std::int64_t>(weight_.get_desc().get_size());
 }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include <dnnl.hpp>
 
@@ -22,6 +24,7 @@ class OneDnnProduct {
   void refill(const float* weight, std::int64_t row_step, std::int64_t column_step);
   /// Bytes of the packed weight.
   std::int64_t bytes() const;
+  std::span<std::byte> storage();
   /// Compiles on this thread what products of eight rows or more are made of; `bias` as multiply will have it.
   void compile(bool bias) const;
   /// y = x · weight + bias, `bias` [out] or null.

@@ -21,6 +21,9 @@ class PlainLinear final : public FrozenLinear {
   std::int64_t bytes() const override {
     return (std::ssize(weight_) + std::ssize(bias_)) * static_cast<std::int64_t>(sizeof(float));
   }
+  std::vector<std::span<std::byte>> storage() override {
+    return {std::as_writable_bytes(std::span(weight_)), std::as_writable_bytes(std::span(bias_))};
+  }
   void forward(ConstMatrix x, Matrix y) const override { linear_forward(x, weight(), bias_, y); }
   void backward(ConstMatrix dy, Matrix dx) const override { linear_backward(dy, weight(), dx); }
 

@@ -312,7 +312,8 @@ class DeploymentBound {
   double pass_seconds(const Work& work, double passes, double collectives, Pass pass) const {
     const double seconds = work.seconds() + (scope_.joins_htasks ? 0 : collectives);
     if (!scope_.gathers_weights) return seconds;
-    const WeightGathers all{passes * gathers_.rest, passes * gathers_.layer, gathers_.slowdown};
+    const WeightGathers all{passes * gathers_.rest, passes * gathers_.layer, passes * gathers_.first,
+                            gathers_.slowdown};
     return gathered_seconds(seconds, 0, stages_.front().layers, all, pass);
   }
 

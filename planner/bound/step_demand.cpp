@@ -26,12 +26,13 @@ void StepDemands::Batch::add(const Row& row) {
   rows.push_back(row);
   tokens.push_back(tokens.back() + row.tokens);
   scored.push_back(scored.back() + row.scored);
+  sequences.push_back(sequences.back() + (row.chosen > 0 ? 2 : 1));
   scored_rows += row.scored > 0;
 }
 
 Extent StepDemands::Batch::between(std::int64_t first, std::int64_t last) const {
   const auto from = static_cast<std::size_t>(first), to = static_cast<std::size_t>(last);
-  return {tokens[to] - tokens[from], scored[to] - scored[from], last - first};
+  return {tokens[to] - tokens[from], scored[to] - scored[from], sequences[to] - sequences[from]};
 }
 
 StepDemands::StepDemands(const BoundScope& scope, const WindowInput& input, bool scores_all)
@@ -40,7 +41,7 @@ StepDemands::StepDemands(const BoundScope& scope, const WindowInput& input, bool
   const bool pads = scope.padding != Padding::none && !(cuts && scope.skips_padding);
   for (TaskIndex task = 0; task < static_cast<TaskIndex>(input.workload.tasks.size()); ++task) {
     if (input.stopped.contains(task)) continue;
-    const std::int64_t max_length = input.workload.tasks[static_cast<std::size_t>(task)].max_length;
+    const std::int64_t sample_tokens = input.workload.tasks[static_cast<std::size_t>(task)].sample_tokens();
     tasks_.push_back(task);
     OfTask& of_task = of_tasks_.emplace_back();
     StepDemand& whole = of_task.whole;
@@ -48,11 +49,15 @@ StepDemands::StepDemands(const BoundScope& scope, const WindowInput& input, bool
     for (std::int64_t step = 0; step < kPredictedSteps; ++step) {
       Batch& batch = of_task.batches.emplace_back();
       for (const workload::SampleRef& sample : input.samples.global_batch(task, step)) {
-        const std::int64_t tokens = pads ? std::max(sample.tokens, max_length) : sample.tokens;
+        const std::int64_t tokens = pads ? std::max(sample.tokens, sample_tokens) : sample.tokens;
         // Of a row that is cut, padding may go through behind another row, where it attends to less.
-        batch.add({tokens, cuts ? sample.tokens : tokens, scores_all ? tokens : sample.supervised});
-        whole.sequences[batch.rows.back().length] += kShare;
-        whole.shortest = std::min(whole.shortest, batch.rows.back().length);
+        batch.add({tokens, (cuts ? sample.tokens : tokens) - sample.chosen, scores_all ? tokens : sample.supervised,
+                   sample.chosen});
+        for (const std::int64_t length : {batch.rows.back().length, sample.chosen}) {
+          if (length == 0) continue;
+          whole.sequences[length] += kShare;
+          whole.shortest = std::min(whole.shortest, length);
+        }
       }
       whole.tokens += kShare * static_cast<double>(batch.tokens.back());
       whole.scored += kShare * static_cast<double>(batch.scored.back());
@@ -131,9 +136,9 @@ StepDemand StepDemands::of_cut_or_packed(std::size_t place) const {
       size.tokens += std::min(row.tokens, chunk);
       if (cuts) pieces = std::max(pieces, (row.tokens - 1) / chunk + 1);
       size.scored += std::min(row.scored, chunk);
-      ++size.sequences;
+      size.sequences += row.chosen > 0 ? 2 : 1;
       // A microbatch may hold one row alone.
-      if (!cuts) demand.least = smaller(demand.least, {row.tokens, row.scored, 1});
+      if (!cuts) demand.least = smaller(demand.least, {row.tokens, row.scored, row.chosen > 0 ? 2 : 1});
     }
     demand.microbatches += kShare * static_cast<double>(pieces);
     demand.scored_microbatches += kShare * static_cast<double>(scores_all_ ? pieces : batch.scored.back() > 0);

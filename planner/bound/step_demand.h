@@ -50,13 +50,14 @@ class StepDemands {
  private:
   struct Row {
     std::int64_t tokens = 0;
-    std::int64_t length = 0;  ///< that attention sees at least
+    std::int64_t length = 0;  ///< that attention sees at least, of the last sequence
     std::int64_t scored = 0;
+    std::int64_t chosen = 0;  ///< length of a pair's first sequence; 0: there is one alone
   };
   /// A global batch: its rows, and of as many of the first rows as the place says what they add up to.
   struct Batch {
     std::vector<Row> rows;
-    std::vector<std::int64_t> tokens = {0}, scored = {0};
+    std::vector<std::int64_t> tokens = {0}, scored = {0}, sequences = {0};
     std::int64_t scored_rows = 0;
 
     std::int64_t count() const { return static_cast<std::int64_t>(rows.size()); }

@@ -33,7 +33,8 @@ CountedTasks counted_tasks(const PlanningInput& kinds, std::span<const std::int3
         return std::max<std::int64_t>(1, std::llround(static_cast<double>(sum) / static_cast<double>(samples)));
       };
       sizes.emplace_back(static_cast<std::size_t>(task.global_batch_size),
-                         workload::SampleSize{mean(total.tokens), mean(total.supervised)});
+                         workload::SampleSize{mean(total.tokens), mean(total.supervised),
+                                              task.objective.pairs() ? mean(total.chosen) : 0});
     }
   }
   workload::SampleIndex index(workload.tasks, std::move(sizes));

@@ -119,7 +119,7 @@ class MuxTuneSearch {
   void set_alignment() {
     base_.batching.padding = options_.pad_to;
     std::vector<std::int64_t> lengths;
-    for (const workload::Task& task : input_.workload.tasks) lengths.push_back(task.max_length);
+    for (const workload::Task& task : input_.workload.tasks) lengths.push_back(task.sample_tokens());
     const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
     if (options_.pack_length > 0 && options_.pack_length < longest)
       throw error("packs of {} tokens hold no sample of max_length {}; give pack={} or more", options_.pack_length,
@@ -151,7 +151,7 @@ class MuxTuneSearch {
     std::vector<std::int64_t> sizes = {base_.batching.chunk_size};
     if (base_.batching.chunk_size == 0 || !options_.searches_chunk_size) return sizes;
     std::int64_t longest = 0;
-    for (const workload::Task& task : input_.workload.tasks) longest = std::max(longest, task.max_length);
+    for (const workload::Task& task : input_.workload.tasks) longest = std::max(longest, task.sample_tokens());
     for (std::int64_t size = kLeastChunk; size < 2 * longest; size *= 2) {
       const bool divides = base_.batching.pack_length % size == 0;  // 0 does
       if (size != base_.batching.chunk_size && divides) sizes.push_back(size);

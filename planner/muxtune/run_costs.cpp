@@ -67,7 +67,7 @@ void RunCosts::find_cuts(const PolicyInput& input, const FixedPlan& fixed, std::
     std::int64_t tokens = 0, longest = 0;
     for (std::size_t last = first; last < count_; ++last) {
       tokens += loads[last].tokens;
-      longest = std::max(longest, input.workload.tasks[static_cast<std::size_t>(tasks[last])].max_length);
+      longest = std::max(longest, input.workload.tasks[static_cast<std::size_t>(tasks[last])].sample_tokens());
       double cut = 1;
       if (fixed.batching.chunk_size > 0) {
         const std::int64_t pack = fixed.batching.pack_length > 0
@@ -98,7 +98,7 @@ void RunCosts::find_fullness(const PolicyInput& input, const FixedPlan& fixed, s
     for (std::size_t last = first; last < count_; ++last) {
       const workload::Task& task = input.workload.tasks[static_cast<std::size_t>(tasks[last])];
       const std::int64_t tokens = loads[last].tokens * parts_ * replicas;
-      longest = std::max(longest, task.max_length);
+      longest = std::max(longest, task.sample_tokens());
       part += loads[last].tokens;
       const std::int64_t pack = fixed.batching.pack_length > 0 ? fixed.batching.pack_length : longest;
       const std::int64_t size_here = std::min(pack, tokens);

@@ -10,7 +10,7 @@ namespace {
 const workload::Task& heaviest_task(const workload::Workload& workload, const FixedPlan& fixed) {
   const std::int64_t parts = fixed.batching.microbatches * static_cast<std::int64_t>(fixed.deployment.size());
   const auto tokens = [&](const workload::Task& task) {
-    return (task.global_batch_size + parts - 1) / parts * task.max_length;
+    return (task.global_batch_size + parts - 1) / parts * task.sample_tokens();
   };
   return *std::max_element(workload.tasks.begin(), workload.tasks.end(),
                            [&](const auto& a, const auto& b) { return tokens(a) < tokens(b); });

@@ -11,12 +11,13 @@ MicrobatchLoad task_load(const PolicyInput& input, TaskIndex index, Padding padd
   const std::int64_t rows = (task.global_batch_size + parts - 1) / parts;
   const workload::SampleSize& total = input.samples.total(index);
   const std::int64_t samples = input.samples.samples(index);
-  const std::int64_t length = padding == Padding::none ? (total.tokens + samples - 1) / samples : task.max_length;
+  const std::int64_t length = padding == Padding::none ? (total.tokens + samples - 1) / samples : task.sample_tokens();
   MicrobatchLoad load;
   load.kernels = kernels;
   load.tokens = rows * length;
   load.scored = rows * ((total.supervised + samples - 1) / samples);
-  load.sequences.assign(static_cast<std::size_t>(rows), {0, length});
+  const std::int64_t sequences = task.objective.sequences();
+  load.sequences.assign(static_cast<std::size_t>(rows * sequences), {0, (length + sequences - 1) / sequences});
   load.tasks = {{task.adapter, load.tokens}};
   return load;
 }

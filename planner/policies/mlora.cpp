@@ -221,7 +221,7 @@ class LoraArrangement {
       std::vector<double> tokens;
       for (const TaskIndex index : tasks) {
         const workload::Task& task = input_.workload.tasks[static_cast<std::size_t>(index)];
-        tokens.push_back(static_cast<double>(task.global_batch_size * task.max_length));
+        tokens.push_back(static_cast<double>(task.global_batch_size * task.sample_tokens()));
       }
       for (const std::vector<std::int32_t>& group : group_htasks(tokens, stages_).buckets) {
         std::vector<TaskIndex>& batch = batches.emplace_back();

@@ -12,8 +12,10 @@ costmodel::MicrobatchLoad load_of(const Microbatch& microbatch, std::span<const 
   for (const Segment& segment : microbatch.segments) {
     load.tokens += segment.computed_tokens();
     load.scored += segment.scored;
-    load.sequences.push_back({segment.begin, segment.end + segment.padding, segment.continues,
-                              adapters[static_cast<std::size_t>(segment.task)].virtual_tokens()});
+    for_each_sequence(segment, [&](const SequencePart& part) {
+      load.sequences.push_back({part.begin, part.end + part.padding, part.continues,
+                                adapters[static_cast<std::size_t>(segment.task)].virtual_tokens()});
+    });
     if (segment.task != last_task) load.tasks.push_back({adapters[static_cast<std::size_t>(segment.task)], 0});
     load.tasks.back().tokens += segment.computed_tokens();
     last_task = segment.task;

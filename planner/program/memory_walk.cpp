@@ -150,12 +150,14 @@ class StageWalk {
 };
 
 /// With shards, beside its own what is gathered: two layers, of which one computes and one comes, and what is not of a
-/// layer, which stays through a pass.
+/// layer, which stays through a pass. Where gathers are waited for, one layer, and all that is not of a layer.
 Bytes resident_weights(const MemoryContext& context, const costmodel::StageShape& shape) {
   const Bytes whole = costmodel::backbone_bytes(context.backbone, shape, context.storage);
   if (context.weight_shards <= 1) return whole;
   const costmodel::WeightUnits units = costmodel::weight_units(context.backbone, shape, context.storage);
-  return (whole + context.weight_shards - 1) / context.weight_shards + 2 * units.layer + units.rest;
+  const auto share = [&](Bytes bytes) { return (bytes + context.weight_shards - 1) / context.weight_shards; };
+  if (!context.storage.gathers_beside) return share(whole - units.rest) + units.layer + units.rest;
+  return share(whole) + 2 * units.layer + units.rest;
 }
 
 }  // namespace

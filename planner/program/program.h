@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,6 +36,7 @@ struct Segment {
   std::int64_t global_batch = 0;  ///< which of the task's global batches, from 0: one step each
   std::int32_t index = 0;         ///< the sample's place in that global batch
   std::int64_t sample = 0;        ///< the sample's number in the dataset
+  std::int32_t chosen = 0;  ///< of a pair: tokens of the chosen sequence, before the rejected one; 0: one sequence
   std::int32_t begin = 0;
   std::int32_t end = 0;
   std::int32_t padding = 0;  ///< tokens after `end` that kernels process for nothing
@@ -45,6 +47,32 @@ struct Segment {
   std::int32_t computed_tokens() const { return tokens() + padding; }
   bool operator==(const Segment&) const = default;
 };
+
+/// What a segment has of one of its sample's sequences: tokens [begin, end) of it, and padding.
+struct SequencePart {
+  std::int32_t sequence = 0;  ///< of a pair: 0 the chosen one, 1 the rejected one
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+  std::int32_t padding = 0;
+  bool continues = false;  ///< a later segment has more of it
+};
+
+/// The parts of a segment, in order: one, or two where it reaches from a pair's chosen sequence into its rejected one.
+template <typename Visit>
+void for_each_sequence(const Segment& segment, const Visit& visit) {
+  const std::int32_t border = segment.chosen;
+  if (border == 0) {
+    visit(SequencePart{0, segment.begin, segment.end, segment.padding, segment.continues});
+    return;
+  }
+  const bool reaches_over = segment.end > border;
+  if (segment.begin < border)
+    visit(SequencePart{0, segment.begin, std::min(segment.end, border), reaches_over ? 0 : segment.padding,
+                       segment.continues && segment.end < border});
+  if (reaches_over || segment.begin >= border)
+    visit(
+        SequencePart{1, std::max(segment.begin - border, 0), segment.end - border, segment.padding, segment.continues});
+}
 
 /// Segments that go through the pipeline of one replica together; those of one task stand together.
 struct Microbatch {

@@ -15,10 +15,6 @@ void check_microbatches(const workload::Workload& workload, const Overrides& ove
 }
 
 void check_on_cpus(const PolicyChoice& choice) {
-  if (choice.policy->gathers_weights())
-    throw error(
-        "policy {}: weights in shares are simulated on GPUs only, and these ranks are CPUs; take another policy",
-        choice.policy->name());
   for (const auto& [option, value] : choice.options) {
     if ((option == "kernels" && value == "fused") || (option == "pruning" && value == "off"))
       throw error("policy {}: {}={} are kernels of GPUs, and these ranks are CPUs; leave it out", choice.policy->name(),

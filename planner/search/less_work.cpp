@@ -20,7 +20,7 @@ bool shorten(workload::Task& task, std::int64_t most, std::vector<SampleSize>& s
   task.max_length = most;
   // A distribution's mean is to be at most its max, which is max_length where it is not given.
   if (task.lengths && task.lengths->mean > static_cast<double>(most)) return false;
-  const auto too_long = [&](const SampleSize& size) { return size.tokens > most; };
+  const auto too_long = [&](const SampleSize& size) { return std::max(size.tokens - size.chosen, size.chosen) > most; };
   if (task.on_too_long == workload::OnTooLong::drop) {
     std::erase_if(sizes, too_long);
     return !sizes.empty();
@@ -28,8 +28,11 @@ bool shorten(workload::Task& task, std::int64_t most, std::vector<SampleSize>& s
   const bool may_be_longer = task.lengths && task.lengths->max > most;
   if (!may_be_longer && std::none_of(sizes.begin(), sizes.end(), too_long)) return true;
   task.on_too_long = workload::OnTooLong::truncate;
-  for (SampleSize& size : sizes)
-    size = {std::min(size.tokens, most), std::min(size.supervised, std::min(size.tokens, most) - 1)};
+  for (SampleSize& size : sizes) {
+    const std::int64_t chosen = std::min(size.chosen, most);
+    const std::int64_t tokens = chosen + std::min(size.tokens - size.chosen, most);
+    size = {tokens, std::min(size.supervised, tokens - task.objective.sequences()), chosen};
+  }
   return true;
 }
 
@@ -69,7 +72,7 @@ LessWork with_tasks(const workload::Workload& workload, const workload::SampleIn
 
 std::int64_t tokens_of_step(const workload::Workload& workload) {
   std::int64_t tokens = 0;
-  for (const workload::Task& task : workload.tasks) tokens += task.global_batch_size * task.max_length;
+  for (const workload::Task& task : workload.tasks) tokens += task.global_batch_size * task.sample_tokens();
   return tokens;
 }
 

@@ -23,6 +23,7 @@ Segment segment_of(const SampleRow& row, std::int64_t begin, std::int64_t end, s
   segment.global_batch = row.global_batch;
   segment.index = row.index;
   segment.sample = row.sample;
+  segment.chosen = row.chosen;
   segment.begin = static_cast<std::int32_t>(begin);
   segment.end = static_cast<std::int32_t>(end);
   segment.padding = static_cast<std::int32_t>(padding);

@@ -248,6 +248,7 @@ class BinBatcher final : public Batcher {
       segment.global_batch = row.global_batch;
       segment.index = row.index;
       segment.sample = row.sample;
+      segment.chosen = row.chosen;
       segment.end = row.tokens;
       segment.scored = std::min(row.scored, row.tokens - 1);
       of_task += row.tokens;

@@ -60,6 +60,7 @@ Segment segment_of(const SampleRow& row, std::int64_t length) {
   segment.global_batch = row.global_batch;
   segment.index = row.index;
   segment.sample = row.sample;
+  segment.chosen = row.chosen;
   segment.end = row.tokens;
   segment.padding = static_cast<std::int32_t>(length) - row.tokens;
   segment.scored = std::min(row.scored, row.tokens - 1);

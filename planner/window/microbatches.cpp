@@ -12,10 +12,10 @@ namespace {
 std::int64_t row_length(const FixedPlan& fixed, const workload::Workload& workload, const std::vector<TaskIndex>& htask,
                         TaskIndex task) {
   if (fixed.batching.padding == Padding::none) return 0;
-  std::int64_t length = workload.tasks[static_cast<std::size_t>(task)].max_length;
+  std::int64_t length = workload.tasks[static_cast<std::size_t>(task)].sample_tokens();
   if (fixed.batching.padding == Padding::longest) {
     for (const TaskIndex other : htask)
-      length = std::max(length, workload.tasks[static_cast<std::size_t>(other)].max_length);
+      length = std::max(length, workload.tasks[static_cast<std::size_t>(other)].sample_tokens());
   }
   return length;
 }
@@ -28,7 +28,7 @@ Alignment align(const FixedPlan& fixed, const workload::Workload& workload, cons
     return fixed.batching.pack_length > 0 ? align_packed(rows, fixed.batching.pack_length, parts)
                                           : align_padded(rows, parts);
   std::vector<std::int64_t> lengths;
-  for (const TaskIndex task : htask) lengths.push_back(workload.tasks[static_cast<std::size_t>(task)].max_length);
+  for (const TaskIndex task : htask) lengths.push_back(workload.tasks[static_cast<std::size_t>(task)].sample_tokens());
   const std::int64_t pack_length =
       fixed.batching.pack_length > 0 ? fixed.batching.pack_length : pack_length_for(lengths, fixed.batching.chunk_size);
   return align_chunks(rows, pack_length, fixed.batching.chunk_size, parts,

@@ -57,6 +57,7 @@ std::vector<SampleRow> rows_of(TaskIndex task, std::int64_t global_batch, std::s
     row.tokens = static_cast<std::int32_t>(sample.tokens);
     row.padded = static_cast<std::int32_t>(std::max(sample.tokens, length));
     row.scored = static_cast<std::int32_t>(sample.supervised);
+    row.chosen = static_cast<std::int32_t>(sample.chosen);
     rows.push_back(row);
   }
   return rows;

@@ -21,6 +21,7 @@ struct SampleRow {
   /// Tokens whose prediction has a loss: taken to be the last ones but for the very last, which predicts nothing. Where
   /// they lie elsewhere (chats of several turns), only the sum over a sample's segments is right.
   std::int32_t scored = 0;
+  std::int32_t chosen = 0;  ///< as Segment has it
 };
 
 /// The samples of a global batch, in order, each padded to `length` tokens unless it has more; 0: no padding.

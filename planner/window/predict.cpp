@@ -44,7 +44,8 @@ Likeness likeness_of(const Program& program) {
   for (const Microbatch& microbatch : program.microbatches) {
     likeness.push_back(-1 - microbatch.replica);
     for (const Segment& segment : microbatch.segments) {
-      likeness.insert(likeness.end(), {segment.task, segment.begin, segment.end + segment.padding, segment.scored});
+      likeness.insert(likeness.end(),
+                      {segment.task, segment.chosen, segment.begin, segment.end + segment.padding, segment.scored});
     }
   }
   return likeness;
@@ -169,7 +170,7 @@ TokenCounts count_tokens(std::span<const Microbatch> microbatches, const workloa
     for (const Segment& segment : microbatch.segments) {
       counts.computed += segment.computed_tokens();
       counts.data += segment.tokens();
-      if (segment.begin == 0) counts.billed += workload.tasks[static_cast<std::size_t>(segment.task)].max_length;
+      if (segment.begin == 0) counts.billed += workload.tasks[static_cast<std::size_t>(segment.task)].sample_tokens();
     }
   }
   return counts;

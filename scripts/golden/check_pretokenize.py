@@ -55,8 +55,9 @@ def byte_tokenizer(merges: list[tuple[str, str]]) -> PreTrainedTokenizerFast:
 def runs_of(tokenizer, example: Example) -> list[tuple[str, int]]:
     """Runs of text with 1 where the loss is taken of it."""
     runs: list[tuple[bytes, int]] = []
-    for token, label in zip(example.input_ids, example.labels, strict=True):
-        learned = int(label != NOT_SUPERVISED)
+    weights = example.weights or [1] * len(example.labels)
+    for token, label, weight in zip(example.input_ids, example.labels, weights, strict=True):
+        learned = weight if label != NOT_SUPERVISED else 0
         assert label in (token, NOT_SUPERVISED)
         letters = tokenizer.convert_ids_to_tokens(token)
         text = letters.encode() if letters in SPECIAL else bytes(byte_letters().index(letter) for letter in letters)
@@ -66,17 +67,27 @@ def runs_of(tokenizer, example: Example) -> list[tuple[str, int]]:
     return [(text.decode("utf-8"), learned) for text, learned in runs]
 
 
+def runs_of_line(tokenizer, row: dict) -> list[list]:
+    if "chosen_ids" not in row:
+        return [list(run) for run in runs_of(tokenizer, Example(**row))]
+    chosen, rejected = (
+        [list(run) for run in runs_of(tokenizer, Example(row[f"{which}_ids"], row[f"{which}_labels"]))]
+        for which in ("chosen", "rejected")
+    )
+    return [*chosen, ["", "|"], *rejected]
+
+
 def outcome_of(tokenizer, case: dict, folder: Path) -> dict:
     """What the script makes of the case's file, as the table writes it."""
     file = folder / "rows.jsonl"
     file.write_bytes(case["file"].encode("latin-1" if case.get("bytes") else "utf-8"))
     limit = Limit(case.get("max_length", 512), case.get("on_too_long", "error"))
-    reader, output = RowReader(file), io.StringIO()
+    reader, output = RowReader(file, case.get("objective") == "dpo"), io.StringIO()
     try:
         totals = convert(tokenizer, file, output, limit, reader)
     except InputError as failure:
         return {"error": str(failure).removeprefix(f"{file}:")}
-    samples = [[list(run) for run in runs_of(tokenizer, Example(**json.loads(line)))] for line in output.getvalue().splitlines()]
+    samples = [runs_of_line(tokenizer, json.loads(line)) for line in output.getvalue().splitlines()]
     counts = {"dropped": totals.dropped, "truncated": totals.cut, "emptied": totals.emptied}
     return {"samples": samples, "unread": reader.unread, "preferred": reader.preferred} | counts
 

@@ -10,6 +10,7 @@
 #include "base/steady_clock.h"
 #include "exec/example/example.h"
 #include "exec/example/random_weights.h"
+#include "exec/objectives/token_losses.h"
 #include "exec/optimizer.h"
 #include "exec/profiling/measure.h"
 #include "exec/stage_model.h"
@@ -64,13 +65,12 @@ void train_one_task(benchmark::State& state, ExampleSize size) {
   std::vector<std::unique_ptr<Adapter>> adapters;
   adapters.push_back(std::make_unique<Adapter>(backbone, shapes[0], layers, 1));
   const std::vector<std::uint64_t> seeds = {1};
-  const std::vector<double> scale = {1.0 / static_cast<double>(kMicrobatches * kSamples * (kSampleTokens - 1))};
-  std::vector<TaskLoss> losses(1);
+  TokenLosses losses({1.0 / static_cast<double>(kMicrobatches * kSamples * (kSampleTokens - 1))});
   const workload::Optimizer optimizer;
   std::int64_t step = 0;
   const auto train_step = [&] {
     for (std::int64_t m = 0; m < kMicrobatches; ++m) {
-      run_whole(model.forward(m, make_batch(task.microbatch, {&task.dataset, 1}), {}, adapters, seeds, scale, losses));
+      run_whole(model.forward(m, make_batch(task.microbatch, {&task.dataset, 1}), {}, adapters, seeds, losses));
       run_whole(model.backward(m, {}, adapters, seeds));
     }
     benchmark::DoNotOptimize(squared_norms(*adapters[0], cpu_device().kernels()));

@@ -195,8 +195,6 @@ TEST_F(BadInput, MoreStagesThanRanksAreRefused) {
 TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
   expect_bad_input("plan " + planning() + " --ranks 2 --tp 2 --policy gpipe",
                    "--tp 2: this policy has no tensor parallelism");
-  expect_bad_input("plan " + planning() + " --ranks 2 --policy megatron-fsdp",
-                   "policy megatron-fsdp: weights in shares are simulated on GPUs only");
   for (const std::string policy : {"lobra", "lorafusion"})
     expect_bad_input("plan " + planning() + " --microbatches 2 --policy " + policy,
                      "--microbatches does not go with " + policy);

@@ -329,8 +329,8 @@ TEST_F(Spine, EveryPolicyTrainsOnFourRanksToTheLossesOfOne) {
   train("1", "hf-peft", "alone");
   const auto alone = metrics_of(folder / "alone");
   for (const std::string policy :
-       {"hf-peft", "nemo", "nemo:schedule=1f1b", "megatron-pp", "gpipe", "sl-peft", "mlora", "muxtune", "task-fused",
-        "task-sequential", "lobra", "lobra:rows=bins", "lobra-sequential", "lorafusion", "braid"}) {
+       {"hf-peft", "nemo", "nemo:schedule=1f1b", "megatron-fsdp", "megatron-pp", "gpipe", "sl-peft", "mlora", "muxtune",
+        "task-fused", "task-sequential", "lobra", "lobra:rows=bins", "lobra-sequential", "lorafusion", "braid"}) {
     train("4", policy, "together");
     const auto together = metrics_of(folder / "together");
     ASSERT_EQ(together.size(), alone.size()) << policy;

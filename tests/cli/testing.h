@@ -86,7 +86,10 @@ inline costmodel::Profile made_up_profile(const costmodel::BackboneShape& backbo
   add(Operator::squared_norm, Pass::forward, {}, 1e-9, 0);
   add(Operator::adamw, Pass::forward, {}, 2e-9, 0);
   add(Operator::send_recv, Pass::forward, {}, 1e-10, 0);
-  for (const std::int64_t ranks : {2, 3, 4}) add(Operator::all_reduce, Pass::forward, {ranks}, 2e-10, 0);
+  for (const std::int64_t ranks : {2, 3, 4}) {
+    add(Operator::all_reduce, Pass::forward, {ranks}, 2e-10, 0);
+    add(Operator::all_gather, Pass::forward, {ranks}, 1e-10, 0);
+  }
   return profile;
 }
 

@@ -9,6 +9,7 @@
 #include "exec/batch.h"
 #include "exec/devices.h"
 #include "exec/files/peft.h"
+#include "exec/objectives/token_losses.h"
 #include "exec/optimizer.h"
 #include "exec/stage_model.h"
 #include "workload/peft_config.h"
@@ -109,11 +110,10 @@ struct GoldenCase {
   /// Forward and backward of the samples as one microbatch; gradients add to the adapter's. Returns the loss.
   double train(const workload::Dataset& dataset) {
     Batch batch = make_batch(microbatch_of(dataset), {&dataset, 1});
-    const std::vector<double> scale = {1.0 / static_cast<double>(batch.scored_rows.size())};
-    std::vector<TaskLoss> losses(1);
-    run_whole(model.forward(0, std::move(batch), {}, adapters, seeds, scale, losses));
+    TokenLosses losses({1.0 / static_cast<double>(batch.scored.size())});
+    run_whole(model.forward(0, std::move(batch), {}, adapters, seeds, losses));
     run_whole(model.backward(0, {}, adapters, seeds));
-    return losses[0].sum;
+    return losses.sums()[0];
   }
 
   std::filesystem::path folder;

@@ -54,12 +54,12 @@ TEST_P(Methods, TasksOfAllMethodsInOneMicrobatchGetWhatEachGetsAlone) {
   std::vector<std::vector<float>> alone;
   std::vector<double> losses;
   for (const planner::TaskIndex task : all_of(tasks)) {
-    losses.push_back(tasks.pass(tasks.microbatch({task}))[static_cast<std::size_t>(task)].sum);
+    losses.push_back(tasks.pass(tasks.microbatch({task}))[static_cast<std::size_t>(task)]);
     alone.push_back(tasks.take_gradient(static_cast<std::size_t>(task)));
   }
-  const std::vector<TaskLoss> together = tasks.pass(tasks.microbatch(all_of(tasks), 5));
+  const std::vector<double> together = tasks.pass(tasks.microbatch(all_of(tasks), 5));
   for (std::size_t task = 0; task < losses.size(); ++task) {
-    EXPECT_NEAR(together[task].sum, losses[task], 1e-6 * losses[task]);
+    EXPECT_NEAR(together[task], losses[task], 1e-6 * losses[task]);
     EXPECT_LT(testing::relative_difference(tasks.take_gradient(task), alone[task]), 5e-6)
         << described(tasks.shapes[task]);
   }
@@ -68,13 +68,13 @@ TEST_P(Methods, TasksOfAllMethodsInOneMicrobatchGetWhatEachGetsAlone) {
 TEST_P(Methods, ChunksGetTheLossesAndGradientsOfWholeSamples) {
   Tasks tasks(every_method(GetParam()), GetParam());
   const planner::Microbatch microbatch = tasks.microbatch(all_of(tasks));
-  const std::vector<TaskLoss> losses = tasks.pass(microbatch);
+  const std::vector<double> losses = tasks.pass(microbatch);
   std::vector<std::vector<float>> whole;
   for (std::size_t task = 0; task < losses.size(); ++task) whole.push_back(tasks.take_gradient(task));
   for (const std::int32_t size : {3, 16}) {
-    const std::vector<TaskLoss> in_chunks = tasks.pass_of_chunks(tasks.chunks(microbatch, size));
+    const std::vector<double> in_chunks = tasks.pass_of_chunks(tasks.chunks(microbatch, size));
     for (std::size_t task = 0; task < losses.size(); ++task) {
-      EXPECT_NEAR(in_chunks[task].sum, losses[task].sum, 1e-6 * losses[task].sum) << size;
+      EXPECT_NEAR(in_chunks[task], losses[task], 1e-6 * losses[task]) << size;
       EXPECT_LT(testing::relative_difference(tasks.take_gradient(task), whole[task]), 5e-6)
           << described(tasks.shapes[task]) << " " << size;
     }
@@ -102,7 +102,7 @@ TEST_P(Methods, GradientsAreTheSlopesOfTheLoss) {
       const std::vector<float> before(parameters.begin(), parameters.end());
       const auto loss_at = [&](float distance) {
         for (std::size_t i = 0; i < direction.size(); ++i) parameters[i] = before[i] + distance * direction[i];
-        const double loss = tasks.pass(tasks.microbatch({task}))[place].sum;
+        const double loss = tasks.pass(tasks.microbatch({task}))[place];
         tasks.take_gradient(place);
         return loss;
       };
@@ -145,7 +145,7 @@ TEST_P(Methods, AFreshAdapterLeavesTheBackboneAsItIs) {
     tasks.datasets[place] = tasks.datasets[0];
     tasks.adapters[place] = std::make_unique<Adapter>(tasks.golden.backbone, shape, tasks.golden.layers(), 5);
     tasks.golden.model.begin(*tasks.adapters[place]);
-    const double loss = tasks.pass(tasks.microbatch({task}))[place].sum;
+    const double loss = tasks.pass(tasks.microbatch({task}))[place];
     if (task == 0) bare = loss;
     EXPECT_NEAR(loss, bare, 2e-6 * bare) << described(shape);
   }

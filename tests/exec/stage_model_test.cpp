@@ -25,21 +25,21 @@ TEST(StageModel, BatchedTasksGetTheGradientsThatTheyGetAlone) {
   std::vector<std::vector<float>> alone;
   std::vector<double> losses;
   for (planner::TaskIndex task = 0; task < 3; ++task) {
-    losses.push_back(tasks.pass(tasks.microbatch({task}))[static_cast<std::size_t>(task)].sum);
+    losses.push_back(tasks.pass(tasks.microbatch({task}))[static_cast<std::size_t>(task)]);
     alone.push_back(tasks.take_gradient(static_cast<std::size_t>(task)));
   }
-  const std::vector<TaskLoss> together = tasks.pass(tasks.microbatch({0, 1, 2}));
+  const std::vector<double> together = tasks.pass(tasks.microbatch({0, 1, 2}));
   for (std::size_t task = 0; task < 3; ++task) {
-    EXPECT_NEAR(together[task].sum, losses[task], 1e-6 * losses[task]);
+    EXPECT_NEAR(together[task], losses[task], 1e-6 * losses[task]);
     EXPECT_LT(testing::relative_difference(tasks.take_gradient(task), alone[task]), 1e-6) << "task " << task;
   }
 }
 
 TEST(StageModel, PaddingChangesNoGradient) {
   Tasks tasks(mixed_shapes());
-  const double loss = tasks.pass(tasks.microbatch({0}))[0].sum;
+  const double loss = tasks.pass(tasks.microbatch({0}))[0];
   const std::vector<float> exact = tasks.take_gradient(0);
-  EXPECT_NEAR(tasks.pass(tasks.microbatch({0}, 9))[0].sum, loss, 1e-6 * loss);
+  EXPECT_NEAR(tasks.pass(tasks.microbatch({0}, 9))[0], loss, 1e-6 * loss);
   EXPECT_LT(testing::relative_difference(tasks.take_gradient(0), exact), 1e-6);
 }
 
@@ -50,15 +50,15 @@ INSTANTIATE_TEST_SUITE_P(Backbones, StageModelOf, ::testing::Values("llama", "qw
 TEST_P(StageModelOf, ChunksGetTheLossesAndGradientsOfWholeSamples) {
   Tasks tasks(mixed_shapes(), GetParam());
   const planner::Microbatch microbatch = tasks.microbatch({0, 1, 2});
-  const std::vector<TaskLoss> losses = tasks.pass(microbatch);
+  const std::vector<double> losses = tasks.pass(microbatch);
   std::vector<std::vector<float>> whole;
   for (std::size_t task = 0; task < 3; ++task) whole.push_back(tasks.take_gradient(task));
   for (const std::int32_t size : {1, 3, 8, 16}) {
     const std::vector<planner::Microbatch> chunks = tasks.chunks(microbatch, size);
     ASSERT_GT(chunks.size(), 1U);
-    const std::vector<TaskLoss> in_chunks = tasks.pass_of_chunks(chunks);
+    const std::vector<double> in_chunks = tasks.pass_of_chunks(chunks);
     for (std::size_t task = 0; task < 3; ++task) {
-      EXPECT_NEAR(in_chunks[task].sum, losses[task].sum, 1e-6 * losses[task].sum) << size;
+      EXPECT_NEAR(in_chunks[task], losses[task], 1e-6 * losses[task]) << size;
       EXPECT_LT(testing::relative_difference(tasks.take_gradient(task), whole[task]), 2e-6) << task << " " << size;
     }
   }
@@ -87,8 +87,8 @@ TEST(StageModel, ATaskWithoutNumbersLeavesTheOthersTheirs) {
   const std::vector<float> first = tasks.take_gradient(0), third = tasks.take_gradient(2);
   tasks.take_gradient(1);
   for (float& number : tasks.adapters[1]->parameters()) number = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<TaskLoss> losses = tasks.pass(tasks.microbatch({0, 1, 2}));
-  EXPECT_TRUE(std::isnan(losses[1].sum));
+  const std::vector<double> losses = tasks.pass(tasks.microbatch({0, 1, 2}));
+  EXPECT_TRUE(std::isnan(losses[1]));
   EXPECT_EQ(tasks.take_gradient(0), first);
   EXPECT_EQ(tasks.take_gradient(2), third);
 }
@@ -111,7 +111,7 @@ TEST(StageModel, GradientsAreTheSlopesOfTheLossWithDropoutToo) {
     const std::vector<float> before(parameters.begin(), parameters.end());
     const auto loss_at = [&](float distance) {
       for (std::size_t i = 0; i < direction.size(); ++i) parameters[i] = before[i] + distance * direction[i];
-      const double loss = tasks.pass(tasks.microbatch({0}))[0].sum;
+      const double loss = tasks.pass(tasks.microbatch({0}))[0];
       tasks.take_gradient(0);
       return loss;
     };

@@ -66,12 +66,15 @@ struct Tasks {
   }
 
   /// One pass; returns the losses.
-  std::vector<TaskLoss> pass(const planner::Microbatch& microbatch) {
-    const std::vector<double> scale(shapes.size(), 0.01);
-    std::vector<TaskLoss> losses(shapes.size());
-    run_whole(golden.model.forward(0, make_batch(microbatch, datasets), {}, adapters, seeds, scale, losses));
+  std::vector<double> pass(const planner::Microbatch& microbatch) {
+    TokenLosses losses = token_losses();
+    pass(microbatch, losses);
+    return losses.sums();
+  }
+  TokenLosses token_losses() const { return TokenLosses(std::vector<double>(shapes.size(), 0.01)); }
+  void pass(const planner::Microbatch& microbatch, Objective& objective) {
+    run_whole(golden.model.forward(0, make_batch(microbatch, datasets), {}, adapters, seeds, objective));
     run_whole(golden.model.backward(0, {}, adapters, seeds));
-    return losses;
   }
 
   /// A microbatch in pieces, of all its samples at once: cut at the multiples of `chunk` tokens. Some have padding.
@@ -94,13 +97,15 @@ struct Tasks {
   }
 
   /// Chunks forward in order and backward in reverse.
-  std::vector<TaskLoss> pass_of_chunks(std::span<const planner::Microbatch> chunks) {
-    const std::vector<double> scale(shapes.size(), 0.01);
-    std::vector<TaskLoss> losses(shapes.size());
+  std::vector<double> pass_of_chunks(std::span<const planner::Microbatch> chunks) {
+    TokenLosses losses = token_losses();
+    pass_of_chunks(chunks, losses);
+    return losses.sums();
+  }
+  void pass_of_chunks(std::span<const planner::Microbatch> chunks, Objective& objective) {
     for (const planner::Microbatch& chunk : chunks)
-      run_whole(golden.model.forward(chunk.id, make_batch(chunk, datasets), {}, adapters, seeds, scale, losses));
+      run_whole(golden.model.forward(chunk.id, make_batch(chunk, datasets), {}, adapters, seeds, objective));
     for (std::size_t c = chunks.size(); c-- > 0;) run_whole(golden.model.backward(chunks[c].id, {}, adapters, seeds));
-    return losses;
   }
 
   std::vector<float> take_gradient(std::size_t task) {

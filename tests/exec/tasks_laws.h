@@ -26,14 +26,13 @@ inline void expect_charged_work(Tasks& tasks) {
   const planner::Microbatch microbatch = tasks.microbatch(all);
   const costmodel::MicrobatchLoad load = planner::load_of(microbatch, tasks.shapes);
   const costmodel::StageShape stage{tasks.golden.backbone.layers, true, true};
-  const std::vector<double> scale(tasks.shapes.size(), 0.01);
-  std::vector<TaskLoss> losses(tasks.shapes.size());
+  TokenLosses losses = tasks.token_losses();
   tasks.golden.probe.recording = true;
   for (const costmodel::Pass pass : {costmodel::Pass::forward, costmodel::Pass::backward}) {
     tasks.golden.probe.records.clear();
     if (pass == costmodel::Pass::forward) {
       run_whole(tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds,
-                                           scale, losses));
+                                           losses));
     } else {
       run_whole(tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds));
     }
@@ -68,11 +67,10 @@ inline void expect_known_memory(Tasks& tasks, const planner::Microbatch& microba
   const costmodel::BackboneShape& backbone = tasks.golden.backbone;
   costmodel::StageShape stage{backbone.layers, true, true};
   stage.recompute = recompute;
-  const std::vector<double> scale(tasks.shapes.size(), 0.01);
-  std::vector<TaskLoss> losses(tasks.shapes.size());
+  TokenLosses losses = tasks.token_losses();
   BufferPool& pool = tasks.golden.pool;
-  run_whole(tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds,
-                                       scale, losses));
+  run_whole(
+      tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds, losses));
   // Buffers begin on cache lines.
   const Bytes rounding = 64 * 30 * (stage.layers + 1);
   const Bytes stash = costmodel::stash_bytes(backbone, stage, load, costmodel::cpu_storage());

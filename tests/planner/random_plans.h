@@ -56,11 +56,17 @@ inline workload::Task any_task(int number, std::vector<workload::SampleSize>& si
   task.steps = 3;
   task.seed = *rc::gen::arbitrary<std::uint32_t>();
   if (*rc::gen::arbitrary<bool>()) task.optimizer.max_grad_norm = 1;
+  if (*rc::gen::inRange(0, 4) == 0) task.objective.kind = workload::ObjectiveKind::dpo;
   const auto samples = *rc::gen::inRange<std::size_t>(1, 40);
   const bool alike = *rc::gen::arbitrary<bool>();
   for (std::size_t i = 0; i < samples; ++i) {
     const std::int64_t tokens = alike ? task.max_length : *rc::gen::inRange<std::int64_t>(2, task.max_length + 1);
-    sizes.push_back({tokens, *rc::gen::inRange<std::int64_t>(0, tokens)});
+    if (task.objective.pairs()) {
+      const std::int64_t chosen = alike ? tokens : *rc::gen::inRange<std::int64_t>(2, task.max_length + 1);
+      sizes.push_back({chosen + tokens, *rc::gen::inRange<std::int64_t>(0, chosen + tokens - 1), chosen});
+    } else {
+      sizes.push_back({tokens, *rc::gen::inRange<std::int64_t>(0, tokens)});
+    }
   }
   return task;
 }
@@ -118,7 +124,7 @@ inline void draw_turns(FixedPlan& fixed) {
 /// Samples whole, cut, in packs, or in packs that are cut.
 inline void draw_alignment(const workload::Workload& workload, FixedPlan& fixed) {
   std::vector<std::int64_t> lengths;
-  for (const workload::Task& task : workload.tasks) lengths.push_back(task.max_length);
+  for (const workload::Task& task : workload.tasks) lengths.push_back(task.sample_tokens());
   // Samples that are cut do not go through interleaved stages.
   if (fixed.schedule.pipeline != PipelineTemplate::interleaved && *rc::gen::inRange(0, 3) == 0)
     fixed.batching.chunk_size = kChunkUnit * *rc::gen::inRange(1, 9);

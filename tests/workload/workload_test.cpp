@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "workload/sample_index.h"
 #include "workload/texts.h"
 
 namespace braid::workload {
@@ -130,6 +131,52 @@ TEST_F(WorkloadFile, BaseWeightsMayBeHeldInFewerBits) {
   EXPECT_EQ(workload_from(parse_json(to_json(workload), "plan.json")).base_weights, costmodel::DataType::nf4);
   lines[1] = "base_weights: int4";
   expect_error([&] { read(lines); }, "unknown base_weights 'int4'", "valid: f32, bf16, int8, nf4");
+}
+
+TEST_F(WorkloadFile, TheObjectiveIsReadAndWritten) {
+  std::vector<std::string> lines = kLines;
+  EXPECT_EQ(read(lines).tasks[0].objective, Objective());
+  const std::vector<std::pair<std::string, Objective>> objectives = {
+      {"sft", {}},
+      {"{type: sft}", {}},
+      {"dpo", {ObjectiveKind::dpo, 0.1, 0}},
+      {"{type: dpo, beta: 0.5, label_smoothing: 0.2}", {ObjectiveKind::dpo, 0.5, 0.2}}};
+  for (const auto& [text, objective] : objectives) {
+    lines[28] = "    objective: " + text;
+    const Workload workload = read(lines);
+    EXPECT_EQ(workload.tasks[0].objective, objective) << text;
+    EXPECT_EQ(workload_from(parse_json(to_json(workload), "plan.json")).tasks[0].objective, objective) << text;
+    EXPECT_EQ(workload.tasks[0].sample_tokens(), objective.pairs() ? 128 : 64);
+  }
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"ppo", "unknown objective 'ppo'"},
+      {"{type: sft, beta: 1}", "unknown key 'beta'"},
+      {"{type: dpo, beta: 0}", "beta 0 is not usable"},
+      {"{type: dpo, label_smoothing: 0.5}", "label_smoothing 0.5 is not usable"},
+      {"{type: dpo, loss: ipo}", "unknown key 'loss'"}};
+  for (const auto& [text, error] : bad) {
+    lines[28] = "    objective: " + text;
+    EXPECT_NE(error_of([&] { read(lines); }).find(error), std::string::npos) << error_of([&] { read(lines); });
+  }
+}
+
+/// Of pairs both sequences are drawn, and a pair is dropped where one of them is too long.
+TEST_F(WorkloadFile, LengthsOfPairsAreThoseOfBothSequences) {
+  Task task = read(kLines).tasks[1];
+  task.lengths->samples = 50;
+  task.objective.kind = ObjectiveKind::dpo;
+  const std::vector<SampleSize> pairs = sample_sizes(task);
+  Task twice = read(kLines).tasks[1];
+  twice.lengths->samples = 100;
+  const std::vector<SampleSize> singles = sample_sizes(twice);
+  ASSERT_EQ(pairs.size(), 50U);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    EXPECT_EQ(pairs[i].chosen, singles[2 * i].tokens);
+    EXPECT_EQ(pairs[i].tokens, singles[2 * i].tokens + singles[2 * i + 1].tokens);
+    EXPECT_EQ(pairs[i].supervised, pairs[i].tokens - 2);
+  }
+  task.max_length = 70, task.on_too_long = OnTooLong::drop;
+  for (const SampleSize& pair : sample_sizes(task)) EXPECT_LE(std::max(pair.chosen, pair.tokens - pair.chosen), 70);
 }
 
 /// Every method by its keys, and back from a plan.
@@ -371,7 +418,7 @@ TEST_F(WorkloadFile, EveryBadValueIsNamedWithItsLineAndARemedy) {
       {30, "    chat: alpaca", "unknown chat 'alpaca'; valid: chatml, llama3"},
       {30, "    layout: chatml",
        "unknown key 'layout'; valid keys: name, dataset, max_length, on_too_long, adapter, global_batch_size, steps, "
-       "epochs, optimizer, seed, priority, chat"},
+       "epochs, optimizer, seed, priority, chat, objective"},
       {31, "  - name: sst2", "task name 'sst2' is taken (line 4); give every task a name of its own"},
       {32, "    dataset: {file: x}", "unknown key 'file'; valid keys: lengths"},
       {32, "    dataset: {lengths: {dist: normal, mean: 64}}",
@@ -398,7 +445,7 @@ TEST_F(WorkloadFile, EveryBadValueIsNamedWithItsLineAndARemedy) {
        "'samples' is '0'; give a whole number in 1..100000000"},
       {36, "    weeks: 3",
        "unknown key 'weeks'; valid keys: name, dataset, max_length, on_too_long, adapter, global_batch_size, steps, "
-       "epochs, optimizer, seed, priority, chat"},
+       "epochs, optimizer, seed, priority, chat, objective"},
   };
   for (const Complaint& expected : complaints) {
     const std::string message = complaint(expected.line, expected.replacement);

@@ -36,24 +36,24 @@ std::int32_t special(const Tokenizer& tokenizer, std::string_view token, ChatLay
 }
 
 void append_chatml(Sample& sample, const Message& message, const Tokenizer& tokenizer) {
-  const bool supervised = message.role == "assistant" && message.learned;
+  const float weight = message.learned() ? message.weight : 0;
   const auto [header, content] = encode_parts(tokenizer, message.role + "\n", message.content);
-  sample.append(special(tokenizer, "<|im_start|>", ChatLayout::chatml), false);
-  sample.append(header, false);
-  sample.append(content, supervised);
-  sample.append(special(tokenizer, "<|im_end|>", ChatLayout::chatml), supervised);
-  sample.append(tokenizer.encode("\n"), false);
+  sample.append(special(tokenizer, "<|im_start|>", ChatLayout::chatml), 0);
+  sample.append(header, 0);
+  sample.append(content, weight);
+  sample.append(special(tokenizer, "<|im_end|>", ChatLayout::chatml), weight);
+  sample.append(tokenizer.encode("\n"), 0);
 }
 
 void append_llama3(Sample& sample, const Message& message, const Tokenizer& tokenizer) {
-  const bool supervised = message.role == "assistant" && message.learned;
+  const float weight = message.learned() ? message.weight : 0;
   const auto [header, content] = encode_parts(tokenizer, "\n\n", jinja::strip(message.content));
-  sample.append(special(tokenizer, "<|start_header_id|>", ChatLayout::llama3), false);
-  sample.append(tokenizer.encode(message.role), false);
-  sample.append(special(tokenizer, "<|end_header_id|>", ChatLayout::llama3), false);
-  sample.append(header, false);
-  sample.append(content, supervised);
-  sample.append(special(tokenizer, "<|eot_id|>", ChatLayout::llama3), supervised);
+  sample.append(special(tokenizer, "<|start_header_id|>", ChatLayout::llama3), 0);
+  sample.append(tokenizer.encode(message.role), 0);
+  sample.append(special(tokenizer, "<|end_header_id|>", ChatLayout::llama3), 0);
+  sample.append(header, 0);
+  sample.append(content, weight);
+  sample.append(special(tokenizer, "<|eot_id|>", ChatLayout::llama3), weight);
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ void check_layout_tokens(ChatLayout layout, const Tokenizer& tokenizer) {
 Sample encode_by_layout(std::span<const Message> messages, ChatLayout layout, bool begins_with_bos,
                         const Tokenizer& tokenizer) {
   Sample sample;
-  if (begins_with_bos && tokenizer.facts().bos) sample.append(*tokenizer.facts().bos, false);
+  if (begins_with_bos && tokenizer.facts().bos) sample.append(*tokenizer.facts().bos, 0);
   for (const Message& message : messages) {
     if (layout == ChatLayout::chatml) {
       append_chatml(sample, message, tokenizer);

@@ -18,13 +18,18 @@ class Encoder {
 
   /// Reads the tokenizer where the row needs one. Throws Error that does not know the row.
   void read_tokenizer(const Row& said) const {
-    if (!std::holds_alternative<Sample>(said)) tokenizer_.facts();
+    const auto* pair = std::get_if<Preference>(&said);
+    const bool of_ids = pair ? std::holds_alternative<Sample>(pair->chosen) : std::holds_alternative<Sample>(said);
+    if (!of_ids) tokenizer_.facts();
   }
 
   /// Reads the layout of chats where the row needs it. Throws Error that names the template's file, whichever row it
   /// is.
   void read_chat(const Row& said) {
-    if (!chat_ && std::holds_alternative<Conversation>(said)) chat_.emplace(folder_, tokenizer_, task_.chat);
+    const auto* pair = std::get_if<Preference>(&said);
+    const bool of_turns =
+        pair ? std::holds_alternative<Conversation>(pair->chosen) : std::holds_alternative<Conversation>(said);
+    if (!chat_ && of_turns) chat_.emplace(folder_, tokenizer_, task_.chat);
   }
 
   Sample operator()(const Sample& sample) { return sample; }
@@ -32,8 +37,8 @@ class Encoder {
   Sample operator()(const PlainText& plain) {
     const std::vector<std::int32_t> text = tokenizer_.encode(plain.text);
     Sample sample;
-    append_bos(sample, text, true);
-    sample.append(text, true);
+    append_bos(sample, text, 1);
+    sample.append(text, 1);
     append_eos(sample, text);
     return sample;
   }
@@ -41,26 +46,30 @@ class Encoder {
   Sample operator()(const Completion& row) {
     const auto [prompt, completion] = encode_parts(tokenizer_, row.prompt, row.completion);
     Sample sample;
-    append_bos(sample, prompt, false);
-    sample.append(prompt, false);
-    sample.append(completion, true);
+    append_bos(sample, prompt, 0);
+    sample.append(prompt, 0);
+    sample.append(completion, 1);
     append_eos(sample, completion);
     return sample;
   }
 
   Sample operator()(const Conversation& turns) { return chat_->encode(turns); }
 
+  Sample operator()(const Preference& pair) {
+    return pair_of(std::visit(*this, pair.chosen), std::visit(*this, pair.rejected));
+  }
+
  private:
   /// Where the text does not begin with it.
-  void append_bos(Sample& sample, const std::vector<std::int32_t>& text, bool supervised) const {
+  void append_bos(Sample& sample, const std::vector<std::int32_t>& text, float weight) const {
     const TokenizerFacts& facts = tokenizer_.facts();
-    if (facts.prepends_bos && (text.empty() || text.front() != *facts.bos)) sample.append(*facts.bos, supervised);
+    if (facts.prepends_bos && (text.empty() || text.front() != *facts.bos)) sample.append(*facts.bos, weight);
   }
 
   /// Where the text does not end with it.
   void append_eos(Sample& sample, const std::vector<std::int32_t>& text) const {
     const std::optional<std::int32_t> eos = tokenizer_.facts().eos;
-    if (eos && (text.empty() || text.back() != *eos)) sample.append(*eos, true);
+    if (eos && (text.empty() || text.back() != *eos)) sample.append(*eos, 1);
   }
 
   const Task& task_;
@@ -85,12 +94,6 @@ Sample encode(const Row& said, const Node& row, Encoder& encoder) {
   return with_place(row, [&] { return std::visit(encoder, said); });
 }
 
-std::int64_t supervised_count(const Sample& sample) {
-  if (sample.labels.empty()) return 0;
-  return std::count_if(sample.labels.begin() + 1, sample.labels.end(),
-                       [](std::int32_t l) { return l != kUnsupervised; });
-}
-
 /// Special tokens put beside a tokenizer may lie past the backbone's embedding.
 void check_inside_vocabulary(const Sample& sample, const Node& row, std::int64_t vocabulary) {
   const auto largest = std::max_element(sample.tokens.begin(), sample.tokens.end());
@@ -100,35 +103,49 @@ void check_inside_vocabulary(const Sample& sample, const Node& row, std::int64_t
   }
 }
 
+/// What the message of a row calls the sequence.
+std::string_view name_of_sequence(std::size_t place, std::size_t count) {
+  if (count == 1) return "the sample";
+  return place == 0 ? "the chosen sequence" : "the rejected sequence";
+}
+
 /// Keeps, cuts or drops the sample; refuses what cannot be trained on.
 void add(Sample sample, const Node& row, const Task& task, const costmodel::BackboneShape& backbone, Dataset& dataset) {
   check_inside_vocabulary(sample, row, backbone.vocabulary);
-  const auto tokens = static_cast<std::int64_t>(sample.tokens.size());
-  if (tokens < 2) {
-    throw row.error(fmt::format("the sample has {} token{}", tokens, tokens == 1 ? "" : "s"),
-                    "give at least 2: one to read and one to predict");
-  }
-  const bool too_long = tokens > task.max_length;
-  if (too_long && task.on_too_long == OnTooLong::error) {
-    throw row.error(fmt::format("the sample has {} tokens, max_length is {}", tokens, task.max_length),
-                    "shorten it, raise max_length, or set on_too_long to truncate or drop");
+  std::vector<Sample> sequences = sequences_of(sample);
+  bool too_long = false, emptied = false;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    Sample& sequence = sequences[i];
+    const std::string_view name = name_of_sequence(i, sequences.size());
+    const auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
+    if (tokens < 2) {
+      throw row.error(fmt::format("{} has {} token{}", name, tokens, tokens == 1 ? "" : "s"),
+                      "give at least 2: one to read and one to predict");
+    }
+    const bool longer = tokens > task.max_length;
+    if (longer && task.on_too_long == OnTooLong::error) {
+      throw row.error(fmt::format("{} has {} tokens, max_length is {}", name, tokens, task.max_length),
+                      "shorten it, raise max_length, or set on_too_long to truncate or drop");
+    }
+    if (supervised_count(sequence) == 0 && !(longer && task.on_too_long == OnTooLong::drop))
+      throw row.error(i == 0 && sequences.size() == 1
+                          ? "no token past the first is supervised"
+                          : fmt::format("of {} no token past the first is supervised", name),
+                      "give a label, a completion or an assistant's message");
+    if (longer) sequence.cut(static_cast<std::size_t>(task.max_length));
+    too_long |= longer;
+    emptied |= supervised_count(sequence) == 0;
   }
   if (too_long && task.on_too_long == OnTooLong::drop) {
     ++dataset.dropped;
     return;
   }
-  if (supervised_count(sample) == 0)
-    throw row.error("no token past the first is supervised", "give a label, a completion or an assistant's message");
-  if (too_long) {
-    sample.tokens.resize(static_cast<std::size_t>(task.max_length));
-    sample.labels.resize(static_cast<std::size_t>(task.max_length));
-    if (supervised_count(sample) == 0) {
-      ++dataset.emptied;
-      return;
-    }
-    ++dataset.truncated;
+  if (emptied) {
+    ++dataset.emptied;
+    return;
   }
-  dataset.samples.push_back(std::move(sample));
+  dataset.truncated += too_long;
+  dataset.samples.push_back(sequences.size() == 1 ? std::move(sequences[0]) : pair_of(sequences[0], sequences[1]));
 }
 
 Error no_samples(const std::string& file, const Task& task, const Dataset& dataset) {
@@ -146,7 +163,7 @@ Error no_samples(const std::string& file, const Task& task, const Dataset& datas
 
 Dataset load_dataset(const std::filesystem::path& path, const Task& task, const Tokenizer& tokenizer,
                      const costmodel::BackboneShape& backbone, const std::filesystem::path& folder) {
-  RowReader reader(backbone.vocabulary);
+  RowReader reader(backbone.vocabulary, task.objective.pairs());
   Encoder encoder(task, tokenizer, folder);
   Dataset dataset;
   for_each_row(path,
@@ -161,7 +178,7 @@ std::vector<SampleSize> sample_sizes(const Dataset& dataset) {
   std::vector<SampleSize> sizes;
   sizes.reserve(dataset.samples.size());
   for (const Sample& sample : dataset.samples) {
-    sizes.push_back({static_cast<std::int64_t>(sample.tokens.size()), supervised_count(sample)});
+    sizes.push_back({static_cast<std::int64_t>(sample.tokens.size()), supervised_count(sample), sample.chosen});
   }
   return sizes;
 }

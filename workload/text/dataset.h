@@ -27,10 +27,10 @@ struct Dataset {
 ///   a text               BOS where the tokenizer prepends it, the text, EOS; all supervised
 ///   prompt, completion   likewise; only the completion and EOS supervised, EOS alone where the completion is empty
 ///   a conversation       see chat.h
-/// A BOS or EOS that the text itself has at that end is not put there twice. Each sample has 2 to task.max_length
-/// tokens, all of them the backbone's, and a supervised label past the first. Throws Error "FILE:LINE: what; remedy" on
-/// the first row that is not so.
-/// `folder` is the backbone's, empty for a built-in shape.
+/// Of a task that learns from pairs, a pair of such rows. A BOS or EOS that the text itself has at that end is not put
+/// there twice. Each sequence has 2 to task.max_length tokens, all of them the backbone's, and a supervised label past
+/// the first. Throws Error "FILE:LINE: what; remedy" on the first row that is not so. `folder` is the backbone's, empty
+/// for a built-in shape.
 Dataset load_dataset(const std::filesystem::path& path, const Task& task, const Tokenizer& tokenizer,
                      const costmodel::BackboneShape& backbone, const std::filesystem::path& folder);
 

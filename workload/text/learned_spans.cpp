@@ -50,10 +50,10 @@ std::size_t tokens_before(std::string_view text, std::size_t border, const std::
 }  // namespace
 
 LaidOut lay_out(const ChatTemplate& chat_template, std::span<const Message> messages) {
-  LaidOut laid_out{chat_template.render(messages, false), {}};
+  LaidOut laid_out{chat_template.render(messages, false), {}, {}};
   const std::string& text = laid_out.text;
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    if (messages[i].role != "assistant" || !messages[i].learned) continue;
+    if (!messages[i].learned()) continue;
     const std::string before = before_turn(chat_template, messages.first(i), text);
     const std::string whole = i + 1 == messages.size() ? text : chat_template.render(messages.first(i + 1), false);
     const std::string_view through = jinja::strip(whole, jinja::Ends::right);
@@ -63,6 +63,7 @@ LaidOut lay_out(const ChatTemplate& chat_template, std::span<const Message> mess
           "tokens cannot be told apart; {}",
           i, kWithoutSpans);
     laid_out.learned.push_back({before.size(), through.size()});
+    laid_out.weights.push_back(messages[i].weight);
   }
   return laid_out;
 }
@@ -70,14 +71,15 @@ LaidOut lay_out(const ChatTemplate& chat_template, std::span<const Message> mess
 Sample encode_spans(const LaidOut& laid_out, const Tokenizer& tokenizer) {
   const std::string& text = laid_out.text;
   const std::vector<std::int32_t> tokens = tokenizer.encode(text);
-  std::vector<bool> learned(tokens.size(), false);
-  for (const TextSpan& span : laid_out.learned) {
+  std::vector<float> weights(tokens.size(), 0);
+  for (std::size_t s = 0; s < laid_out.learned.size(); ++s) {
+    const TextSpan& span = laid_out.learned[s];
     const std::size_t begin = tokens_before(text, span.begin, tokens, tokenizer);
     const std::size_t end = tokens_before(text, span.end, tokens, tokenizer);
-    for (std::size_t i = begin; i < end; ++i) learned[i] = true;
+    for (std::size_t i = begin; i < end; ++i) weights[i] = laid_out.weights[s];
   }
   Sample sample;
-  for (std::size_t i = 0; i < tokens.size(); ++i) sample.append(tokens[i], learned[i]);
+  for (std::size_t i = 0; i < tokens.size(); ++i) sample.append(tokens[i], weights[i]);
   return sample;
 }
 

@@ -22,6 +22,7 @@ struct TextSpan {
 struct LaidOut {
   std::string text;
   std::vector<TextSpan> learned;
+  std::vector<float> weights;  ///< of the losses of each
 };
 
 /// Lays a conversation out by a template. Of the assistant's turns those that are learned are what the template adds to

@@ -7,7 +7,9 @@ namespace braid::workload {
 struct Message {
   std::string role;  ///< system, user, assistant or tool
   std::string content;
-  bool learned = true;  ///< of the assistant's: whether it is supervised
+  float weight = 1;  ///< what the loss of an assistant's turn counts; 0: it is not learned
+
+  bool learned() const { return role == "assistant" && weight != 0; }
 
   bool operator==(const Message&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace braid::workload {
 namespace {
@@ -66,15 +67,13 @@ std::string read_content(const Node& node) {
   return text;
 }
 
-/// Whether the loss is taken of the turn.
-bool read_weight(const Node& node, const Message& message) {
-  const bool one = node.text == "1" || node.text == "1.0", zero = node.text == "0" || node.text == "0.0";
-  if (!node.is_scalar() || node.quoted || (!one && !zero))
-    throw node.error("'weight' is neither 0 nor 1", "give 0 to take the turn out of the loss, or leave it out");
-  if (one && message.role != "assistant")
-    throw node.error(fmt::format("'weight' is 1 in a turn of the role {}", message.role),
+/// What the turn's loss counts.
+float read_weight(const Node& node, const Message& message) {
+  const float weight = read_loss_weight(node, "weight");
+  if (weight != 0 && message.role != "assistant")
+    throw node.error(fmt::format("'weight' is {} in a turn of the role {}", weight, message.role),
                      "leave it out: the loss is taken of the assistant's turns alone");
-  return one;
+  return weight;
 }
 
 /// The one of two names that the message has.
@@ -114,6 +113,15 @@ std::string json_string(const Node& node, std::string_view what) {
                    "give a string");
 }
 
+float read_loss_weight(const Node& node, std::string_view what) {
+  constexpr double kMost = 1e6;
+  if (node.quoted) throw node.error(fmt::format("'{}' is a string", what), "give a number");
+  const double weight = node.as_number(what);
+  if (!(std::abs(weight) <= kMost))
+    throw node.error(fmt::format("'{}' is {}", what, weight), "give a number from -1e6 to 1e6");
+  return static_cast<float>(weight);
+}
+
 Conversation read_messages(const Node& list, std::string_view what, const Unread& unread) {
   if (list.sequence(what).empty()) throw list.error(fmt::format("'{}' is empty", what), "give a turn");
   Conversation turns;
@@ -124,7 +132,7 @@ Conversation read_messages(const Node& list, std::string_view what, const Unread
     turn.role = read_role(either(node, "role", "from"));
     turn.content = read_content(either(node, "content", "value"));
     const Node* weight = node.find("weight");
-    if (weight && !weight->is_null()) turn.learned = read_weight(*weight, turn);
+    if (weight && !weight->is_null()) turn.weight = read_weight(*weight, turn);
   }
   return turns;
 }

@@ -95,7 +95,7 @@ std::vector<double> InstanceModels::step_tokens() const {
   std::vector<double> tokens;
   for (const workload::Workload& backbone : backbones_) {
     for (const workload::Task& task : backbone.tasks)
-      tokens.push_back(static_cast<double>(task.global_batch_size * task.max_length));
+      tokens.push_back(static_cast<double>(task.global_batch_size * task.sample_tokens()));
   }
   return tokens;
 }

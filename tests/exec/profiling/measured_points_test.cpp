@@ -45,10 +45,10 @@ RC_GTEST_PROP(MeasuredPoints, RowsAreWhatTheCostModelIsToldOf, ()) {
     microbatch.segments.back().padding = *rc::gen::inRange<std::int32_t>(0, 5);
     const costmodel::MicrobatchLoad load = planner::load_of(microbatch, adapters);
     const Batch batch = random_batch(microbatch, kVocabulary);
-    RC_ASSERT(batch.rows() == load.tokens && std::ssize(batch.scored_rows) == load.scored);
+    RC_ASSERT(batch.rows() == load.tokens && std::ssize(batch.scored) == load.scored);
     RC_ASSERT(batch.sequences.size() == load.sequences.size() && batch.tasks.size() == load.tasks.size());
     RC_ASSERT(batch.tasks.back().last == batch.rows());
-    RC_ASSERT(std::is_sorted(batch.scored_rows.begin(), batch.scored_rows.end()));
+    RC_ASSERT(std::ranges::is_sorted(batch.scored, {}, &ScoredRow::row));
     for (const std::int32_t token : batch.tokens) RC_ASSERT(token >= 0 && token < kVocabulary);
   }
 }

@@ -78,11 +78,11 @@ TEST(Chat, TheByteTokenizersIsChatMl) {
   Sample expected;
   const auto turn = [&](const std::string& role, const std::string& content) {
     const bool supervised = role == "assistant";
-    expected.append(258, false);
-    expected.append(bytes(role + "\n"), false);
-    expected.append(bytes(content), supervised);
-    expected.append(259, supervised);
-    expected.append('\n', false);
+    expected.append(258, 0);
+    expected.append(bytes(role + "\n"), 0);
+    expected.append(bytes(content), supervised ? 1.0F : 0.0F);
+    expected.append(259, supervised ? 1.0F : 0.0F);
+    expected.append(10, 0);
   };
   for (const Message& message : kConversation) turn(message.role, message.content);
   EXPECT_EQ(Chat({}, *tokenizer, {}).encode(kConversation), expected);

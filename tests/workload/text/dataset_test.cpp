@@ -46,7 +46,7 @@ class DatasetFile : public testing::Test {
 };
 
 Sample sample(std::vector<std::int32_t> tokens, std::vector<std::int32_t> labels) {
-  return {std::move(tokens), std::move(labels)};
+  return {std::move(tokens), std::move(labels), {}, 0};
 }
 
 TEST_F(DatasetFile, InputIdsAreTakenAsTheyStand) {

@@ -46,6 +46,7 @@ class Rows {
     task.on_too_long = policy == "drop"       ? OnTooLong::drop
                        : policy == "truncate" ? OnTooLong::truncate
                                               : OnTooLong::error;
+    if (row.string_or("objective", "sft") == "dpo") task.objective.kind = ObjectiveKind::dpo;
     const std::string text = row.string_at("file");
     const std::filesystem::path file = folder_.write("rows.jsonl", row.bool_or("bytes", false) ? bytes_of(text) : text);
     if (const Node* error = row.find("error")) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/node.h"
@@ -11,7 +12,8 @@
 
 namespace braid::workload {
 
-/// "0:<bos>a" "1:b<eos>": runs of tokens that the loss is, or is not, taken of.
+/// "0:<bos>a" "1:b<eos>": runs of tokens and what the loss of each counts; "|:" where a pair's rejected sequence
+/// begins.
 inline std::vector<std::string> runs_of(const Sample& sample, const std::function<std::string(std::int32_t)>& text_of) {
   std::vector<std::string> runs;
   for (std::size_t i = 0; i < sample.tokens.size(); ++i) {
@@ -19,14 +21,15 @@ inline std::vector<std::string> runs_of(const Sample& sample, const std::functio
     if (learned) {
       EXPECT_EQ(sample.labels[i], sample.tokens[i]);
     }
-    const std::string mark = learned ? "1:" : "0:";
+    if (i > 0 && static_cast<std::int64_t>(i) == sample.chosen) runs.push_back("|:");
+    const std::string mark = learned ? fmt::format("{}:", sample.weight(i)) : "0:";
     if (runs.empty() || !runs.back().starts_with(mark)) runs.push_back(mark);
     runs.back() += text_of(sample.tokens[i]);
   }
   return runs;
 }
 
-/// The same as a table writes them: [["<bos>a", 0], ["b<eos>", 1]] of each sample.
+/// The same as a table writes them: [["<bos>a", 0], ["b<eos>", 1], ["", "|"], ...] of each sample.
 inline std::vector<std::vector<std::string>> expected_runs(const Node& samples) {
   std::vector<std::vector<std::string>> all;
   for (const Node& sample : samples.items) {
