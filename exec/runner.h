@@ -65,6 +65,8 @@ class Runner {
   BufferPool& pool() { return pool_; }
   Probe& probe() { return probe_; }
   StageModel& model(std::size_t copy) { return *models_[copy]; }
+  /// Bytes of other ranks' weights that the system counts as this process's too.
+  Bytes mapped_weights() const { return models_.front()->mapped_weights(); }
 
  private:
   class Execution;

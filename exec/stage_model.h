@@ -57,6 +57,8 @@ class StageModel {
   std::vector<float> logits(Batch batch, std::span<const std::unique_ptr<Adapter>> adapters,
                             std::span<const std::uint64_t> seeds);
 
+  /// Bytes of other ranks' weights that the system counts as this process's too.
+  Bytes mapped_weights() const { return shares_ ? shares_->mapped() : 0; }
   bool has_embedding() const { return layers_.first_of_backbone(); }
   bool has_head() const { return layers_.last_of_backbone(shard_.whole().layers); }
   std::size_t live() const { return live_.size(); }

@@ -75,7 +75,7 @@ void WeightShares::publish() {
   shares_ = communicator_.share_memory(used_);
   for (Kept& kept : kept_) {
     std::ranges::copy(kept.mine, shares_->mine().begin() + static_cast<std::ptrdiff_t>(kept.offset));
-    kept.mine = {};
+    std::vector<std::byte>().swap(kept.mine);
   }
   shares_->publish();
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/units.h"
 #include "exec/layer_weights.h"
 #include "exec/ranks/communicator.h"
 
@@ -26,6 +27,9 @@ class WeightShares {
 
   /// The layer's products come to be there, and those of the layer before are gone. `layers` are all that were kept.
   void gather(std::size_t layer, std::vector<LayerWeights>& layers);
+
+  /// Bytes of other ranks' shares that the system counts as this process's too.
+  Bytes mapped() const { return shares_ ? static_cast<Bytes>(shares_->mapped()) : 0; }
 
   /// What a gather makes of a layer is compiled.
   void compile() const;

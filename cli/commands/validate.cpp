@@ -214,7 +214,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const ValidateF
   exec::Runner runner(input, *communicator, *device);
   Validation validation(plan, data, runner, *communicator, reference, flags, own);
   Execution execution = validation.run();
-  execution.peak_memory = gather_peaks(baseline, *communicator);
+  execution.peak_memory = gather_peaks(baseline + runner.mapped_weights(), *communicator);
   std::vector<Compared> operators;
   if (own.operators) operators = validation.operators();
   if (communicator->rank() != 0) return kSuccess;

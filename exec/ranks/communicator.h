@@ -43,6 +43,8 @@ class SharedMemory {
   virtual void publish() = 0;
   /// Copies what another rank has from its byte `first` on. Asks nothing of that rank.
   virtual void read(int rank, std::size_t first, std::span<std::byte> to) = 0;
+  /// Bytes of other ranks that the system counts as this process's too, once all of them were read.
+  virtual std::size_t mapped() const { return 0; }
 };
 
 /// How the ranks of a run talk. All of it starts something and returns; nothing blocks but `sum`, `barrier`,

@@ -1,6 +1,7 @@
 // The deprecated C++ bindings do not compile without warnings.
 #define OMPI_SKIP_MPICXX 1
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <limits>
@@ -81,6 +82,9 @@ class MpiMemory final : public SharedMemory {
       MPI_Win_allocate(size, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory_, &window_);
     }
     MPI_Win_lock_all(MPI_MODE_NOCHECK, window_);
+    std::uint64_t all = bytes;
+    MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    if (one_host) mapped_ = static_cast<std::size_t>(all) - bytes;
   }
   ~MpiMemory() override {
     if (std::uncaught_exceptions() > 0) return;  // the others may never come here
@@ -89,6 +93,7 @@ class MpiMemory final : public SharedMemory {
   }
 
   std::span<std::byte> mine() override { return {memory_, bytes_}; }
+  std::size_t mapped() const override { return mapped_; }
   void publish() override {
     MPI_Win_sync(window_);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -113,7 +118,7 @@ class MpiMemory final : public SharedMemory {
   }
 
  private:
-  std::size_t bytes_;
+  std::size_t bytes_, mapped_ = 0;
   bool one_host_;
   std::byte* memory_ = nullptr;
   MPI_Win window_ = MPI_WIN_NULL;
