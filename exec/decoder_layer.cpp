@@ -21,7 +21,15 @@ class ForwardWalk {
   std::optional<Matrix> next() {
     finish();
     while (place_ < ops_.size()) {
-      const LayerOp& op = ops_[place_++];
+      const LayerOp& op = ops_[place_];
+      if (shares_) {
+        operators_.take_shared(op);
+        shares_ = false;
+      } else if (const std::optional<Matrix> shared = operators_.shared_by_adapters(op)) {
+        shares_ = true;
+        return shared;
+      }
+      ++place_;
       operators_.forward(op);
       drop_input(op);
       if (op.work != LayerWork::linear) continue;
@@ -49,6 +57,7 @@ class ForwardWalk {
   std::span<const LayerOp> ops_;
   std::size_t place_ = 0;
   const LayerOp* unfinished_ = nullptr;
+  bool shares_ = false;  // what the next operator's adapters have the shards sum up
 };
 
 class ForwardPass final : public ShardedPass {

@@ -36,19 +36,4 @@ void check_targets(const workload::Workload& workload) {
   }
 }
 
-void check_adapters(const workload::Workload& workload, const planner::FixedPlan& fixed) {
-  const bool shards = std::any_of(fixed.deployment.begin(), fixed.deployment.end(),
-                                  [](const planner::ReplicaShape& replica) { return replica.tp > 1; });
-  for (const workload::Task& task : workload.tasks) {
-    const costmodel::AdapterShape& adapter = task.adapter;
-    const bool split = adapter.has(costmodel::Module::o) || adapter.has(costmodel::Module::down);
-    if (shards && split && adapter.method == costmodel::AdapterMethod::dora)
-      throw error(
-          "task '{}': DoRA beside o_proj or down_proj, whose weights' rows lie on several tensor-parallel ranks, "
-          "cannot "
-          "be executed; plan with --tp 1, or leave them out of target_modules",
-          task.name);
-  }
-}
-
 }  // namespace braid::exec

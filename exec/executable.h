@@ -6,13 +6,10 @@
 namespace braid::exec {
 
 /// Throws Error that names the first feature of a plan which this build cannot execute, and what to plan with instead:
-/// several replicas, tensor parallelism, interleaved model chunks, adapter kernels of GPUs.
+/// sequence parallelism, adapter kernels of GPUs.
 void check_executable(const planner::FixedPlan& fixed);
 
 /// Throws Error for an adapter beside a module that the backbone's family does not have.
 void check_targets(const workload::Workload& workload);
-
-/// Throws Error for an adapter that cannot be trained on that deployment.
-void check_adapters(const workload::Workload& workload, const planner::FixedPlan& fixed);
 
 }  // namespace braid::exec

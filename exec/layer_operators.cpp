@@ -126,6 +126,18 @@ Buffer LayerOperators::forward_again(const LayerOp& op) {
   return result;
 }
 
+std::optional<Matrix> LayerOperators::shared_by_adapters(const LayerOp& op) {
+  if (op.work != LayerWork::linear || !splits_rows(op.group) || shards() == 1) return std::nullopt;
+  shared_ = adapters(op.group).give_shared();
+  if (shared_.size() == 0) return std::nullopt;
+  return shared_.matrix(1, shared_.size());
+}
+
+void LayerOperators::take_shared(const LayerOp& op) {
+  adapters(op.group).take_shared(shared_);
+  shared_.release();
+}
+
 void LayerOperators::linear_forward(const LayerOp& op) {
   const kernels::FrozenLinear& linear = weights_.product(op.group);
   stash_.at(op.to) = take(op.to);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "exec/adapters/adapter_group.h"
 #include "exec/decoder_layer.h"
 #include "exec/norm.h"
@@ -25,6 +27,9 @@ class LayerOperators {
   /// Whether any has keys and values before its sequences.
   bool has_prefix() const;
 
+  /// What shards have to sum up before the linear layer goes forward, nothing in most cases; and that they have.
+  std::optional<kernels::Matrix> shared_by_adapters(const costmodel::LayerOp& op);
+  void take_shared(const costmodel::LayerOp& op);
   /// Writes the operator's slot in the stash from those that it reads, and keeps what its way back reads beside them.
   void forward(const costmodel::LayerOp& op);
   /// The same result again, into a buffer apart where the stash has none.
@@ -100,6 +105,7 @@ class LayerOperators {
   LayerBatch batch_;
   LayerStash& stash_;
   std::int64_t rows_;
+  Buffer shared_;  // that adapters have the shards sum up
 };
 
 }  // namespace braid::exec

@@ -403,7 +403,6 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
     : input_(input), communicator_(communicator), pool_(device), objectives_(input.workload.tasks, input.samples) {
   check_executable(input.fixed);
   check_targets(input.workload);
-  check_adapters(input.workload, input.fixed);
   check_ranks(input.fixed, communicator);
   places_ = rank_places(input.fixed);
   place_ = places_[static_cast<std::size_t>(communicator.rank())];

@@ -41,6 +41,13 @@ struct WindowTimes {
     }
   }
 
+  /// Of all ranks together.
+  double idle() const {
+    double sum = 0;
+    for (const auto& [stage, busy] : stages) sum += step - busy;
+    return sum;
+  }
+
   double step = 0;
   double pace = 1;
   std::map<planner::Kind, double> kinds;
@@ -62,6 +69,7 @@ struct Totals {
   std::int64_t windows = 0;
   std::int64_t runs = 0;
   double predicted_step = 0, measured_step = 0, step_at_pace = 0;
+  double predicted_idle = 0, measured_idle = 0;
   std::map<planner::Kind, Compared> kinds;
   std::map<planner::StageIndex, Compared> stages;
 
@@ -70,6 +78,8 @@ struct Totals {
     runs = static_cast<std::int64_t>(measured.size());
     predicted_step += predicted.step;
     measured_step += median_of(measured, [](const WindowTimes& run) { return run.step; });
+    predicted_idle += predicted.idle();
+    measured_idle += median_of(measured, [](const WindowTimes& run) { return run.idle(); });
     step_at_pace += median_of(measured, [](const WindowTimes& run) { return run.step / run.pace; });
     for (const auto& [kind, duration] : predicted.kinds) {
       Compared& compared = kinds[kind];
@@ -100,6 +110,9 @@ struct Totals {
     }
     const auto count = static_cast<double>(windows);
     comparison.step = {"window", predicted_step / count, measured_step / count, windows};
+    const auto ranks = static_cast<double>(stages.size());
+    comparison.bubble = {"bubble ratio", predicted_idle / (ranks * predicted_step),
+                         measured_idle / (ranks * measured_step), windows};
     return comparison;
   }
 
@@ -215,6 +228,7 @@ std::string to_json(const Comparison& comparison) {
                                  {"operators", json_of(comparison.operators)},
                                  {"stages", json_of(comparison.stages)},
                                  {"step_seconds", json_of(comparison.step)},
+                                 {"bubble_ratio", json_of(comparison.bubble)},
                                  {"peak_memory_bytes", json_of(comparison.memory)}};
   if (comparison.reference_pass) {
     json["step_seconds_at_profiled_pace"] = json_of(*comparison.step_at_profiled_pace);
@@ -234,6 +248,9 @@ void print(const Comparison& comparison) {
   }
   print_times(comparison.step);
   if (comparison.reference_pass) print_times(*comparison.step_at_profiled_pace);
+  const Compared& bubble = comparison.bubble;
+  fmt::print("{:23} {:>10.1f} % {:>10.1f} % {:>+8.1f} points\n", bubble.what, 100 * bubble.predicted,
+             100 * bubble.measured, 100 * (bubble.predicted - bubble.measured));
   for (const Compared& compared : comparison.memory)
     print_line(compared, describe_bytes(static_cast<Bytes>(compared.predicted)),
                describe_bytes(static_cast<Bytes>(compared.measured)));

@@ -30,6 +30,7 @@ struct Comparison {
   std::vector<Compared> operators;  ///< seconds by themselves, by kind and pass (compare_operators); may be empty
   std::vector<Compared> stages;     ///< busy seconds of compute, summed over windows
   Compared step;                    ///< seconds of a window, their mean
+  Compared bubble;                  ///< share of the ranks' time in which they compute nothing
   /// The same, with what was measured divided by the machine's pace at that moment: what the reference passes
   /// around a run took over what one took for the profile. Nothing where the profile has none.
   std::optional<Compared> step_at_profiled_pace;

@@ -49,7 +49,6 @@ bool must_launch(const planner::Plan& plan) {
     throw error("the plan is for gpu '{}', which this build cannot execute; plan for gpu: cpu", plan.cluster.gpu);
   exec::check_executable(plan.fixed);
   exec::check_targets(plan.workload);
-  exec::check_adapters(plan.workload, plan.fixed);
   if (!plan.profile.device.empty())
     throw error(
         "the plan's profile is that of {}, which this build cannot execute; plan with a profile of this machine",

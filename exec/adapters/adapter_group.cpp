@@ -65,6 +65,29 @@ void AdapterGroup::tell(costmodel::Pass pass) {
   }
 }
 
+Buffer AdapterGroup::give_shared() {
+  std::int64_t count = 0;
+  visit([&](const AdapterKind& kind, const AdapterRows& rows) { count += kind.shared_numbers(rows); });
+  if (count == 0) return {};
+  Buffer all = context_.pool.take(count);
+  std::span<float> left = all.span();
+  visit([&](const AdapterKind& kind, const AdapterRows& rows) {
+    const auto numbers = static_cast<std::size_t>(kind.shared_numbers(rows));
+    kind.give_shared(rows, left.first(numbers));
+    left = left.subspan(numbers);
+  });
+  return all;
+}
+
+void AdapterGroup::take_shared(const Buffer& sums) {
+  std::span<const float> left = sums.span();
+  visit([&](const AdapterKind& kind, const AdapterRows& rows) {
+    const auto numbers = static_cast<std::size_t>(kind.shared_numbers(rows));
+    kind.take_shared(rows, left.first(numbers));
+    left = left.subspan(numbers);
+  });
+}
+
 void AdapterGroup::scale_inputs(Matrix x) {
   visit([&](const AdapterKind& kind, const AdapterRows& rows) { kind.scale_input(rows, rows_of(x, rows.span)); });
 }

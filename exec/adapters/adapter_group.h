@@ -19,6 +19,11 @@ class AdapterGroup {
   /// Whether any changes what the product wrote, so that going back its gradient is another than the layer's.
   bool changes_output() const;
 
+  /// What the shards have to sum up before `forward` where the product's inputs are split, empty where that is nothing;
+  /// and those sums.
+  Buffer give_shared();
+  void take_shared(const Buffer& sums);
+
   void scale_inputs(kernels::Matrix x);
   void forward(kernels::ConstMatrix x, kernels::Matrix y);
   void forward_sum(kernels::Matrix y);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "exec/adapters/lora.h"
@@ -20,6 +21,23 @@ using Part = Adapter::Part;
 /// What c multiplies, W x' + scaling · B A x', is kept.
 class Dora final : public AdapterKind {
  public:
+  std::int64_t shared_numbers(const AdapterRows& rows) const override {
+    std::int64_t count = 0;
+    if (!shares_norms(rows)) return count;
+    for (const Target& target : targets_of(rows)) count += stale(rows, target) ? module_rows(rows, target) : 0;
+    return count;
+  }
+  void give_shared(const AdapterRows& rows, std::span<float> mine) const override {
+    std::ranges::fill(mine, 0.0F);
+    for_stale(rows, mine, [&](const Target& target, std::span<float> squares) {
+      add_squares(rows, target, rows.context.shard.place() == 0, squares);
+    });
+  }
+  void take_shared(const AdapterRows& rows, std::span<const float> sums) const override {
+    for_stale(rows, sums,
+              [&](const Target& target, std::span<const float> squares) { set_norms(rows, target, squares); });
+  }
+
   void forward(const AdapterRows& rows, ConstMatrix x, Matrix y) const override {
     const std::int64_t columns = costmodel::low_rank_width(rows.adapter.shape(), rows.group), out = width(rows);
     rows.kept.low_rank = rows.context.pool.take(x.rows * columns);
@@ -174,41 +192,75 @@ class Dora final : public AdapterKind {
     return result;
   }
 
-  /// By output of the whole module; those that are the shard's are there. |w + s B a|² = |w|² + 2 s b · (A w) +
-  /// s² b · (A Aᵀ) b, where A W comes from the frozen product.
+  /// By output of the whole module; those that are the shard's are there.
   static const std::vector<float>& fresh_norms(const AdapterRows& rows, const Target& target) {
     Adapter::Norms& norms = rows.adapter.norms(rows.layer, target.module);
     if (norms.version == rows.adapter.version()) return norms.numbers;
-    const Matrix a = rows.adapter.a(Part::parameter, rows.layer, target.module);
-    const std::int64_t rank = a.rows;
+    BRAID_CHECK(!shares_norms(rows), "norms of rows that lie on several shards are not summed up");
+    std::vector<float> squares(static_cast<std::size_t>(module_rows(rows, target)), 0.0F);
+    add_squares(rows, target, true, squares);
+    set_norms(rows, target, squares);
+    return norms.numbers;
+  }
+
+  static bool shares_norms(const AdapterRows& rows) {
+    return splits_rows(rows.group) && rows.context.shard.count() > 1;
+  }
+  static std::int64_t module_rows(const AdapterRows& rows, const Target& target) {
+    return costmodel::module_shape(rows.context.shard.whole(), target.module).out;
+  }
+  /// Calls body(target, its numbers) for those whose norms are of earlier parameters.
+  template <typename Number, typename Body>
+  static void for_stale(const AdapterRows& rows, std::span<Number> numbers, const Body& body) {
+    for (const Target& target : targets_of(rows)) {
+      if (!stale(rows, target)) continue;
+      const auto count = static_cast<std::size_t>(module_rows(rows, target));
+      body(target, numbers.first(count));
+      numbers = numbers.subspan(count);
+    }
+  }
+  static bool stale(const AdapterRows& rows, const Target& target) {
+    return rows.adapter.norms(rows.layer, target.module).version != rows.adapter.version();
+  }
+  static void set_norms(const AdapterRows& rows, const Target& target, std::span<const float> squares) {
+    Adapter::Norms& norms = rows.adapter.norms(rows.layer, target.module);
+    norms.numbers.clear();
+    for (const float square : squares) norms.numbers.push_back(std::sqrt(std::max(square, 1e-30F)));
+    norms.version = rows.adapter.version();
+  }
+
+  /// |w + s B a|² = |w|² + 2 s b · (A w) + s² b · (A Aᵀ) b, where A W comes from the frozen product: of the columns
+  /// that are the shard's, and |w|² of the whole row where it is asked for.
+  static void add_squares(const AdapterRows& rows, const Target& target, bool frozen, std::span<float> squares) {
+    const costmodel::ModuleShape& shape = costmodel::module_shape(rows.context.shard.whole(), target.module);
+    const Share columns = shares_norms(rows) ? rows.context.shard.inputs(target.module) : Share{0, shape.in};
+    const Matrix whole = rows.adapter.a(Part::parameter, rows.layer, target.module);
+    const std::int64_t rank = whole.rows;
+    const Matrix a = whole.column_range(columns.first, columns.last);
     const Buffer crossed = rows.context.pool.take(rank * rows.product().out());
     const Matrix cross = crossed.matrix(rank, rows.product().out());
     std::vector<float> inner(static_cast<std::size_t>(rank * rank));
     const Matrix squares_of_a(inner.data(), rank, rank);
     rows.product().forward(a, cross);
     rows.kernels().matmul(1, a, Transpose::no, a, Transpose::yes, 0, squares_of_a);
-    norms.numbers.resize(
-        static_cast<std::size_t>(costmodel::module_shape(rows.context.shard.whole(), target.module).out));
-    const std::vector<float>& squares = rows.weights.squares(target.module);
+    const std::vector<float>& squares_of_w = rows.weights.squares(target.module);
     const double s = rows.adapter.scaling(target.module);
     const std::span<const float> bias = rows.product().bias();
     for (const TargetOutputs& outputs : target.outputs) {
       for (std::int64_t i = 0; i < outputs.rows.count(); ++i) {
         const std::int64_t column = outputs.column + i;
         const float* b = rows.adapter.b(Part::parameter, rows.layer, target.module).row(outputs.rows.first + i);
-        double square = squares[static_cast<std::size_t>(outputs.rows.first + i)];
+        const auto row = static_cast<std::size_t>(outputs.rows.first + i);
+        double square = frozen ? squares_of_w[row] : 0;
         for (std::int64_t k = 0; k < rank; ++k) {
           const double with_w =
               static_cast<double>(cross.row(k)[column]) - (bias.empty() ? 0.0 : bias[static_cast<std::size_t>(column)]);
           square += 2 * s * b[k] * with_w;
           for (std::int64_t l = 0; l < rank; ++l) square += s * s * b[k] * b[l] * squares_of_a.row(k)[l];
         }
-        norms.numbers[static_cast<std::size_t>(outputs.rows.first + i)] =
-            static_cast<float>(std::sqrt(std::max(square, 1e-30)));
+        squares[row] += static_cast<float>(square);
       }
     }
-    norms.version = rows.adapter.version();
-    return norms.numbers;
   }
 };
 

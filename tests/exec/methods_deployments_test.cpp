@@ -66,13 +66,13 @@ TEST(MethodDeployments, TheOthersToo) {
   expect_alike_everywhere(MethodStudy(other_methods()));
 }
 
-TEST(MethodDeployments, DoraOnSplitRowsIsRefusedByName) {
-  MethodStudy study(some_methods());
-  study.workload.tasks[0].name = "magnitudes";
-  study.workload.tasks[0].adapter.targets[static_cast<std::size_t>(Module::o)] = true;
-  EXPECT_NO_THROW(check_adapters(study.workload, two_layers_on(1, 2, 1)));
-  expect_error([&] { check_adapters(study.workload, two_layers_on(2, 1, 1)); },
-               "task 'magnitudes': DoRA beside o_proj or");
+/// Of modules whose inputs are split the norms are sums over the shards.
+TEST(MethodDeployments, DoraLearnsOnSplitRows) {
+  const std::initializer_list<Module> all = {Module::q,    Module::k,  Module::v,   Module::o,
+                                             Module::gate, Module::up, Module::down};
+  expect_alike_everywhere(
+      MethodStudy({method(AdapterMethod::dora, 4, 0.1, all), method(AdapterMethod::dora, 3, 0, all),
+                   method(AdapterMethod::dora, 4, 0, {Module::o, Module::q}), method(AdapterMethod::lora, 4, 0, all)}));
 }
 
 TEST(MethodDeployments, LoraPlusLetsBLearnFaster) {
