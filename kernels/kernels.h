@@ -43,6 +43,7 @@ struct Kernels {
   SparseForward* sparse_forward;
   SparseBackward* sparse_backward;
   Matmul* matmul;
+  MatmulGroup* matmul_group;
   Dropout* dropout;
   CrossEntropy* cross_entropy;
   CrossEntropyShare* cross_entropy_share;

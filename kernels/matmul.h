@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "kernels/matrix.h"
 
 namespace braid::kernels {
@@ -11,15 +13,32 @@ enum class Transpose { no, yes };
 using Matmul = void(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, float beta,
                     Matrix c);
 
+/// One of several products that are made in one call.
+struct MatmulCall {
+  float alpha = 1;
+  ConstMatrix a;
+  Transpose a_transpose = Transpose::no;
+  ConstMatrix b;
+  Transpose b_transpose = Transpose::no;
+  float beta = 0;
+  Matrix c;
+};
+
+/// Each as `matmul` makes it, to the bit, in any order or side by side: no c overlaps another's matrices. The adapters
+/// of many tasks, small and of unlike ranks, are such a table.
+using MatmulGroup = void(std::span<const MatmulCall> calls);
+
 namespace reference {
 Matmul matmul;
-}
+MatmulGroup matmul_group;
+}  // namespace reference
 
 /// For weights that change, and so are not packed: adapters. Each element is summed in the order of K, whatever the
 /// shape: rows do not depend on M, on their place, on strides, or on the number of threads. Nothing is compiled or kept
 /// by shape.
 namespace cpu {
 Matmul matmul;
-}
+MatmulGroup matmul_group;
+}  // namespace cpu
 
 }  // namespace braid::kernels

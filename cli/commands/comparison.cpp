@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -38,13 +39,14 @@ struct WindowTimes {
         ++kind_counts[event.kind];
       }
       if (event.stream == planner::Stream::compute) stages[event.stage] += duration;
+      ranks.insert(event.rank);
     }
   }
 
   /// Of all ranks together.
   double idle() const {
-    double sum = 0;
-    for (const auto& [stage, busy] : stages) sum += step - busy;
+    double sum = step * static_cast<double>(ranks.size());
+    for (const auto& [stage, busy] : stages) sum -= busy;
     return sum;
   }
 
@@ -54,6 +56,7 @@ struct WindowTimes {
   std::map<planner::Kind, double> waiting;  // beside those
   std::map<planner::Kind, std::int64_t> kind_counts;
   std::map<planner::StageIndex, double> stages;
+  std::set<std::int32_t> ranks;
 };
 
 /// The median over a window's runs of what `part` picks.
@@ -69,7 +72,7 @@ struct Totals {
   std::int64_t windows = 0;
   std::int64_t runs = 0;
   double predicted_step = 0, measured_step = 0, step_at_pace = 0;
-  double predicted_idle = 0, measured_idle = 0;
+  double ranks = 0, predicted_idle = 0, measured_idle = 0;
   std::map<planner::Kind, Compared> kinds;
   std::map<planner::StageIndex, Compared> stages;
 
@@ -78,6 +81,7 @@ struct Totals {
     runs = static_cast<std::int64_t>(measured.size());
     predicted_step += predicted.step;
     measured_step += median_of(measured, [](const WindowTimes& run) { return run.step; });
+    ranks = static_cast<double>(predicted.ranks.size());
     predicted_idle += predicted.idle();
     measured_idle += median_of(measured, [](const WindowTimes& run) { return run.idle(); });
     step_at_pace += median_of(measured, [](const WindowTimes& run) { return run.step / run.pace; });
@@ -110,7 +114,6 @@ struct Totals {
     }
     const auto count = static_cast<double>(windows);
     comparison.step = {"window", predicted_step / count, measured_step / count, windows};
-    const auto ranks = static_cast<double>(stages.size());
     comparison.bubble = {"bubble ratio", predicted_idle / (ranks * predicted_step),
                          measured_idle / (ranks * measured_step), windows};
     return comparison;

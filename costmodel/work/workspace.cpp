@@ -46,10 +46,22 @@ std::int64_t scratch_columns(const BackboneShape& backbone, const AdapterShape& 
   return 0;
 }
 
-/// The same of the tasks, one after another. DoRA's norms are made anew after every step, of A W.
+/// The same of the tasks, one after another. DoRA's norms are made anew after every step, of A W. Our own executor
+/// makes LoRA's products of all tasks in one call, so that what lies between A and B is there of all of them going
+/// back.
 std::int64_t adapter_scratch(const BackboneShape& backbone, const MicrobatchLoad& load, ModuleGroup group, Pass pass,
                              const Storage& storage) {
   std::int64_t most = 0;
+  if (!storage.keeps_operator_inputs && pass != Pass::forward) {
+    std::int64_t between = 0, masked = 0;
+    for (const TaskRows& task : load.tasks) {
+      if (task.adapter.method != AdapterMethod::lora || adapter_shape(backbone, task.adapter, group)[3] == 0) continue;
+      const std::int64_t ranks = low_rank_width(task.adapter, group);
+      between += task.tokens * ranks;
+      masked = std::max(masked, task.tokens * (scratch_columns(backbone, task.adapter, group, pass, storage) - ranks));
+    }
+    most = between + masked;
+  }
   for (const TaskRows& task : load.tasks) {
     if (adapter_shape(backbone, task.adapter, group)[3] == 0) continue;
     most = std::max(most, task.tokens * scratch_columns(backbone, task.adapter, group, pass, storage));

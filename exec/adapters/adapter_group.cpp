@@ -1,6 +1,7 @@
 #include "exec/adapters/adapter_group.h"
 
 #include <algorithm>
+#include <map>
 
 namespace braid::exec {
 
@@ -9,9 +10,15 @@ using kernels::Matrix;
 
 namespace {
 
-template <typename M>
-M rows_of(M matrix, const TaskSpan& span) {
-  return matrix.rows > 0 ? matrix.row_range(span.first, span.last) : M();
+/// By which tasks share what a call for all of them takes.
+double numbers_of(const AdapterRows& rows) {
+  double width = 0;
+  for (const costmodel::Module module : costmodel::modules_of(rows.context.shard.whole(), rows.group)) {
+    const costmodel::ModuleShape shape = costmodel::module_shape(rows.context.shard.whole(), module);
+    if (rows.adapter.shape().has(module) || rows.adapter.shape().has(costmodel::Module::qkv))
+      width += static_cast<double>(rows.adapter.shape().rank_of(module) * (shape.in + shape.out));
+  }
+  return static_cast<double>(rows.count()) * std::max(width, 1.0);
 }
 
 }  // namespace
@@ -54,6 +61,27 @@ void AdapterGroup::visit(const Work& work) {
   }
 }
 
+template <typename Work>
+void AdapterGroup::visit_methods(const Work& work) {
+  std::vector<AdapterKept>& kept = stash_.adapters[static_cast<std::size_t>(group_)];
+  kept.resize(batch_.tasks.size());
+  std::map<costmodel::AdapterMethod, std::vector<AdapterRows>> methods;
+  for (std::size_t i = 0; i < batch_.tasks.size(); ++i) {
+    const TaskSpan& span = batch_.tasks[i];
+    Adapter& adapter = adapter_of(span);
+    if (kind_of(adapter.shape().method) && targets_any(adapter.shape(), group_))
+      methods[adapter.shape().method].push_back({context_, layer_, group_, batch_, span, weights_, adapter, kept[i]});
+  }
+  for (const auto& [method, tasks] : methods) {
+    const SteadyClock::time_point start = context_.probe.recording ? SteadyClock::now() : SteadyClock::time_point();
+    work(*kind_of(method), std::span(tasks));
+    if (!context_.probe.recording) continue;
+    double whole = 0;
+    for (const AdapterRows& rows : tasks) whole += numbers_of(rows);
+    for (const AdapterRows& rows : tasks) rows.kept.seconds += seconds_since(start) * numbers_of(rows) / whole;
+  }
+}
+
 void AdapterGroup::tell(costmodel::Pass pass) {
   std::vector<AdapterKept>& kept = stash_.adapters[static_cast<std::size_t>(group_)];
   for (std::size_t i = 0; i < batch_.tasks.size(); ++i) {
@@ -89,33 +117,32 @@ void AdapterGroup::take_shared(const Buffer& sums) {
 }
 
 void AdapterGroup::scale_inputs(Matrix x) {
-  visit([&](const AdapterKind& kind, const AdapterRows& rows) { kind.scale_input(rows, rows_of(x, rows.span)); });
+  visit([&](const AdapterKind& kind, const AdapterRows& rows) { kind.scale_input(rows, rows_of(rows, x)); });
 }
 
 void AdapterGroup::forward(ConstMatrix x, Matrix y) {
-  visit([&](const AdapterKind& kind, const AdapterRows& rows) {
-    kind.forward(rows, rows_of(x, rows.span), rows_of(y, rows.span));
-  });
+  visit_methods([&](const AdapterKind& kind, std::span<const AdapterRows> tasks) { kind.forward_all(tasks, x, y); });
 }
 
 void AdapterGroup::forward_sum(Matrix y) {
-  visit([&](const AdapterKind& kind, const AdapterRows& rows) { kind.forward_sum(rows, rows_of(y, rows.span)); });
+  visit([&](const AdapterKind& kind, const AdapterRows& rows) { kind.forward_sum(rows, rows_of(rows, y)); });
   tell(costmodel::Pass::forward);
 }
 
 void AdapterGroup::backward_output(ConstMatrix x, Matrix dy) {
   visit([&](const AdapterKind& kind, const AdapterRows& rows) {
-    kind.backward_sum(rows, rows_of(dy, rows.span));
-    kind.backward_output(rows, rows_of(x, rows.span), rows_of(dy, rows.span));
+    kind.backward_sum(rows, rows_of(rows, dy));
+    kind.backward_output(rows, rows_of(rows, x), rows_of(rows, dy));
   });
 }
 
 void AdapterGroup::backward(ConstMatrix x, ConstMatrix dy, Matrix dx) {
-  visit([&](const AdapterKind& kind, const AdapterRows& rows) {
-    const Matrix dx_rows = rows_of(dx, rows.span);
-    kind.backward(rows, rows_of(x, rows.span), rows_of(dy, rows.span), dx_rows);
-    if (dx_rows.rows > 0) kind.backward_input(rows, rows_of(x, rows.span), dx_rows);
-  });
+  visit_methods(
+      [&](const AdapterKind& kind, std::span<const AdapterRows> tasks) { kind.backward_all(tasks, x, dy, dx); });
+  if (dx.rows > 0)
+    visit([&](const AdapterKind& kind, const AdapterRows& rows) {
+      kind.backward_input(rows, rows_of(rows, x), rows_of(rows, dx));
+    });
   tell(dx.rows > 0 ? costmodel::Pass::backward : costmodel::Pass::parameters);
 }
 

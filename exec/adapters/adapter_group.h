@@ -6,8 +6,8 @@ namespace braid::exec {
 
 /// The adapters of all tasks of a microbatch beside one frozen product of a layer, of whatever methods: each task's
 /// rows go through its own (MuxTune §3.2: BaseOp batched, Adapters apart, Dispatch and Aggregate being the rows' places
-/// in x and y). What each function does stands in adapter_kind.h. The probe hears of a task's adapter as of one
-/// operator, once a pass.
+/// in x and y), those of one method in one call. What each function does stands in adapter_kind.h. The probe hears of a
+/// task's adapter as of one operator, once a pass.
 class AdapterGroup {
  public:
   AdapterGroup(const LayerContext& context, const LayerWeights& weights, std::int32_t layer,
@@ -35,6 +35,9 @@ class AdapterGroup {
   /// Calls work(kind, rows) for each task with a target here, and counts its seconds.
   template <typename Work>
   void visit(const Work& work);
+  /// Calls work(kind, all its tasks with a target here) for each method, and counts each task's share of the seconds.
+  template <typename Work>
+  void visit_methods(const Work& work);
   void tell(costmodel::Pass pass);
   costmodel::OperatorCall call(const TaskSpan& span, costmodel::Pass pass) const;
   Adapter& adapter_of(const TaskSpan& span) const { return *context_.adapters[static_cast<std::size_t>(span.task)]; }

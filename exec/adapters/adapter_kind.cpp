@@ -2,6 +2,15 @@
 
 namespace braid::exec {
 
+void AdapterKind::forward_all(std::span<const AdapterRows> tasks, kernels::ConstMatrix x, kernels::Matrix y) const {
+  for (const AdapterRows& rows : tasks) forward(rows, rows_of(rows, x), rows_of(rows, y));
+}
+
+void AdapterKind::backward_all(std::span<const AdapterRows> tasks, kernels::ConstMatrix x, kernels::ConstMatrix dy,
+                               kernels::Matrix dx) const {
+  for (const AdapterRows& rows : tasks) backward(rows, rows_of(rows, x), rows_of(rows, dy), rows_of(rows, dx));
+}
+
 const AdapterKind* kind_of(costmodel::AdapterMethod method) {
   using costmodel::AdapterMethod;
   switch (method) {

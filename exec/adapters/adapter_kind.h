@@ -23,6 +23,12 @@ struct AdapterRows {
   std::int64_t count() const { return span.last - span.first; }
 };
 
+/// The task's rows of a matrix of the whole microbatch; none where that has none.
+template <typename M>
+M rows_of(const AdapterRows& rows, M matrix) {
+  return matrix.rows > 0 ? matrix.row_range(rows.span.first, rows.span.last) : M();
+}
+
 /// A method of adapters. Each is one file; what it costs stands in costmodel/shapes/adapter.h and work/, what it trains
 /// in parameters.h, and its file in files/peft.h.
 ///
@@ -42,6 +48,10 @@ class AdapterKind {
 
   virtual void scale_input(const AdapterRows& /*rows*/, kernels::Matrix /*x*/) const {}
   virtual void forward(const AdapterRows& /*rows*/, kernels::ConstMatrix /*x*/, kernels::Matrix /*y*/) const {}
+  /// `forward` of all tasks of the method, whose rows of the whole x and y stand in their spans; and `backward`.
+  virtual void forward_all(std::span<const AdapterRows> tasks, kernels::ConstMatrix x, kernels::Matrix y) const;
+  virtual void backward_all(std::span<const AdapterRows> tasks, kernels::ConstMatrix x, kernels::ConstMatrix dy,
+                            kernels::Matrix dx) const;
   virtual void forward_sum(const AdapterRows& /*rows*/, kernels::Matrix /*y*/) const {}
 
   virtual void backward_sum(const AdapterRows& /*rows*/, kernels::Matrix /*dy*/) const {}

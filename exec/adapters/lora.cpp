@@ -8,6 +8,26 @@ using kernels::Matrix;
 using kernels::Transpose;
 using Part = Adapter::Part;
 
+void Products::add(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, float beta,
+                   Matrix c, bool after) {
+  (after ? after_ : calls_).push_back({alpha, a, a_transpose, b, b_transpose, beta, c});
+}
+
+void Products::run() {
+  kernels_.matmul_group(calls_);
+  for (const kernels::MatmulCall& call : after_) kernels_.matmul_group({&call, 1});
+  calls_.clear();
+  after_.clear();
+}
+
+std::int64_t LowRank::width() const {
+  return costmodel::low_rank_width(rows_.adapter.shape(), rows_.group);
+}
+
+Buffer LowRank::take_low_rank(std::int64_t count) const {
+  return rows_.context.pool.take(count * width());
+}
+
 Matrix LowRank::stacked_a(Part part) const {
   const Share in = rows_.context.shard.inputs(costmodel::modules_of(rows_.group).front());
   return rows_.adapter.stacked_a(part, rows_.layer, rows_.group).column_range(in.first, in.last);
@@ -22,44 +42,47 @@ Matrix LowRank::b(Part part, Module module, Share outputs) const {
   return rows_.adapter.b(part, rows_.layer, module).row_range(outputs.first, outputs.last);
 }
 
-void LowRank::down(ConstMatrix x, Matrix low_rank) const {
-  if (rows_.dropout() == 0)
-    return kernels_.matmul(1, x, Transpose::no, stacked_a(Part::parameter), Transpose::yes, 0, low_rank);
+void LowRank::down(ConstMatrix x, Matrix low_rank, Products& products) const {
+  if (rows_.dropout() == 0) {
+    products.add(1, x, Transpose::no, stacked_a(Part::parameter), Transpose::yes, 0, low_rank);
+    return;
+  }
   for_inputs(rows_, x, [&](const Target& target, ConstMatrix input) {
     kernels_.matmul(1, input, Transpose::no, a(Part::parameter, target.module), Transpose::yes, 0,
                     low_rank.column_range(target.first, target.last));
   });
 }
 
-void LowRank::up(ConstMatrix low_rank, Matrix y) const {
+void LowRank::up(ConstMatrix low_rank, Matrix y, Products& products) const {
   for (const Target& target : targets_of(rows_)) {
     for (const TargetOutputs& outputs : target.outputs)
-      kernels_.matmul(rows_.adapter.scaling(target.module), low_rank.column_range(target.first, target.last),
-                      Transpose::no, b(Part::parameter, target.module, outputs.rows), Transpose::yes, 1,
-                      y.column_range(outputs.column, outputs.last_column()));
+      products.add(rows_.adapter.scaling(target.module), low_rank.column_range(target.first, target.last),
+                   Transpose::no, b(Part::parameter, target.module, outputs.rows), Transpose::yes, 1,
+                   y.column_range(outputs.column, outputs.last_column()));
   }
 }
 
-void LowRank::backward(ConstMatrix x, ConstMatrix dy, Matrix dx) const {
-  const std::int64_t columns = costmodel::low_rank_width(rows_.adapter.shape(), rows_.group);
-  const Matrix low_rank = rows_.kept.low_rank.matrix(x.rows, columns);
-  const Buffer gradient = rows_.context.pool.take(x.rows * columns);
-  const Matrix d_low_rank = gradient.matrix(x.rows, columns);
+void LowRank::outputs_backward(ConstMatrix dy, Matrix d_low_rank, Products& products) const {
+  const Matrix low_rank = rows_.kept.low_rank.matrix(dy.rows, d_low_rank.columns);
   for (const Target& target : targets_of(rows_)) {
     const float scaling = rows_.adapter.scaling(target.module);
     float keeps = 0;
     for (const TargetOutputs& outputs : target.outputs) {
       const ConstMatrix d_out = dy.column_range(outputs.column, outputs.last_column());
-      kernels_.matmul(scaling, d_out, Transpose::yes, low_rank.column_range(target.first, target.last), Transpose::no,
-                      1, b(Part::gradient, target.module, outputs.rows));
-      kernels_.matmul(scaling, d_out, Transpose::no, b(Part::parameter, target.module, outputs.rows), Transpose::no,
-                      keeps, d_low_rank.column_range(target.first, target.last));
+      products.add(scaling, d_out, Transpose::yes, low_rank.column_range(target.first, target.last), Transpose::no, 1,
+                   b(Part::gradient, target.module, outputs.rows));
+      // Several parts of a target's outputs add up, one after another.
+      products.add(scaling, d_out, Transpose::no, b(Part::parameter, target.module, outputs.rows), Transpose::no, keeps,
+                   d_low_rank.column_range(target.first, target.last), keeps != 0);
       keeps = 1;
     }
   }
+}
+
+void LowRank::inputs_backward(ConstMatrix x, ConstMatrix d_low_rank, Matrix dx, Products& products) const {
   if (rows_.dropout() == 0) {
-    kernels_.matmul(1, d_low_rank, Transpose::yes, x, Transpose::no, 1, stacked_a(Part::gradient));
-    if (dx.rows > 0) kernels_.matmul(1, d_low_rank, Transpose::no, stacked_a(Part::parameter), Transpose::no, 1, dx);
+    products.add(1, d_low_rank, Transpose::yes, x, Transpose::no, 1, stacked_a(Part::gradient));
+    if (dx.rows > 0) products.add(1, d_low_rank, Transpose::no, stacked_a(Part::parameter), Transpose::no, 1, dx);
     return;
   }
   for (const Target& target : targets_of(rows_)) {
@@ -73,19 +96,59 @@ void LowRank::backward(ConstMatrix x, ConstMatrix dy, Matrix dx) const {
   }
 }
 
+void LowRank::down(ConstMatrix x, Matrix low_rank) const {
+  Products products(kernels_);
+  down(x, low_rank, products);
+  products.run();
+}
+
+void LowRank::backward(ConstMatrix x, ConstMatrix dy, Matrix dx) const {
+  const Buffer gradient = take_low_rank(x.rows);
+  const Matrix d_low_rank = gradient.matrix(x.rows, width());
+  Products products(kernels_);
+  outputs_backward(dy, d_low_rank, products);
+  products.run();
+  inputs_backward(x, d_low_rank, dx, products);
+  products.run();
+}
+
 namespace {
 
+/// The products of all tasks make one table each: down, up, and going back those by the outputs and those by the
+/// inputs.
 class Lora final : public AdapterKind {
  public:
-  void forward(const AdapterRows& rows, ConstMatrix x, Matrix y) const override {
-    const std::int64_t columns = costmodel::low_rank_width(rows.adapter.shape(), rows.group);
-    rows.kept.low_rank = rows.context.pool.take(x.rows * columns);
-    const Matrix low_rank = rows.kept.low_rank.matrix(x.rows, columns);
-    LowRank(rows).down(x, low_rank);
-    LowRank(rows).up(low_rank, y);
+  void forward_all(std::span<const AdapterRows> tasks, ConstMatrix x, Matrix y) const override {
+    Products products(tasks.front().kernels());
+    for (const AdapterRows& rows : tasks) {
+      const LowRank low_rank(rows);
+      rows.kept.low_rank = low_rank.take_low_rank(rows.count());
+      low_rank.down(rows_of(rows, x), rows.kept.low_rank.matrix(rows.count(), low_rank.width()), products);
+    }
+    products.run();
+    for (const AdapterRows& rows : tasks) {
+      const LowRank low_rank(rows);
+      low_rank.up(rows.kept.low_rank.matrix(rows.count(), low_rank.width()), rows_of(rows, y), products);
+    }
+    products.run();
   }
-  void backward(const AdapterRows& rows, ConstMatrix x, ConstMatrix dy, Matrix dx) const override {
-    LowRank(rows).backward(x, dy, dx);
+
+  void backward_all(std::span<const AdapterRows> tasks, ConstMatrix x, ConstMatrix dy, Matrix dx) const override {
+    Products products(tasks.front().kernels());
+    std::vector<Buffer> gradients;
+    for (const AdapterRows& rows : tasks) {
+      const LowRank low_rank(rows);
+      gradients.push_back(low_rank.take_low_rank(rows.count()));
+      low_rank.outputs_backward(rows_of(rows, dy), gradients.back().matrix(rows.count(), low_rank.width()), products);
+    }
+    products.run();
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const AdapterRows& rows = tasks[i];
+      const LowRank low_rank(rows);
+      low_rank.inputs_backward(rows_of(rows, x), gradients[i].matrix(rows.count(), low_rank.width()), rows_of(rows, dx),
+                               products);
+    }
+    products.run();
   }
 };
 

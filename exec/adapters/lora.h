@@ -4,15 +4,42 @@
 
 namespace braid::exec {
 
-/// A LoRA adapter's two products beside a frozen one; DoRA has them too.
+/// Small products of several tasks' adapters, which one call makes.
+class Products {
+ public:
+  explicit Products(const kernels::Kernels& kernels) : kernels_(kernels) {}
+  /// As MatmulCall has it; one that adds to what another of the table makes comes `after` all others.
+  void add(float alpha, kernels::ConstMatrix a, kernels::Transpose a_transpose, kernels::ConstMatrix b,
+           kernels::Transpose b_transpose, float beta, kernels::Matrix c, bool after = false);
+  /// Makes them, and forgets them.
+  void run();
+
+ private:
+  const kernels::Kernels& kernels_;
+  std::vector<kernels::MatmulCall> calls_, after_;
+};
+
+/// A LoRA adapter's two products beside a frozen one; DoRA has them too. Where inputs are dropped, which each module
+/// does for itself, products that read them are made at once, as their masked inputs are not kept.
 class LowRank {
  public:
   explicit LowRank(const AdapterRows& rows) : rows_(rows), kernels_(rows.kernels()) {}
 
-  /// low_rank [T, sum of r] = A dropout(x), and y += scaling · B low_rank.
+  /// Sum of the targets' r, and [count, that].
+  std::int64_t width() const;
+  Buffer take_low_rank(std::int64_t count) const;
+
+  /// low_rank [T, width] = A dropout(x), and y += scaling · B low_rank.
+  void down(kernels::ConstMatrix x, kernels::Matrix low_rank, Products& products) const;
+  void up(kernels::ConstMatrix low_rank, kernels::Matrix y, Products& products) const;
+  /// Adds B's gradient, and makes that of low_rank.
+  void outputs_backward(kernels::ConstMatrix dy, kernels::Matrix d_low_rank, Products& products) const;
+  /// Adds A's gradient, and the input's to `dx` unless that has no rows.
+  void inputs_backward(kernels::ConstMatrix x, kernels::ConstMatrix d_low_rank, kernels::Matrix dx,
+                       Products& products) const;
+
   void down(kernels::ConstMatrix x, kernels::Matrix low_rank) const;
-  void up(kernels::ConstMatrix low_rank, kernels::Matrix y) const;
-  /// Adds the gradients of A and B, and the input's to `dx` unless that has no rows.
+  /// Both ways back.
   void backward(kernels::ConstMatrix x, kernels::ConstMatrix dy, kernels::Matrix dx) const;
 
  private:

@@ -31,6 +31,7 @@ constexpr Kernels kKernels = {
     .sparse_forward = sparse_forward,
     .sparse_backward = sparse_backward,
     .matmul = matmul,
+    .matmul_group = matmul_group,
     .dropout = dropout,
     .cross_entropy = cross_entropy,
     .cross_entropy_share = cross_entropy_share,

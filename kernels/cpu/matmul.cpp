@@ -1,5 +1,7 @@
 #include "kernels/matmul.h"
 
+#include <vector>
+
 #include "kernels/cpu/packed_panels.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/scratch.h"
@@ -71,18 +73,23 @@ void pack_transposed(ConstMatrix b, float scale, std::int64_t width, float* to) 
   });
 }
 
+/// One panel of scale · op(b), which [depth, columns] is; `to` is where the first panel begins.
+void pack_panel(float scale, ConstMatrix b, bool transposed, std::int64_t panel, float* to) {
+  const std::int64_t depth = transposed ? b.columns : b.rows, columns = transposed ? b.rows : b.columns;
+  const std::int64_t first = panel * kPanel, last = std::min(first + kPanel, columns);
+  float* packed = to + first * depth;
+  if (transposed) {
+    pack_transposed(b.row_range(first, last), scale, round_up_to_lanes(last - first), packed);
+  } else {
+    pack_rows(b.column_range(first, last), scale, round_up_to_lanes(last - first), packed);
+  }
+}
+
 /// scale · op(b), panel after panel, each [depth, kPanel] at most.
 void pack_scaled(float scale, ConstMatrix b, bool transposed, float* to) {
   const std::int64_t depth = transposed ? b.columns : b.rows, columns = transposed ? b.rows : b.columns;
-  for_rows(divided_up(columns, kPanel), depth * kPanel, [&](std::int64_t panel) {
-    const std::int64_t first = panel * kPanel, last = std::min(first + kPanel, columns);
-    float* packed = to + first * depth;
-    if (transposed) {
-      pack_transposed(b.row_range(first, last), scale, round_up_to_lanes(last - first), packed);
-    } else {
-      pack_rows(b.column_range(first, last), scale, round_up_to_lanes(last - first), packed);
-    }
-  });
+  for_rows(divided_up(columns, kPanel), depth * kPanel,
+           [&](std::int64_t panel) { pack_panel(scale, b, transposed, panel, to); });
 }
 
 void copy_tile(ConstMatrix from, Matrix to) {
@@ -125,49 +132,128 @@ void multiply_block(const Product& product, std::int64_t first_row, std::int64_t
   copy_tile(tile, c);
 }
 
-/// All of c, from op(b)'s panels where it was packed.
+std::int64_t jobs_of(const Product& product) {
+  return divided_up(product.c.rows, product.block_rows()) * product.panels();
+}
+
+/// What they take together. Adding up a register of products counts as a number.
+std::int64_t copies_of(const Product& product) {
+  return kCopies * product.c.rows * round_up_to_lanes(product.c.columns) * std::max(kLanes, product.depth()) / kLanes;
+}
+
+/// From op(b)'s panels where it was packed.
+void multiply_job(const Product& product, const float* packed, std::int64_t job) {
+  const std::int64_t block_rows = product.block_rows(), panel = job % product.panels();
+  const std::int64_t first_row = job / product.panels() * block_rows;
+  const std::int64_t first = panel * kPanel;
+  multiply_block(product, first_row, std::min(block_rows, product.c.rows - first_row), panel,
+                 packed ? Panel{packed + first * product.depth(), round_up_to_lanes(product.panel_columns(panel))}
+                        : Panel{product.b.data + first, product.b.stride});
+}
+
+/// All of c.
 void multiply_jobs(const Product& product, const float* packed) {
-  const std::int64_t depth = product.depth();
-  const std::int64_t block_rows = product.block_rows();
-  const std::int64_t jobs = divided_up(product.c.rows, block_rows) * product.panels();
-  // Adding up a register of products counts as a number.
-  const std::int64_t copies =
-      kCopies * product.c.rows * round_up_to_lanes(product.c.columns) * std::max(kLanes, depth) / kLanes;
-  for_rows(jobs, copies / std::max<std::int64_t>(jobs, 1), [&](std::int64_t job) {
-    const std::int64_t panel = job % product.panels();
-    const std::int64_t first_row = job / product.panels() * block_rows;
-    const std::int64_t first = panel * kPanel;
-    multiply_block(product, first_row, std::min(block_rows, product.c.rows - first_row), panel,
-                   packed ? Panel{packed + first * depth, round_up_to_lanes(product.panel_columns(panel))}
-                          : Panel{product.b.data + first, product.b.stride});
-  });
+  const std::int64_t jobs = jobs_of(product);
+  for_rows(jobs, copies_of(product) / std::max<std::int64_t>(jobs, 1),
+           [&](std::int64_t job) { multiply_job(product, packed, job); });
+}
+
+/// Throws where the matrices do not fit.
+Product product_of(const MatmulCall& call) {
+  const Product product{
+      call.alpha,        call.a, call.a_transpose == Transpose::yes, call.b, call.b_transpose == Transpose::yes,
+      call.beta != 0.0F, call.c};
+  const ConstMatrix &a = call.a, &b = call.b;
+  const Matrix& c = call.c;
+  BRAID_CHECK((product.a_transposed ? a.columns : a.rows) == c.rows &&
+                  (product.b_transposed ? b.rows : b.columns) == c.columns &&
+                  (product.b_transposed ? b.columns : b.rows) == product.depth(),
+              "[{}, {}]{} [{}, {}]{} to [{}, {}]", a.rows, a.columns, product.a_transposed ? "ᵀ" : "", b.rows,
+              b.columns, product.b_transposed ? "ᵀ" : "", c.rows, c.columns);
+  BRAID_CHECK(call.beta == 0.0F || call.beta == 1.0F, "beta {}", call.beta);
+  return product;
+}
+
+/// A product without terms.
+void clear(const Product& product) {
+  for (std::int64_t i = 0; i < product.c.rows && !product.accumulate; ++i)
+    std::fill_n(product.c.row(i), product.c.columns, 0.0F);
+}
+
+/// One of a group: its panels and jobs stand behind those of the products before it.
+struct Grouped {
+  Product product;
+  float* packed = nullptr;
+  std::int64_t last_panel = 0, last_job = 0;
+};
+
+/// Calls body(product, number within it) for the panels or jobs of all products, `copies` each in the mean; threads
+/// take them one by one, as they are unlike.
+template <typename Body>
+void for_grouped(const std::vector<Grouped>& all, std::int64_t Grouped::*last, std::int64_t copies, const Body& body) {
+  const std::int64_t count = all.back().*last;
+  const auto one = [&](std::int64_t i) {
+    const auto found =
+        std::partition_point(all.begin(), all.end(), [&](const Grouped& each) { return each.*last <= i; });
+    body(*found, found == all.begin() ? i : i - (*(found - 1)).*last);
+  };
+  if (count * copies < kNumbersWorthThreads) {
+    for (std::int64_t i = 0; i < count; ++i) one(i);
+  } else {
+    parallel_jobs(count, one);
+  }
 }
 
 }  // namespace
 
 void matmul(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, float beta,
             Matrix c) {
-  const Product product{alpha, a, a_transpose == Transpose::yes, b, b_transpose == Transpose::yes, beta != 0.0F, c};
-  const std::int64_t depth = product.depth();
-  BRAID_CHECK((product.a_transposed ? a.columns : a.rows) == c.rows &&
-                  (product.b_transposed ? b.rows : b.columns) == c.columns &&
-                  (product.b_transposed ? b.columns : b.rows) == depth,
-              "[{}, {}]{} [{}, {}]{} to [{}, {}]", a.rows, a.columns, product.a_transposed ? "ᵀ" : "", b.rows,
-              b.columns, product.b_transposed ? "ᵀ" : "", c.rows, c.columns);
-  BRAID_CHECK(beta == 0.0F || beta == 1.0F, "beta {}", beta);
+  const Product product = product_of({alpha, a, a_transpose, b, b_transpose, beta, c});
   if (c.rows == 0) return;
-  if (depth == 0) {
-    for (std::int64_t i = 0; i < c.rows && !product.accumulate; ++i) std::fill_n(c.row(i), c.columns, 0.0F);
-    return;
-  }
+  if (product.depth() == 0) return clear(product);
   thread_local Scratch scratch;
   const float* packed = nullptr;
   if (product.packs_b()) {
-    float* memory = scratch.at_least(packed_numbers(depth, c.columns));
+    float* memory = scratch.at_least(packed_numbers(product.depth(), c.columns));
     pack_scaled(product.a_transposed ? 1.0F : alpha, b, product.b_transposed, memory);
     packed = memory;
   }
   multiply_jobs(product, packed);
+}
+
+void matmul_group(std::span<const MatmulCall> calls) {
+  std::vector<Grouped> all;
+  std::int64_t numbers = 0, panels = 0, jobs = 0, packed_copies = 0, copies = 0;
+  for (const MatmulCall& call : calls) {
+    const Product product = product_of(call);
+    if (call.c.rows == 0 || call.c.columns == 0) continue;
+    if (product.depth() == 0) {
+      clear(product);
+      continue;
+    }
+    const bool packs = product.packs_b();
+    panels += packs ? product.panels() : 0;
+    jobs += jobs_of(product);
+    copies += copies_of(product);
+    packed_copies += packs ? packed_numbers(product.depth(), call.c.columns) : 0;
+    all.push_back({product, nullptr, panels, jobs});
+  }
+  if (all.empty()) return;
+  thread_local Scratch scratch;
+  // Panels begin on cache lines.
+  float* memory = scratch.at_least(packed_copies + 16 * std::ssize(all));
+  for (Grouped& each : all) {
+    if (!each.product.packs_b()) continue;
+    each.packed = memory + numbers;
+    numbers += (packed_numbers(each.product.depth(), each.product.c.columns) + 15) / 16 * 16;
+  }
+  if (panels > 0)
+    for_grouped(all, &Grouped::last_panel, packed_copies / panels, [](const Grouped& each, std::int64_t panel) {
+      const Product& product = each.product;
+      pack_panel(product.a_transposed ? 1.0F : product.alpha, product.b, product.b_transposed, panel, each.packed);
+    });
+  for_grouped(all, &Grouped::last_job, copies / jobs,
+              [](const Grouped& each, std::int64_t job) { multiply_job(each.product, each.packed, job); });
 }
 
 std::int64_t packed_numbers(std::int64_t depth, std::int64_t columns) {

@@ -30,4 +30,9 @@ void matmul(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Tr
   }
 }
 
+void matmul_group(std::span<const MatmulCall> calls) {
+  for (const MatmulCall& call : calls)
+    matmul(call.alpha, call.a, call.a_transpose, call.b, call.b_transpose, call.beta, call.c);
+}
+
 }  // namespace braid::kernels::reference

@@ -48,6 +48,34 @@ RC_GTEST_PROP(Matmul, EqualsItsReference, ()) {
   RC_ASSERT(c.guards_untouched());
 }
 
+/// A table of products of unlike sizes gives each to the bit, on any number of threads.
+RC_GTEST_PROP(Matmul, AGroupIsItsProductsOneByOne, ()) {
+  const auto count = *rc::gen::inRange<std::size_t>(1, 12);
+  RandomStream random(*rc::gen::arbitrary<std::uint32_t>());
+  std::vector<OwnedMatrix> a, b, c, expected;
+  std::vector<MatmulCall> calls;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t m = *rc::gen::inRange(0, 130), n = *rc::gen::inRange(1, 150), k = *rc::gen::inRange(0, 90);
+    MatmulCall& call = calls.emplace_back();
+    call.alpha = *rc::gen::element(1.0F, 0.25F), call.beta = *rc::gen::element(0.0F, 1.0F);
+    call.a_transpose = *rc::gen::element(Transpose::no, Transpose::yes);
+    call.b_transpose = *rc::gen::element(Transpose::no, Transpose::yes);
+    a.push_back(operand(random, m, k, call.a_transpose, 3)), b.push_back(operand(random, k, n, call.b_transpose, 0));
+    c.push_back(normal_matrix(random, m, n, 3)), expected.push_back(c.back());
+    cpu::matmul(call.alpha, a.back(), call.a_transpose, b.back(), call.b_transpose, call.beta, expected.back());
+  }
+  for (std::size_t i = 0; i < count; ++i) calls[i].a = a[i], calls[i].b = b[i], calls[i].c = c[i];
+  const std::vector<OwnedMatrix> before = c;
+  for (const int threads : {1, 2, 3}) {
+    for (std::size_t i = 0; i < count; ++i) c[i] = before[i], calls[i].c = c[i];
+    with_threads(threads, [&] { cpu::matmul_group(calls); });
+    for (std::size_t i = 0; i < count; ++i) {
+      RC_ASSERT(same_bits(c[i], expected[i]));
+      RC_ASSERT(c[i].guards_untouched());
+    }
+  }
+}
+
 TEST(Matmul, BetaZeroNeverReadsC) {
   RandomStream random(1);
   const OwnedMatrix a = normal_matrix(random, 5, 7), b = normal_matrix(random, 7, 19);
