@@ -9,6 +9,10 @@ namespace braid::exec {
 
 void check_executable(const planner::FixedPlan& fixed) {
   for (const planner::ReplicaShape& replica : fixed.deployment) {
+    if (fixed.shards_weights && (replica.tp > 1 || replica.stages() > 1))
+      throw error(
+          "the plan shards weights over replicas of several ranks, which cannot be executed; plan with "
+          "--policy megatron-fsdp");
     if (replica.sequence_parallel)
       throw error("the plan has sequence parallelism, which is simulated only; plan with sequence_parallel=off");
   }

@@ -468,12 +468,15 @@ RunReport Runner::run(const planner::Program& program, std::span<const std::int6
   return execution_->run(program, ahead);
 }
 
-void Runner::score_references(std::span<const std::int64_t> windows) {
+void Runner::score_references(std::span<const std::int64_t> windows,
+                              const std::function<void(TaskIndex task, std::size_t pairs)>& tell) {
   const ScoringRank rank{*models_.front(), places_, place_, communicator_, shards_.get(),
                          adapters_,        seeds_,  pool_,  input_};
   for (TaskIndex task = 0; task < static_cast<TaskIndex>(input_.workload.tasks.size()); ++task) {
     if (!input_.workload.tasks[static_cast<std::size_t>(task)].objective.pairs()) continue;
-    objectives_.set_references(task, exec::score_references(rank, task, samples_of_windows(input_, task, windows)));
+    const std::vector<std::int64_t> pairs = samples_of_windows(input_, task, windows);
+    if (tell) tell(task, pairs.size());
+    objectives_.set_references(task, exec::score_references(rank, task, pairs));
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 
 #include "exec/objectives/task_objectives.h"
@@ -51,7 +52,9 @@ class Runner {
 
   /// Scores the pairs of these windows (of all: none named) by the adapters as they are, which the tasks whose
   /// objective compares with how they began will be compared with. All ranks call this, with nothing under way.
-  void score_references(std::span<const std::int64_t> windows);
+  /// `tell` is told of each task, and how many pairs, before.
+  void score_references(std::span<const std::int64_t> windows,
+                        const std::function<void(planner::TaskIndex task, std::size_t pairs)>& tell);
 
   /// Has the task take no further Step.
   void stop(planner::TaskIndex task);

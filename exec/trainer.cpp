@@ -119,7 +119,7 @@ class Training {
       chosen.resize(static_cast<std::size_t>(windows_));
       std::iota(chosen.begin(), chosen.end(), 0);
     }
-    runner_.score_references(options_.windows);
+    runner_.score_references(options_.windows, communicator_.rank() == 0 ? options_.on_references : nullptr);
     for (auto first = chosen.begin(); first != chosen.end() && !result_.interrupted;) {
       auto last = first + 1;
       while (last != chosen.end() && *last == *(last - 1) + 1) ++last;

@@ -36,8 +36,10 @@ struct TrainOptions {
   std::vector<std::int64_t> windows;                   ///< just these, in this order; empty: all
   std::size_t recorded_windows = 16;                   ///< how many, from the first, keep their events for the timeline
   std::function<void(const WindowReport&)> on_window;  ///< on rank 0, in order, while the next window runs perhaps
-  std::function<void()> before_begin;                  ///< on every rank, before a window with nothing under way
-  const std::atomic<bool>* stop = nullptr;             ///< set: finish what is under way, then end
+  /// On rank 0, before so many pairs of a task are scored by the model as the task begins with it.
+  std::function<void(planner::TaskIndex task, std::size_t pairs)> on_references;
+  std::function<void()> before_begin;       ///< on every rank, before a window with nothing under way
+  const std::atomic<bool>* stop = nullptr;  ///< set: finish what is under way, then end
 };
 
 /// A window whose events were kept.

@@ -73,6 +73,11 @@ int execute(const planner::Plan& plan, const CommonFlags& flags) {
   const InterruptGuard interrupts;
   exec::TrainOptions options;
   options.stop = &interrupts.asked();
+  options.on_references = [&](planner::TaskIndex task, std::size_t pairs) {
+    if (!flags.quiet)
+      fmt::print(stderr, "{}: {} pairs are scored by the model as the task begins with it\n",
+                 plan.workload.tasks[static_cast<std::size_t>(task)].name, pairs);
+  };
   options.on_window = [&](const exec::WindowReport& report) { log->on_window(report); };
   const exec::TrainResult result = exec::train(plan, data.samples, runner, *communicator, options);
   const std::vector<double> largest =

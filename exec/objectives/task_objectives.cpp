@@ -9,11 +9,19 @@ namespace braid::exec {
 
 TaskObjectives::TaskObjectives(std::span<const workload::Task> tasks, const workload::SampleIndex& samples)
     : samples_(samples) {
-  for (const workload::Task& task : tasks) states_.emplace_back().objective = task.objective;
+  for (const workload::Task& task : tasks) {
+    State& state = states_.emplace_back();
+    state.objective = task.objective;
+    if (!task.objective.pairs()) continue;
+    state.references.resize(static_cast<std::size_t>(samples.samples(static_cast<int>(states_.size()) - 1)));
+  }
 }
 
 void TaskObjectives::set_references(planner::TaskIndex task, References references) {
-  states_[static_cast<std::size_t>(task)].references = std::move(references);
+  State& state = states_[static_cast<std::size_t>(task)];
+  BRAID_CHECK(references.size() == state.references.size(), "references of {} pairs, of {}", references.size(),
+              state.references.size());
+  state.references = std::move(references);
 }
 
 /// 1 over the supervised tokens of the global batch, over its pairs where it has those. The step gate keeps a task's
@@ -45,7 +53,6 @@ void TaskObjectives::take(const SampleRows& rows, double weighted_loss) {
 }
 
 PairTerms TaskObjectives::terms(const State& state, const Pair& pair) const {
-  BRAID_CHECK(static_cast<std::size_t>(pair.number) < state.references.size(), "pair {} has no reference", pair.number);
   return pair_terms(state.objective, pair.sums, state.references[static_cast<std::size_t>(pair.number)]);
 }
 

@@ -25,7 +25,8 @@ class TaskObjectives final : public Objective {
  public:
   TaskObjectives(std::span<const workload::Task> tasks, const workload::SampleIndex& samples);
 
-  /// Of the task's samples, where they are pairs, before any is taken.
+  /// Of the task's samples, where they are pairs, before any is taken. Until then they are zeros, with which passes
+  /// take as long.
   void set_references(planner::TaskIndex task, References references);
 
   double factor(const SampleRows& rows) const override;

@@ -100,6 +100,28 @@ TEST(Deployments, ClocksOfSeveralHTasksOnShardsLearnWhatOneRankLearns) {
   }
 }
 
+/// Rounding does not grow from step to step.
+TEST(Deployments, FiftyStepsStayThoseOfOneRank) {
+  SixLayers fifty;
+  for (workload::Task& task : fifty.workload.tasks) task.steps = 50, task.optimizer.lr = 1e-3;
+  std::vector<std::vector<workload::SampleSize>> sizes;
+  for (const workload::Dataset& dataset : fifty.datasets) sizes.push_back(workload::sample_sizes(dataset));
+  fifty.samples.emplace(fifty.workload.tasks, std::move(sizes));
+  const Trained one = train_on(fifty, one_rank());
+  ASSERT_EQ(one.steps[0].size(), 50U);
+  for (const auto& [what, deployment] : std::vector<std::pair<std::string, std::vector<planner::ReplicaShape>>>{
+           {"tp 2, pp 2", deployment_of({{2, 2}})}, {"tp 2 beside pp 3", deployment_of({{2, 1}, {1, 3}})}}) {
+    planner::FixedPlan fixed = one_rank();
+    fixed.deployment = deployment;
+    expect_near(train_on(fifty, fixed), one, kTolerance, what);
+  }
+  planner::FixedPlan shares = one_rank();
+  shares.schedule.pipeline = PipelineTemplate::one_by_one;
+  shares.deployment = deployment_of({{1, 1}, {1, 1}});
+  shares.shards_weights = true;
+  expect_near(train_on(fifty, shares), one, kTolerance, "weights in two shares");
+}
+
 /// What a plan may be beside its deployment: template, tasks that share microbatches, recomputation, chunks, padding.
 planner::FixedPlan any_plan() {
   planner::FixedPlan fixed;

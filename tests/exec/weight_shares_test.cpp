@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "exec/example/random_weights.h"
+#include "exec/executable.h"
 #include "exec/golden.h"
 #include "exec/ranks/thread_ranks.h"
 #include "exec/training.h"
@@ -119,6 +120,13 @@ TEST(WeightShares, LearnWhatOneRankLearns) {
       expect_near(train_on(study, fixed), one, 1e-5, fmt::format("{} replicas", replicas));
     }
   }
+}
+
+TEST(WeightShares, OfReplicasOfSeveralRanksAreRefused) {
+  planner::FixedPlan fixed = two_layers_on(1, 2, 2);
+  fixed.shards_weights = true;
+  expect_error([&] { check_executable(fixed); }, "shards weights over replicas of several ranks",
+               "plan with --policy megatron-fsdp");
 }
 
 }  // namespace

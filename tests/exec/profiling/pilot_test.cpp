@@ -4,15 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include "exec/devices.h"
 #include "planner/policies/common_options.h"
 #include "sim/replay.h"
 #include "support.h"
-#include "exec/devices.h"
 
 namespace braid::exec {
 namespace {
 
-/// Two tasks in turn, eight windows of four microbatches, on the golden backbone; predicted as on some GPU.
+/// Two tasks in turn, the second of pairs, eight windows of four microbatches, on the golden backbone; predicted as on
+/// some GPU.
 struct PilotStudy {
   PilotStudy() {
     plan.workload.backbone_folder = golden("llama");
@@ -24,10 +25,12 @@ struct PilotStudy {
       task.adapter = {4, 8, false, 0.0, {true, false, true}};
       task.global_batch_size = 8;
       task.steps = 4;
+      if (t == 1) task.objective.kind = workload::ObjectiveKind::dpo;
       workload::Dataset& dataset = datasets.emplace_back();
       for (std::int32_t i = 0; i < 8; ++i) {
         workload::Sample& sample = dataset.samples.emplace_back();
         for (std::int32_t place = 0; place < 12 + i; ++place) sample.append((7 * i + 3 * place) % 150, true);
+        if (t == 1) sample = workload::pair_of(sample, sample);
       }
       sizes.push_back(workload::sample_sizes(dataset));
     }
