@@ -1,4 +1,5 @@
 #include "exec/adapters/adapter_kind.h"
+#include "exec/slopes.h"
 #include "tasks_laws.h"
 
 /// Adapters of every method.
@@ -90,26 +91,12 @@ TEST_P(Methods, GradientsAreTheSlopesOfTheLoss) {
     tasks.pass(tasks.microbatch({task}));
     const std::vector<float> gradient = tasks.take_gradient(place);
     const std::span<float> parameters = tasks.adapters[place]->parameters();
-    RandomStream random(11);
-    for (int trial = 0; trial < 3; ++trial) {
-      std::vector<float> direction(parameters.size());
-      double slope = 0;
-      for (std::size_t i = 0; i < direction.size(); ++i) {
-        direction[i] = static_cast<float>(random.next_normal());
-        slope += static_cast<double>(direction[i]) * static_cast<double>(gradient[i]);
-      }
-      const float step = 2e-3F;
-      const std::vector<float> before(parameters.begin(), parameters.end());
-      const auto loss_at = [&](float distance) {
-        for (std::size_t i = 0; i < direction.size(); ++i) parameters[i] = before[i] + distance * direction[i];
-        const double loss = tasks.pass(tasks.microbatch({task}))[place];
-        tasks.take_gradient(place);
-        return loss;
-      };
-      const double measured = (loss_at(step) - loss_at(-step)) / (2 * static_cast<double>(step));
-      std::copy(before.begin(), before.end(), parameters.begin());
-      EXPECT_NEAR(measured, slope, 0.02 * std::abs(slope) + 2e-4) << described(tasks.shapes[place]);
-    }
+    const auto loss = [&] {
+      const double found = tasks.pass(tasks.microbatch({task}))[place];
+      tasks.take_gradient(place);
+      return found;
+    };
+    expect_slopes(parameters, gradient, loss, 2e-4, described(tasks.shapes[place]));
   }
 }
 

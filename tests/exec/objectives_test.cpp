@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "exec/objectives/task_objectives.h"
+#include "exec/slopes.h"
 #include "exec/tasks.h"
 #include "exec/training.h"
 
@@ -49,29 +50,6 @@ TEST(Objectives, PairsFollowTheClosedForm) {
   const PairTerms won = pair_terms(preference(1), {0, 1e4}, {0, 0});
   EXPECT_EQ(won.loss, 0);
   EXPECT_EQ(won.slope, 0);
-}
-
-/// Slopes of `loss` along random directions are those that `gradient` says.
-void expect_slopes(std::span<float> parameters, const std::vector<float>& gradient,
-                   const std::function<double()>& loss) {
-  RandomStream random(11);
-  const std::vector<float> before(parameters.begin(), parameters.end());
-  for (int trial = 0; trial < 4; ++trial) {
-    std::vector<float> direction(parameters.size());
-    double slope = 0;
-    for (std::size_t i = 0; i < direction.size(); ++i) {
-      direction[i] = static_cast<float>(random.next_normal());
-      slope += static_cast<double>(direction[i]) * static_cast<double>(gradient[i]);
-    }
-    const auto loss_at = [&](float distance) {
-      for (std::size_t i = 0; i < direction.size(); ++i) parameters[i] = before[i] + distance * direction[i];
-      return loss();
-    };
-    constexpr float kStep = 2e-3F;
-    const double measured = (loss_at(kStep) - loss_at(-kStep)) / (2 * static_cast<double>(kStep));
-    std::ranges::copy(before, parameters.begin());
-    EXPECT_NEAR(measured, slope, 0.02 * std::abs(slope) + 1e-4);
-  }
 }
 
 TEST(Objectives, WeightsBelowZeroAndBetweenAreThoseOfTheLosses) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "exec/slopes.h"
 #include "tasks_laws.h"
 
 namespace braid::exec {
@@ -98,27 +99,11 @@ TEST(StageModel, GradientsAreTheSlopesOfTheLossWithDropoutToo) {
   tasks.pass(tasks.microbatch({0}));
   const std::vector<float> gradient = tasks.take_gradient(0);
   const std::span<float> parameters = tasks.adapters[0]->parameters();
-  // Along random directions, so that every number takes part and rounding does not drown the slope.
-  RandomStream random(11);
-  for (int trial = 0; trial < 4; ++trial) {
-    std::vector<float> direction(parameters.size());
-    double slope = 0;
-    for (std::size_t i = 0; i < direction.size(); ++i) {
-      direction[i] = static_cast<float>(random.next_normal());
-      slope += static_cast<double>(direction[i]) * static_cast<double>(gradient[i]);
-    }
-    const float step = 2e-3F;
-    const std::vector<float> before(parameters.begin(), parameters.end());
-    const auto loss_at = [&](float distance) {
-      for (std::size_t i = 0; i < direction.size(); ++i) parameters[i] = before[i] + distance * direction[i];
-      const double loss = tasks.pass(tasks.microbatch({0}))[0];
-      tasks.take_gradient(0);
-      return loss;
-    };
-    const double measured = (loss_at(step) - loss_at(-step)) / (2 * static_cast<double>(step));
-    std::copy(before.begin(), before.end(), parameters.begin());
-    EXPECT_NEAR(measured, slope, 0.02 * std::abs(slope) + 1e-4);
-  }
+  expect_slopes(parameters, gradient, [&] {
+    const double loss = tasks.pass(tasks.microbatch({0}))[0];
+    tasks.take_gradient(0);
+    return loss;
+  });
 }
 
 TEST_P(StageModelOf, DoesTheWorkThatTheCostModelCharges) {
