@@ -50,8 +50,10 @@ class Runner::Execution {
     held_.assign(program.channels.size(), 0);
   }
 
-  RunReport run(const planner::Program& program, std::span<const std::int64_t> ahead) {
+  RunReport run(const planner::Program& program, std::span<const std::int64_t> ahead,
+                const planner::StageTurns& turns) {
     begin(program, ahead);
+    turns_ = &turns;
     runner_.probe_.between = [this] { poll(); };
     for (std::size_t c = 0; c < channels_.size(); ++c) post_receives(c);
     for (std::size_t i = 0; i < stage_->instructions.size(); ++i) execute(i);
@@ -181,10 +183,10 @@ class Runner::Execution {
     spans_[place].started = runner_.now();
     switch (instruction.kind) {
       case Kind::forward:
-        forward(instruction);
+        forward(id_of(place), instruction);
         break;
       case Kind::backward:
-        backward(instruction);
+        backward(id_of(place), instruction);
         break;
       case Kind::step:
         step(instruction);
@@ -240,7 +242,7 @@ class Runner::Execution {
     bool ended = false;
   };
 
-  void forward(const Instruction& instruction) {
+  void forward(InstructionId id, const Instruction& instruction) {
     std::vector<Passing> passes;
     for (const planner::Part& part : stage_->parts_of(instruction)) {
       const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
@@ -250,12 +252,12 @@ class Runner::Execution {
                                      take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_,
                                      runner_.objectives_, runs_of(part)),
                         nullptr});
-      if (!runner_.shards_) run(passes);
+      if (!runner_.shards_) run(passes, {});
     }
-    run(passes);
+    run(passes, turns_of(id));
   }
 
-  void backward(const Instruction& instruction) {
+  void backward(InstructionId id, const Instruction& instruction) {
     std::vector<Passing> passes;
     for (const planner::Part& part : stage_->parts_of(instruction)) {
       const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
@@ -264,30 +266,39 @@ class Runner::Execution {
                             .backward(microbatch.id, take_input(instruction, microbatch.id), runner_.adapters_,
                                       runner_.seeds_, runs_of(part)),
                         nullptr});
-      if (!runner_.shards_) run(passes);
+      if (!runner_.shards_) run(passes, {});
     }
-    run(passes);
+    run(passes, turns_of(id));
   }
 
-  /// In turns, each up to its next partial sum; without shards each to its end, before the next one's input is taken.
-  void run(std::vector<Passing>& passes) {
-    for (std::size_t left = passes.size(); left > 0;) {
-      for (Passing& passing : passes) {
-        if (passing.ended) continue;
-        while (passing.sum && !passing.sum->done()) wait_a_little();
-        passing.sum.reset();
-        if (const std::optional<kernels::Matrix> partial = passing.pass->next()) {
-          const auto numbers = static_cast<std::size_t>(partial->rows * partial->columns);
-          passing.sum = runner_.shards_->all_reduce({partial->data, numbers});
-          continue;
-        }
-        results_[passing.microbatch] = passing.pass->take_result();
-        passing.pass.reset();
-        passing.ended = true;
-        --left;
-      }
+  std::span<const std::int32_t> turns_of(InstructionId id) const {
+    const auto turns = turns_->find(id);
+    return turns == turns_->end() ? std::span<const std::int32_t>() : turns->second;
+  }
+
+  /// In turns, and what these leave one after another; without shards each pass runs to its end, before the next one's
+  /// input is taken.
+  void run(std::vector<Passing>& passes, std::span<const std::int32_t> turns) {
+    for (const std::int32_t turn : turns) go_on(passes[static_cast<std::size_t>(turn)]);
+    while (std::any_of(passes.begin(), passes.end(), [](const Passing& passing) { return !passing.ended; })) {
+      for (Passing& passing : passes) go_on(passing);
     }
     passes.clear();
+  }
+
+  /// Up to the next partial sum, which begins, or to the end.
+  void go_on(Passing& passing) {
+    if (passing.ended) return;
+    while (passing.sum && !passing.sum->done()) wait_a_little();
+    passing.sum.reset();
+    if (const std::optional<kernels::Matrix> partial = passing.pass->next()) {
+      const auto numbers = static_cast<std::size_t>(partial->rows * partial->columns);
+      passing.sum = runner_.shards_->all_reduce({partial->data, numbers});
+      return;
+    }
+    results_[passing.microbatch] = passing.pass->take_result();
+    passing.pass.reset();
+    passing.ended = true;
   }
 
   void send(InstructionId id, const Instruction& instruction) {
@@ -383,6 +394,7 @@ class Runner::Execution {
   const planner::Program* program_ = nullptr;
   const StageProgram* stage_ = nullptr;
   std::vector<std::int64_t> ahead_;
+  const planner::StageTurns* turns_ = nullptr;
   std::vector<ChannelReceives> channels_;
   std::vector<Span> spans_;
   RunReport report_;
@@ -454,7 +466,8 @@ RunReport Runner::run(const planner::Program& program) {
   return run(program, planner::most_waiting_messages(program));
 }
 
-RunReport Runner::run(const planner::Program& program, std::span<const std::int64_t> ahead) {
+RunReport Runner::run(const planner::Program& program, std::span<const std::int64_t> ahead,
+                      const planner::StageTurns& turns) {
   if (!execution_) {
     for (const planner::Group& group : program.groups) {
       std::vector<int> ranks;
@@ -465,7 +478,7 @@ RunReport Runner::run(const planner::Program& program, std::span<const std::int6
     }
     execution_ = std::make_unique<Execution>(*this, program);
   }
-  return execution_->run(program, ahead);
+  return execution_->run(program, ahead, turns);
 }
 
 void Runner::score_references(std::span<const std::int64_t> windows,

@@ -8,6 +8,7 @@
 #include "exec/ranks/communicator.h"
 #include "exec/run_input.h"
 #include "exec/stage_model.h"
+#include "planner/latency/launch_turns.h"
 #include "planner/program/batch_key.h"
 #include "planner/program/timeline.h"
 #include "planner/window/window.h"
@@ -32,7 +33,8 @@ struct RunReport {
 /// Executes Programs on this rank: kernels for compute, messages and collectives that go on while it computes.
 ///
 /// Where a Forward or Backward is of several microbatches that shards compute, these take turns: what one has to be
-/// summed up goes on while the next computes (MuxTune §3.4.2). The order is the same on all shards.
+/// summed up goes on while another computes (MuxTune §3.4.2). The turns are those that the planner finds (LaunchTurns),
+/// or without them one microbatch after another; the same on all shards.
 ///
 /// The rank walks its list in order. Sends, receives and collectives only start there; an instruction that waits for
 /// one asks until it is done. Each channel keeps as many receives posted ahead as `most_waiting_messages` says, so that
@@ -48,7 +50,9 @@ class Runner {
   /// where the Program says that nothing is under way after it; else that goes on while the next one runs.
   RunReport run(const planner::Program& program);
   /// As above, where only this rank's list need be there: `ahead` is what most_waiting_messages says of the whole.
-  RunReport run(const planner::Program& program, std::span<const std::int64_t> ahead);
+  /// `turns` may leave any instruction out; all shards are given the same.
+  RunReport run(const planner::Program& program, std::span<const std::int64_t> ahead,
+                const planner::StageTurns& turns = {});
 
   /// Scores the pairs of these windows (of all: none named) by the adapters as they are, which the tasks whose
   /// objective compares with how they began will be compared with. All ranks call this, with nothing under way.

@@ -145,7 +145,8 @@ class Training {
 
   /// What a window left behind is told when the next one has run, or at once where the pipeline has drained.
   void run_consecutive(std::int64_t first, std::int64_t last) {
-    WindowFeed feed(plan_.fixed, {plan_.workload, samples_, result_.diverged}, first, last, communicator_);
+    WindowFeed feed(plan_.fixed, {plan_.workload, samples_, result_.diverged}, first, last, plan_.profile,
+                    communicator_);
     std::optional<Untold> untold;
     while (std::optional<WindowPart> part = feed.next()) {
       planner::Slice& slice = part->slice;
@@ -154,7 +155,7 @@ class Training {
         if (options_.before_begin) options_.before_begin();
         communicator_.barrier();
       }
-      RunReport report = runner_.run(slice.program, part->ahead);
+      RunReport report = runner_.run(slice.program, part->ahead, part->turns);
       if (untold) tell(*untold, feed);
       untold = exchange(std::move(slice), std::move(report));
       if (!drains) continue;

@@ -23,25 +23,48 @@ planner::StageIndex stage_of(int rank, const planner::Program& program) {
   throw InternalError(fmt::format("rank {} has no stage", rank));
 }
 
+/// Behind `bytes`: the numbers, then how many.
+void append_numbers(std::span<const std::int64_t> numbers, std::string& bytes) {
+  const std::uint64_t count = numbers.size();
+  bytes.append(reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes());
+  bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
+}
+
+/// Takes them off.
+std::vector<std::int64_t> take_numbers(std::string_view& bytes) {
+  std::uint64_t count = 0;
+  BRAID_CHECK(bytes.size() >= sizeof count, "a window has only {} bytes", bytes.size());
+  std::memcpy(&count, bytes.data() + bytes.size() - sizeof count, sizeof count);
+  bytes.remove_suffix(sizeof count);
+  BRAID_CHECK(count <= bytes.size() / sizeof(std::int64_t), "a window has only {} bytes", bytes.size());
+  std::vector<std::int64_t> numbers(count);
+  const std::size_t size = count * sizeof(std::int64_t);
+  if (count > 0) std::memcpy(numbers.data(), bytes.data() + bytes.size() - size, size);
+  bytes.remove_suffix(size);
+  return numbers;
+}
+
 std::string bytes_of(const WindowPart& part) {
   std::string bytes = planner::to_bytes(part.slice);
-  const std::uint64_t channels = part.ahead.size();
-  bytes.append(reinterpret_cast<const char*>(part.ahead.data()), channels * sizeof(std::int64_t));
-  bytes.append(reinterpret_cast<const char*>(&channels), sizeof channels);
+  append_numbers(part.ahead, bytes);
+  std::vector<std::int64_t> turns;  // an instruction, how many, and these
+  for (const auto& [id, places] : part.turns) {
+    turns.insert(turns.end(), {id, std::ssize(places)});
+    turns.insert(turns.end(), places.begin(), places.end());
+  }
+  append_numbers(turns, bytes);
   return bytes;
 }
 
 WindowPart part_from_bytes(std::string_view bytes) {
-  std::uint64_t channels = 0;
-  BRAID_CHECK(bytes.size() >= sizeof channels, "a window has only {} bytes", bytes.size());
-  std::memcpy(&channels, bytes.data() + bytes.size() - sizeof channels, sizeof channels);
-  bytes.remove_suffix(sizeof channels);
-  BRAID_CHECK(channels <= bytes.size() / sizeof(std::int64_t), "a window has only {} bytes", bytes.size());
   WindowPart part;
-  part.ahead.resize(channels);
-  const std::size_t size = channels * sizeof(std::int64_t);
-  if (channels > 0) std::memcpy(part.ahead.data(), bytes.data() + bytes.size() - size, size);
-  bytes.remove_suffix(size);
+  const std::vector<std::int64_t> turns = take_numbers(bytes);
+  for (auto entry = turns.begin(); entry != turns.end();) {
+    const auto first = entry + 2, last = first + entry[1];
+    part.turns[entry[0]].assign(first, last);
+    entry = last;
+  }
+  part.ahead = take_numbers(bytes);
   part.slice = planner::slice_from_bytes(bytes);
   return part;
 }
@@ -49,7 +72,7 @@ WindowPart part_from_bytes(std::string_view bytes) {
 }  // namespace
 
 WindowFeed::WindowFeed(const planner::FixedPlan& fixed, const planner::WindowInput& input, std::int64_t first,
-                       std::int64_t last, Communicator& communicator)
+                       std::int64_t last, const costmodel::Profile& profile, Communicator& communicator)
     : fixed_(fixed),
       communicator_(communicator),
       streams_(planner::streams(fixed)),
@@ -57,7 +80,10 @@ WindowFeed::WindowFeed(const planner::FixedPlan& fixed, const planner::WindowInp
       input_{input.workload, samples_, input.stopped, input.cycle},
       rules_(planner::verify_context(fixed, input_, 0)),
       last_(last) {
-  if (communicator.rank() == 0) stream_.emplace(fixed_, input_, first, last_);
+  if (communicator.rank() != 0) return;
+  stream_.emplace(fixed_, input_, first, last_);
+  if (!profile.entries.empty())
+    turns_.emplace(profile, input.workload.backbone, planner::pass_style(fixed, input.workload));
 }
 
 WindowFeed::~WindowFeed() {
@@ -108,12 +134,18 @@ WindowFeed::MaybeLaid WindowFeed::lay_out() {
   const std::vector<planner::Violation> violations = planner::verify(slice->program, rules_);
   BRAID_CHECK(violations.empty(), "window {} breaks the rule '{}': {}", slice->window, name(violations[0].rule),
               violations[0].message);
-  Laid laid{{std::move(*slice), {}}, {}};
-  laid.part.ahead = planner::most_waiting_messages(laid.part.slice.program);
+  Laid laid{{std::move(*slice), {}, {}}, {}};
+  const planner::Program& program = laid.part.slice.program;
+  laid.part.ahead = planner::most_waiting_messages(program);
+  std::vector<planner::StageTurns> turns(program.stages.size());
+  for (std::size_t stage = 0; turns_ && stage < turns.size(); ++stage)
+    turns[stage] = turns_->of(program, static_cast<planner::StageIndex>(stage));
   for (int rank = 1; rank < communicator_.size(); ++rank) {
-    const planner::StageIndex stage = stage_of(rank, laid.part.slice.program);
-    laid.parts.push_back(bytes_of({planner::part_of(laid.part.slice, stage), laid.part.ahead}));
+    const planner::StageIndex stage = stage_of(rank, program);
+    laid.parts.push_back(
+        bytes_of({planner::part_of(laid.part.slice, stage), laid.part.ahead, turns[static_cast<std::size_t>(stage)]}));
   }
+  laid.part.turns = std::move(turns[static_cast<std::size_t>(stage_of(0, program))]);
   return laid;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "exec/ranks/communicator.h"
+#include "planner/latency/launch_turns.h"
 #include "planner/verify/verify.h"
 #include "planner/window/program_stream.h"
 
@@ -14,6 +15,7 @@ namespace braid::exec {
 struct WindowPart {
   planner::Slice slice;             ///< on rank 0 all of it, elsewhere the rank's part (planner/window/slice_bytes.h)
   std::vector<std::int64_t> ahead;  ///< per channel: most_waiting_messages of the whole Program
+  planner::StageTurns turns;        ///< of the rank's stage, where the plan has a profile
 };
 
 /// The windows of a run. Rank 0 alone lays them out and verifies them, on a thread of its own while the window before
@@ -23,9 +25,10 @@ struct WindowPart {
 /// Every rank makes one, asks for the same windows, and says the same of tasks between two of them.
 class WindowFeed {
  public:
-  /// Windows [first, last) of the plan without the tasks that are `stopped`. What is referred to must outlive it.
+  /// Windows [first, last) of the plan without the tasks that are `stopped`; turns are found by `profile`, where it has
+  /// entries. What is referred to must outlive it.
   WindowFeed(const planner::FixedPlan& fixed, const planner::WindowInput& input, std::int64_t first, std::int64_t last,
-             Communicator& communicator);
+             const costmodel::Profile& profile, Communicator& communicator);
   WindowFeed(const WindowFeed&) = delete;
   WindowFeed& operator=(const WindowFeed&) = delete;
   /// Waits until all that was sent has been taken, unless an exception unwinds.
@@ -61,6 +64,7 @@ class WindowFeed {
   workload::SampleIndex samples_;  // a copy: an index is for one thread at a time
   planner::WindowInput input_;
   planner::VerifyContext rules_;
+  std::optional<planner::LaunchTurns> turns_;
   std::int64_t last_;
   std::optional<planner::ProgramStream> stream_;
   std::future<MaybeLaid> laying_out_;

@@ -9,6 +9,8 @@
 #include "exec/profiling/reference_pass.h"
 #include "exec/runner.h"
 #include "planner/latency/durations.h"
+#include "planner/latency/launch_turns.h"
+#include "planner/program/dependency_graph.h"
 #include "planner/program/excerpt.h"
 #include "planner/window/program_stream.h"
 #include "planner/window/window.h"
@@ -93,9 +95,11 @@ class Pieces {
 };
 
 /// From the first rank's first instruction to the last rank's last Step; on rank 0.
-double run_once(const planner::Program& program, Runner& runner, Communicator& communicator) {
+double run_once(const planner::Program& program, const planner::StageTurns& turns, Runner& runner,
+                Communicator& communicator) {
+  const std::vector<std::int64_t> ahead = planner::most_waiting_messages(program);
   communicator.barrier();
-  const std::vector<planner::Event> events = runner.run(program).events;
+  const std::vector<planner::Event> events = runner.run(program, ahead, turns).events;
   planner::Timeline own;
   own.events = events;
   const Nanoseconds mine[2] = {own.begin(), planner::end_of_steps(events)};
@@ -120,14 +124,18 @@ Pilot run_pilot(const planner::Plan& plan, const workload::SampleIndex& samples,
   if (pieces.empty()) return pilot;
   Runner runner({plan.fixed, plan.workload, samples, datasets}, communicator, device);
   ReferencePass reference(plan.workload.backbone, device);
-  for (const Piece& piece : pieces) run_once(piece.program, runner, communicator);
+  const planner::LaunchTurns launches(plan.profile, plan.workload.backbone,
+                                      planner::pass_style(plan.fixed, plan.workload));
+  std::vector<planner::StageTurns> turns;
+  for (const Piece& piece : pieces) turns.push_back(launches.of(piece.program, runner.stage()));
+  for (std::size_t i = 0; i < pieces.size(); ++i) run_once(pieces[i].program, turns[i], runner, communicator);
   std::vector<std::vector<double>> measured(pieces.size());  // per piece and run
   std::vector<double> references;
   const SteadyClock::time_point warm = SteadyClock::now();
   for (bool again = true; again;) {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       references.push_back(reference.seconds_beside(pieces[i].predicted_seconds, communicator));
-      measured[i].push_back(run_once(pieces[i].program, runner, communicator));
+      measured[i].push_back(run_once(pieces[i].program, turns[i], runner, communicator));
     }
     ++pilot.runs;
     const double each = seconds_since(began) / static_cast<double>(pilot.runs + 1);

@@ -103,13 +103,7 @@ ClockLatency::Interleaved ClockLatency::of_like_layers(const Clock& clock) {
 
 /// The schedule of a stage with so many layers, else the same.
 ClockLatency::Interleaved ClockLatency::scheduled(const Clock& clock, std::int64_t layers) {
-  // Collectives of ranks on several nodes take another link than those of the stage's shape alone.
-  const LaunchPricing pricing = [&](std::span<const costmodel::OperatorCall> calls) {
-    if (!costmodel::is_collective(calls.front().op)) return (*pricing_)(calls);
-    costmodel::OperatorCall call = calls.front();
-    call.shape = cost().group_shape(call.op, clock.ranks);
-    return (*pricing_)({&call, 1});
-  };
+  const LaunchPricing pricing = on_ranks(*pricing_, cost(), clock.ranks);
   StageShape stage = clock.stage;
   stage.layers = layers;
   if (stage.recompute.any()) stage.recompute.layers = layers;

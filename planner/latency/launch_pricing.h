@@ -15,4 +15,7 @@ using LaunchPricing = std::function<Nanoseconds(std::span<const costmodel::Opera
 /// ahead, and whether it holds up a whole pass is no matter of one launch.
 LaunchPricing device_pricing(const costmodel::CostModel& cost);
 
+/// The same where collectives are among those ranks, which say which links they take. `cost` must outlive the result.
+LaunchPricing on_ranks(LaunchPricing pricing, const costmodel::CostModel& cost, std::span<const std::int32_t> ranks);
+
 }  // namespace braid::planner

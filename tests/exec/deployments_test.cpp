@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "costmodel/profile/derive.h"
 #include "exec/example/random_backbone.h"
 #include "exec/training.h"
+#include "planner/latency/launch_turns.h"
+#include "planner/program/dependency_graph.h"
 #include "planner/window/program_stream.h"
 #include "planner/window/unit_stream.h"
 
@@ -85,18 +88,88 @@ TEST(Deployments, InterleavedStagesLearnWhatOneRankLearns) {
   }
 }
 
-/// Two hTasks of one instruction take turns at the sums of their shards.
-TEST(Deployments, ClocksOfSeveralHTasksOnShardsLearnWhatOneRankLearns) {
+/// Two hTasks a bucket, on shards.
+planner::FixedPlan clocks_of_two(std::int32_t tp) {
   planner::FixedPlan fixed = one_rank();
   fixed.schedule.pipeline = PipelineTemplate::structured;
   fixed.buckets = {{0, 3}, {1, 2}};
   fixed.schedule.order = {{{false, 1, 0}, {false, 0, 0}, {false, 1, 1}, {true, 1, 0}, {true, 0, 0}, {true, 1, 1}}};
+  fixed.deployment = deployment_of({{tp, 1}});
+  return fixed;
+}
+
+costmodel::Profile any_profile() {
+  costmodel::Profile profile = costmodel::analytic_profile("a40", costmodel::DataType::f32);
+  profile.interconnect.intra_node = {"wire", 1e9, 1e-6};
+  return profile;
+}
+
+/// Two hTasks of one instruction take turns at the sums of their shards.
+TEST(Deployments, ClocksOfSeveralHTasksOnShardsLearnWhatOneRankLearns) {
   for (const std::int32_t tp : {2, 4}) {
-    fixed.deployment = deployment_of({{tp, 1}});
+    const planner::FixedPlan fixed = clocks_of_two(tp);
     const planner::Program program = planner::window_program(fixed, {study().workload, *study().samples}, 0);
     EXPECT_TRUE(std::any_of(program.stages[0].instructions.begin(), program.stages[0].instructions.end(),
                             [](const planner::Instruction& instruction) { return instruction.parts.count == 2; }));
     expect_near(train_on(study(), fixed), alone(), kTolerance, fmt::format("tp {}", tp));
+    expect_near(train_on(study(), fixed, cpu_device(), any_profile()), alone(), kTolerance, fmt::format("tp {}", tp));
+  }
+}
+
+/// Of each row-split product that a run makes, how many tokens it had: which microbatch's it was.
+std::vector<std::int64_t> row_split_products(const planner::Program& program, const planner::StageTurns& turns) {
+  const planner::FixedPlan fixed = clocks_of_two(2);
+  std::vector<std::int64_t> tokens;
+  run_on_threads(2, [&](Communicator& communicator) {
+    workload::SampleIndex samples = *study().samples;
+    Runner runner({fixed, study().workload, samples, study().datasets}, communicator, cpu_device());
+    runner.probe().recording = true;
+    runner.run(program, planner::most_waiting_messages(program), turns);
+    if (communicator.rank() != 0) return;
+    const std::int64_t split = study().workload.backbone.heads * study().workload.backbone.head_dim / 2;
+    for (const Probe::Record& record : runner.probe().records) {
+      const costmodel::OperatorCall& call = record.call;
+      if (call.op == costmodel::Operator::linear && call.pass == costmodel::Pass::forward && call.shape[0] == split)
+        tokens.push_back(call.tokens);
+    }
+  });
+  return tokens;
+}
+
+/// What is planned is what is run: microbatches go on in the order of their turns, whatever these are, and without any
+/// one after another.
+TEST(Deployments, ClocksFollowTheirTurns) {
+  const planner::FixedPlan fixed = clocks_of_two(2);
+  const planner::Program program = planner::window_program(fixed, {study().workload, *study().samples}, 0);
+  const planner::StageProgram& stage = program.stages.front();
+  const planner::LaunchTurns launches(any_profile(), study().workload.backbone,
+                                      planner::pass_style(fixed, study().workload));
+  const planner::StageTurns planned = launches.of(program, 0);
+  planner::StageTurns one_first;  // the second part to its end, then the first
+  for (const auto& [id, turns] : planned) {
+    one_first[id] = turns;
+    std::ranges::sort(one_first[id], std::greater());
+  }
+  ASSERT_FALSE(planned.empty());
+  for (const planner::StageTurns& turns : {planned, one_first, planner::StageTurns()}) {
+    std::vector<std::int64_t> expected;
+    for (std::size_t place = 0; place < stage.instructions.size(); ++place) {
+      const planner::Instruction& instruction = stage.instructions[place];
+      if (instruction.kind != planner::Kind::forward) continue;
+      const std::span<const planner::Part> parts = stage.parts_of(instruction);
+      // A turn at the embedding's sum, then one before each layer's first sum, its second, and the head's.
+      std::vector<std::int64_t> taken(parts.size(), 0);
+      const auto go_on = [&](std::size_t part) {
+        const std::int64_t turn = taken[part]++;
+        if (turn % 2 == 1 && turn < 12)
+          expected.push_back(program.microbatch(parts[part].microbatch).computed_tokens());
+      };
+      if (const auto order = turns.find(stage.first_id + static_cast<std::int64_t>(place)); order != turns.end())
+        for (const std::int32_t part : order->second) go_on(static_cast<std::size_t>(part));
+      while (std::ranges::any_of(taken, [](std::int64_t turn) { return turn < 13; }))
+        for (std::size_t part = 0; part < parts.size(); ++part) go_on(part);
+    }
+    EXPECT_EQ(row_split_products(program, turns), expected);
   }
 }
 

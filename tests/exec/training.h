@@ -90,8 +90,9 @@ struct Trained {
 
 /// On as many ranks as the plan has, which are threads.
 inline Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fixed,
-                        kernels::Device& device = cpu_device()) {
+                        kernels::Device& device = cpu_device(), const costmodel::Profile& profile = {}) {
   planner::Plan plan;
+  plan.profile = profile;
   plan.workload = study.workload;
   plan.fixed = fixed;
   Trained trained;

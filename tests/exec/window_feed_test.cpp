@@ -42,6 +42,7 @@ struct FeedStudy {
   workload::Workload workload;
   std::optional<workload::SampleIndex> samples;
   FixedPlan fixed;
+  costmodel::Profile profile;  // of no entries
 };
 
 /// What each rank gets to run, and what it says of tasks after which window.
@@ -49,7 +50,7 @@ std::vector<std::vector<WindowPart>> fed(const FeedStudy& study, int ranks,
                                          const std::function<void(WindowFeed&, std::int64_t)>& after) {
   std::vector<std::vector<WindowPart>> parts(static_cast<std::size_t>(ranks));
   run_on_threads(ranks, [&](Communicator& communicator) {
-    WindowFeed feed(study.fixed, study.input(), 0, kSteps, communicator);
+    WindowFeed feed(study.fixed, study.input(), 0, kSteps, study.profile, communicator);
     while (std::optional<WindowPart> part = feed.next()) {
       after(feed, part->slice.window);
       parts[static_cast<std::size_t>(communicator.rank())].push_back(std::move(*part));
