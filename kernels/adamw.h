@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+
+#include "kernels/matrix.h"
 
 namespace braid::kernels {
 
@@ -18,8 +19,8 @@ struct AdamWStep {
   std::int64_t step = 1;  ///< t, from 1
 };
 
-using AdamW = void(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter,
-                   std::span<float> first_moment, std::span<float> second_moment);
+using AdamW = void(const AdamWStep& step, ConstVector gradient, Vector parameter, Vector first_moment,
+                   Vector second_moment);
 
 namespace reference {
 AdamW adamw;

@@ -10,7 +10,7 @@ namespace braid::kernels {
 /// losses[t] = log Σ exp(logits[t]) − logits[t][labels[t]], and logits[t] becomes scales[t] · (softmax(logits[t]) −
 /// onehot), the gradient of Σ scales[t] · losses[t]. logits [T, V], labels [T] in [0, V), scales, losses [T].
 using CrossEntropy = void(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales,
-                          std::span<float> losses);
+                          Vector losses);
 
 /// The same where every shard has a part of the vocabulary, in two halves. First each makes shares[t] = {greatest of
 /// its logits, Σ exp(logits − greatest), labels[t]'s logit or 0 where the label is not here}; its logits become
@@ -19,7 +19,7 @@ using CrossEntropyShare = void(Matrix logits, std::span<const std::int32_t> labe
 /// Then, from the shares of all shards side by side, [T, 3 · shards], of which the shard `place` has gone on with what
 /// `logits` became: all losses, and the gradient of its part of the logits.
 using CrossEntropyOfShares = void(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales,
-                                  ConstMatrix shares, std::int64_t place, std::span<float> losses);
+                                  ConstMatrix shares, std::int64_t place, Vector losses);
 
 namespace reference {
 CrossEntropy cross_entropy;

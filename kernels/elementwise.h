@@ -9,7 +9,7 @@ namespace braid::kernels {
 /// y += x. x, y [T, H].
 /// squared_norm: Σ x², summed in double in an order that depends on the length alone.
 using Add = void(ConstMatrix x, Matrix y);
-using SquaredNorm = double(std::span<const float> x);
+using SquaredNorm = double(ConstVector x);
 
 namespace reference {
 Add add;

@@ -11,13 +11,11 @@ namespace braid::kernels {
 ///
 /// The backward pass adds the gradient through the norm to dx: with g = dy · weight and n = (x − mean) · scale,
 /// dx += scale · (g − mean(g) − n · mean(g · n)).
-using LayerNormForward = void(ConstMatrix x, std::span<const float> weight, std::span<const float> bias, float epsilon,
-                              Matrix y, Matrix statistics);
+using LayerNormForward = void(ConstMatrix x, ConstVector weight, ConstVector bias, float epsilon, Matrix y,
+                              Matrix statistics);
 /// The same y with the statistics of an earlier forward pass: the same bits as then.
-using LayerNormAgain = void(ConstMatrix x, std::span<const float> weight, std::span<const float> bias,
-                            ConstMatrix statistics, Matrix y);
-using LayerNormBackward = void(ConstMatrix dy, ConstMatrix x, std::span<const float> weight, ConstMatrix statistics,
-                               Matrix dx);
+using LayerNormAgain = void(ConstMatrix x, ConstVector weight, ConstVector bias, ConstMatrix statistics, Matrix y);
+using LayerNormBackward = void(ConstMatrix dy, ConstMatrix x, ConstVector weight, ConstMatrix statistics, Matrix dx);
 
 namespace reference {
 LayerNormForward layer_norm_forward;

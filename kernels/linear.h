@@ -16,7 +16,7 @@ class FrozenLinear {
   virtual std::int64_t in() const = 0;
   virtual std::int64_t out() const = 0;
   /// [out], or empty.
-  virtual std::span<const float> bias() const = 0;
+  virtual ConstVector bias() const = 0;
   /// Bytes that it holds.
   virtual std::int64_t bytes() const = 0;
 

@@ -1,11 +1,47 @@
 #pragma once
 
 #include <cstdint>
+#include <ranges>
+#include <span>
 #include <type_traits>
 
 #include "base/error.h"
 
 namespace braid::kernels {
+
+/// A view of numbers of a device, one after another. No ownership.
+template <typename Number>
+class BasicVector {
+ public:
+  BasicVector() = default;
+  BasicVector(Number* numbers, std::int64_t count) : data_(numbers), size_(count) {}
+  /// Of a device whose memory is the host's; and a view that may write is also one that may only read.
+  template <typename Range>
+  requires(std::ranges::contiguous_range<Range> && !std::is_same_v<std::remove_cvref_t<Range>, BasicVector> &&
+           std::is_convertible_v<std::remove_reference_t<std::ranges::range_reference_t<Range>> (*)[], Number (*)[]>)
+      BasicVector(Range&& range)
+      : BasicVector(std::ranges::data(range), static_cast<std::int64_t>(std::ranges::size(range))) {}
+
+  Number* data() const { return data_; }
+  std::size_t size() const { return static_cast<std::size_t>(size_); }
+  bool empty() const { return size_ == 0; }
+  BasicVector range(std::int64_t first, std::int64_t last) const {
+    BRAID_CHECK(0 <= first && first <= last && last <= size_, "numbers {}..{} of {}", first, last, size_);
+    return BasicVector(data_ + first, last - first);
+  }
+
+  // For kernels that run where the numbers are.
+  Number& operator[](std::size_t place) const { return data_[place]; }
+  Number* begin() const { return data_; }
+  Number* end() const { return data_ + size_; }
+
+ private:
+  Number* data_ = nullptr;
+  std::int64_t size_ = 0;
+};
+
+using Vector = BasicVector<float>;
+using ConstVector = BasicVector<const float>;
 
 /// A row-major [rows, columns] view of f32 numbers; rows are `stride` numbers apart. No ownership, no alignment needed.
 template <typename Number>

@@ -15,14 +15,12 @@ namespace braid::kernels {
 /// Head norms do the same to each head of D columns of x [T, heads · D], in place, with one weight [D] for all of them:
 /// `before` gets what x was, and `scale` is [T, heads]. Their backward pass turns d, the gradient of the result, into
 /// that of x.
-using RmsNormForward = void(ConstMatrix x, std::span<const float> weight, float epsilon, Matrix y,
-                            std::span<float> scale);
+using RmsNormForward = void(ConstMatrix x, ConstVector weight, float epsilon, Matrix y, Vector scale);
 /// y = x · scale · weight with the scale of an earlier forward pass: the same bits as then.
-using RmsNormAgain = void(ConstMatrix x, std::span<const float> weight, std::span<const float> scale, Matrix y);
-using RmsNormBackward = void(ConstMatrix dy, ConstMatrix x, std::span<const float> weight, std::span<const float> scale,
-                             Matrix dx);
-using HeadNormForward = void(Matrix x, std::span<const float> weight, float epsilon, Matrix before, Matrix scale);
-using HeadNormBackward = void(Matrix d, ConstMatrix before, std::span<const float> weight, ConstMatrix scale);
+using RmsNormAgain = void(ConstMatrix x, ConstVector weight, ConstVector scale, Matrix y);
+using RmsNormBackward = void(ConstMatrix dy, ConstMatrix x, ConstVector weight, ConstVector scale, Matrix dx);
+using HeadNormForward = void(Matrix x, ConstVector weight, float epsilon, Matrix before, Matrix scale);
+using HeadNormBackward = void(Matrix d, ConstMatrix before, ConstVector weight, ConstMatrix scale);
 
 namespace reference {
 RmsNormForward rms_norm_forward;

@@ -10,8 +10,8 @@ namespace braid::kernels {
 /// Rotary embedding in place, Hugging Face's half-split pairing: (x[i], x[i + D/2]) of each head turns by
 /// positions[t] · frequencies[i] and is multiplied by `scale`. x [T, heads · D], positions [T], frequencies [D/2]. The
 /// backward pass turns back, and multiplies as the forward pass does.
-using Rope = void(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
-                  std::span<const float> frequencies, float scale);
+using Rope = void(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, ConstVector frequencies,
+                  float scale);
 
 namespace reference {
 Rope rope_forward;

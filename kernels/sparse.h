@@ -10,8 +10,8 @@ namespace braid::kernels {
 /// A sparse matrix Δ [out, in] by its numbers, in the order of its rows: values[k] stands at (rows[k], columns[k]).
 /// Of it a part counts, rows [first_row, last_row) and columns [first_column, last_column); x and y are of that part.
 struct SparsePlaces {
-  std::span<const std::int32_t> rows;
-  std::span<const std::int32_t> columns;
+  BasicVector<const std::int32_t> rows;
+  BasicVector<const std::int32_t> columns;
   std::int64_t first_row = 0, last_row = 0;
   std::int64_t first_column = 0, last_column = 0;
 
@@ -21,10 +21,10 @@ struct SparsePlaces {
 };
 
 /// y += Δ x for each token: x [T, in], y [T, out] of the part that counts.
-using SparseForward = void(const SparsePlaces& places, std::span<const float> values, ConstMatrix x, Matrix y);
+using SparseForward = void(const SparsePlaces& places, ConstVector values, ConstMatrix x, Matrix y);
 /// d_values[k] += Σ_t dy[t, row] · x[t, column] of those that count, and dx += dy Δ unless dx has no rows.
-using SparseBackward = void(const SparsePlaces& places, std::span<const float> values, ConstMatrix x, ConstMatrix dy,
-                            std::span<float> d_values, Matrix dx);
+using SparseBackward = void(const SparsePlaces& places, ConstVector values, ConstMatrix x, ConstMatrix dy,
+                            Vector d_values, Matrix dx);
 
 namespace reference {
 SparseForward sparse_forward;

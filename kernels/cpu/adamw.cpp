@@ -7,8 +7,7 @@
 
 namespace braid::kernels::cpu {
 
-void adamw(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter,
-           std::span<float> first_moment, std::span<float> second_moment) {
+void adamw(const AdamWStep& step, ConstVector gradient, Vector parameter, Vector first_moment, Vector second_moment) {
   const std::size_t count = parameter.size();
   BRAID_CHECK(gradient.size() == count && first_moment.size() == count && second_moment.size() == count,
               "{} parameters, {} gradients, {} and {} moments", count, gradient.size(), first_moment.size(),

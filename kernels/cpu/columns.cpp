@@ -5,7 +5,7 @@
 
 namespace braid::kernels::cpu {
 
-void scale_columns(std::span<const float> scale, ConstMatrix x, bool accumulate, Matrix y) {
+void scale_columns(ConstVector scale, ConstMatrix x, bool accumulate, Matrix y) {
   BRAID_CHECK(std::ssize(scale) == y.columns && x.rows == y.rows && x.columns == y.columns, "{} scales, [{}, {}] to {}",
               scale.size(), x.rows, x.columns, y.columns);
   for_rows(y.rows, kCopies * y.columns, [&](std::int64_t t) {
@@ -19,7 +19,7 @@ void scale_columns(std::span<const float> scale, ConstMatrix x, bool accumulate,
   });
 }
 
-void add_row(std::span<const float> row, Matrix y) {
+void add_row(ConstVector row, Matrix y) {
   BRAID_CHECK(std::ssize(row) == y.columns, "{} numbers to rows of {}", row.size(), y.columns);
   for_rows(y.rows, kCopies * y.columns, [&](std::int64_t t) {
     float* to = y.row(t);
@@ -30,7 +30,7 @@ void add_row(std::span<const float> row, Matrix y) {
 }
 
 /// Threads share out columns, so that a sum is one thread's.
-void sum_columns(float factor, ConstMatrix a, ConstMatrix b, std::span<float> sums) {
+void sum_columns(float factor, ConstMatrix a, ConstMatrix b, Vector sums) {
   BRAID_CHECK(std::ssize(sums) == a.columns && (b.rows == 0 || (b.rows == a.rows && b.columns == a.columns)),
               "{} sums of [{}, {}] and [{}, {}]", sums.size(), a.rows, a.columns, b.rows, b.columns);
   const std::int64_t registers = (a.columns + kLanes - 1) / kLanes;

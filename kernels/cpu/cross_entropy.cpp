@@ -37,8 +37,7 @@ double exponentiate(float* row, std::int64_t columns, float most) {
 
 }  // namespace
 
-void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales,
-                   std::span<float> losses) {
+void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales, Vector losses) {
   BRAID_CHECK(
       std::ssize(labels) == logits.rows && std::ssize(scales) == logits.rows && std::ssize(losses) == logits.rows,
       "{} labels, {} scales and {} losses for {} rows", labels.size(), scales.size(), losses.size(), logits.rows);
@@ -71,7 +70,7 @@ void cross_entropy_share(Matrix logits, std::span<const std::int32_t> labels, Ma
 }
 
 void cross_entropy_of_shares(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales,
-                             ConstMatrix shares, std::int64_t place, std::span<float> losses) {
+                             ConstMatrix shares, std::int64_t place, Vector losses) {
   for_rows(logits.rows, kCopies * logits.columns, [&](std::int64_t t) {
     const auto token = static_cast<std::size_t>(t);
     const float* share = shares.row(t);

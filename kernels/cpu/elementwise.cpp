@@ -17,7 +17,7 @@ void add(ConstMatrix x, Matrix y) {
   });
 }
 
-double squared_norm(std::span<const float> x) {
+double squared_norm(ConstVector x) {
   constexpr std::int64_t kSums = 16;
   const auto count = static_cast<std::int64_t>(x.size());
   std::vector<double> totals(static_cast<std::size_t>((count + kPiece - 1) / kPiece));

@@ -8,7 +8,7 @@
 namespace braid::kernels::cpu {
 namespace {
 
-void check_shapes(ConstMatrix x, std::span<const float> weight, ConstMatrix statistics, ConstMatrix result) {
+void check_shapes(ConstMatrix x, ConstVector weight, ConstMatrix statistics, ConstMatrix result) {
   BRAID_CHECK(std::ssize(weight) == x.columns && statistics.rows == x.rows && statistics.columns == 2,
               "{} weights and [{}, {}] statistics for [{}, {}]", weight.size(), statistics.rows, statistics.columns,
               x.rows, x.columns);
@@ -30,8 +30,8 @@ void normalize_row(const float* x, const float* weight, const float* bias, float
 
 }  // namespace
 
-void layer_norm_forward(ConstMatrix x, std::span<const float> weight, std::span<const float> bias, float epsilon,
-                        Matrix y, Matrix statistics) {
+void layer_norm_forward(ConstMatrix x, ConstVector weight, ConstVector bias, float epsilon, Matrix y,
+                        Matrix statistics) {
   check_shapes(x, weight, statistics, y);
   const auto columns = static_cast<float>(x.columns);
   for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
@@ -49,8 +49,7 @@ void layer_norm_forward(ConstMatrix x, std::span<const float> weight, std::span<
   });
 }
 
-void layer_norm_again(ConstMatrix x, std::span<const float> weight, std::span<const float> bias, ConstMatrix statistics,
-                      Matrix y) {
+void layer_norm_again(ConstMatrix x, ConstVector weight, ConstVector bias, ConstMatrix statistics, Matrix y) {
   check_shapes(x, weight, statistics, y);
   for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
     const float* of_row = statistics.row(t);
@@ -58,8 +57,7 @@ void layer_norm_again(ConstMatrix x, std::span<const float> weight, std::span<co
   });
 }
 
-void layer_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> weight, ConstMatrix statistics,
-                         Matrix dx) {
+void layer_norm_backward(ConstMatrix dy, ConstMatrix x, ConstVector weight, ConstMatrix statistics, Matrix dx) {
   check_shapes(x, weight, statistics, dx);
   const auto columns = static_cast<float>(x.columns);
   for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {

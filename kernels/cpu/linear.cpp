@@ -77,7 +77,7 @@ class PackedLinear final : public FrozenLinear {
 
   std::int64_t in() const override { return in_; }
   std::int64_t out() const override { return out_; }
-  std::span<const float> bias() const override { return bias_; }
+  ConstVector bias() const override { return bias_; }
   std::int64_t bytes() const override {
     return forward_.bytes() + (backward_ ? backward_->bytes() : 0) +
            std::ssize(bias_) * static_cast<std::int64_t>(sizeof(float));
@@ -123,7 +123,7 @@ class CompressedLinear final : public FrozenLinear {
 
   std::int64_t in() const override { return weight_.columns(); }
   std::int64_t out() const override { return weight_.rows(); }
-  std::span<const float> bias() const override { return bias_; }
+  ConstVector bias() const override { return bias_; }
   std::int64_t bytes() const override {
     return weight_.bytes() + std::ssize(bias_) * static_cast<std::int64_t>(sizeof(float));
   }

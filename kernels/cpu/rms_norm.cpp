@@ -9,7 +9,7 @@
 namespace braid::kernels::cpu {
 namespace {
 
-void check_shapes(ConstMatrix x, std::span<const float> weight, std::span<const float> scale, ConstMatrix result) {
+void check_shapes(ConstMatrix x, ConstVector weight, ConstVector scale, ConstMatrix result) {
   BRAID_CHECK(std::ssize(weight) == x.columns && std::ssize(scale) == x.rows, "{} weights and {} scales for [{}, {}]",
               weight.size(), scale.size(), x.rows, x.columns);
   BRAID_CHECK(result.rows == x.rows && result.columns == x.columns, "[{}, {}] to [{}, {}]", x.rows, x.columns,
@@ -46,7 +46,7 @@ void through_norm(const float* dy, const float* x, const float* weight, float sc
   });
 }
 
-void check_heads(ConstMatrix x, std::span<const float> weight, ConstMatrix before, ConstMatrix scale) {
+void check_heads(ConstMatrix x, ConstVector weight, ConstMatrix before, ConstMatrix scale) {
   BRAID_CHECK(std::ssize(weight) * scale.columns == x.columns && scale.rows == x.rows && before.rows == x.rows &&
                   before.columns == x.columns,
               "{} weights and [{}, {}] scales for [{}, {}]", weight.size(), scale.rows, scale.columns, x.rows,
@@ -55,7 +55,7 @@ void check_heads(ConstMatrix x, std::span<const float> weight, ConstMatrix befor
 
 }  // namespace
 
-void rms_norm_forward(ConstMatrix x, std::span<const float> weight, float epsilon, Matrix y, std::span<float> scale) {
+void rms_norm_forward(ConstMatrix x, ConstVector weight, float epsilon, Matrix y, Vector scale) {
   check_shapes(x, weight, scale, y);
   for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
     const float* row = x.row(t);
@@ -65,15 +65,14 @@ void rms_norm_forward(ConstMatrix x, std::span<const float> weight, float epsilo
   });
 }
 
-void rms_norm_again(ConstMatrix x, std::span<const float> weight, std::span<const float> scale, Matrix y) {
+void rms_norm_again(ConstMatrix x, ConstVector weight, ConstVector scale, Matrix y) {
   check_shapes(x, weight, scale, y);
   for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
     normalize_row(x.row(t), weight.data(), scale[static_cast<std::size_t>(t)], x.columns, y.row(t));
   });
 }
 
-void rms_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> weight, std::span<const float> scale,
-                       Matrix dx) {
+void rms_norm_backward(ConstMatrix dy, ConstMatrix x, ConstVector weight, ConstVector scale, Matrix dx) {
   check_shapes(x, weight, scale, dx);
   for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
     float* to = dx.row(t);
@@ -84,7 +83,7 @@ void rms_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> wei
   });
 }
 
-void head_norm_forward(Matrix x, std::span<const float> weight, float epsilon, Matrix before, Matrix scale) {
+void head_norm_forward(Matrix x, ConstVector weight, float epsilon, Matrix before, Matrix scale) {
   check_heads(x, weight, before, scale);
   const auto width = static_cast<std::int64_t>(weight.size());
   for_rows(x.rows, kCopies * x.columns, [&](std::int64_t t) {
@@ -97,7 +96,7 @@ void head_norm_forward(Matrix x, std::span<const float> weight, float epsilon, M
   });
 }
 
-void head_norm_backward(Matrix d, ConstMatrix before, std::span<const float> weight, ConstMatrix scale) {
+void head_norm_backward(Matrix d, ConstMatrix before, ConstVector weight, ConstMatrix scale) {
   check_heads(d, weight, before, scale);
   const auto width = static_cast<std::int64_t>(weight.size());
   for_rows(d.rows, kCopies * d.columns, [&](std::int64_t t) {

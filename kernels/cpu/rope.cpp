@@ -18,7 +18,7 @@ void turn_head(const float* cosines, const float* sines, std::int64_t half, floa
   });
 }
 
-void turn(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, std::span<const float> frequencies,
+void turn(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, ConstVector frequencies,
           float scale, float direction) {
   const std::int64_t half = head_dim / 2;
   BRAID_CHECK(head_dim > 0 && head_dim % 2 == 0 && x.columns % head_dim == 0, "heads of {} in {} columns", head_dim,
@@ -44,13 +44,13 @@ void turn(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positio
 
 }  // namespace
 
-void rope_forward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
-                  std::span<const float> frequencies, float scale) {
+void rope_forward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, ConstVector frequencies,
+                  float scale) {
   turn(x, head_dim, positions, frequencies, scale, 1.0F);
 }
 
-void rope_backward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
-                   std::span<const float> frequencies, float scale) {
+void rope_backward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, ConstVector frequencies,
+                   float scale) {
   turn(x, head_dim, positions, frequencies, scale, -1.0F);
 }
 

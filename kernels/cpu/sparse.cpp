@@ -29,7 +29,7 @@ constexpr std::int64_t kGathered = 2 * kCopies;
 
 }  // namespace
 
-void sparse_forward(const SparsePlaces& places, std::span<const float> values, ConstMatrix x, Matrix y) {
+void sparse_forward(const SparsePlaces& places, ConstVector values, ConstMatrix x, Matrix y) {
   const Counted some = counted(places);
   std::vector<float> numbers;
   for (const std::size_t k : some.places) numbers.push_back(values[k]);
@@ -47,8 +47,8 @@ void sparse_forward(const SparsePlaces& places, std::span<const float> values, C
 }
 
 /// Threads share out the numbers for their gradients, and the tokens for those of x, so that a sum is one thread's.
-void sparse_backward(const SparsePlaces& places, std::span<const float> values, ConstMatrix x, ConstMatrix dy,
-                     std::span<float> d_values, Matrix dx) {
+void sparse_backward(const SparsePlaces& places, ConstVector values, ConstMatrix x, ConstMatrix dy, Vector d_values,
+                     Matrix dx) {
   const Counted some = counted(places);
   const auto count = static_cast<std::int64_t>(some.places.size());
   constexpr std::int64_t kBlock = 512;

@@ -4,8 +4,7 @@
 
 namespace braid::kernels::reference {
 
-void adamw(const AdamWStep& step, std::span<const float> gradient, std::span<float> parameter,
-           std::span<float> first_moment, std::span<float> second_moment) {
+void adamw(const AdamWStep& step, ConstVector gradient, Vector parameter, Vector first_moment, Vector second_moment) {
   const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
   const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
   for (std::size_t i = 0; i < parameter.size(); ++i) {

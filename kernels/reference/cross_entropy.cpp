@@ -5,8 +5,7 @@
 
 namespace braid::kernels::reference {
 
-void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales,
-                   std::span<float> losses) {
+void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales, Vector losses) {
   for (std::int64_t t = 0; t < logits.rows; ++t) {
     float* row = logits.row(t);
     const auto token = static_cast<std::size_t>(t);
@@ -40,7 +39,7 @@ void cross_entropy_share(Matrix logits, std::span<const std::int32_t> labels, Ma
 }
 
 void cross_entropy_of_shares(Matrix logits, std::span<const std::int32_t> labels, std::span<const float> scales,
-                             ConstMatrix shares, std::int64_t place, std::span<float> losses) {
+                             ConstMatrix shares, std::int64_t place, Vector losses) {
   for (std::int64_t t = 0; t < logits.rows; ++t) {
     const auto token = static_cast<std::size_t>(t);
     const float* share = shares.row(t);

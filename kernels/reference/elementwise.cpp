@@ -8,7 +8,7 @@ void add(ConstMatrix x, Matrix y) {
   }
 }
 
-double squared_norm(std::span<const float> x) {
+double squared_norm(ConstVector x) {
   double sum = 0.0;
   for (const float value : x) sum += static_cast<double>(value) * value;
   return sum;

@@ -4,8 +4,8 @@
 
 namespace braid::kernels::reference {
 
-void layer_norm_forward(ConstMatrix x, std::span<const float> weight, std::span<const float> bias, float epsilon,
-                        Matrix y, Matrix statistics) {
+void layer_norm_forward(ConstMatrix x, ConstVector weight, ConstVector bias, float epsilon, Matrix y,
+                        Matrix statistics) {
   const auto count = static_cast<double>(x.columns);
   for (std::int64_t t = 0; t < x.rows; ++t) {
     double mean = 0.0, squares = 0.0;
@@ -17,8 +17,7 @@ void layer_norm_forward(ConstMatrix x, std::span<const float> weight, std::span<
   layer_norm_again(x, weight, bias, statistics, y);
 }
 
-void layer_norm_again(ConstMatrix x, std::span<const float> weight, std::span<const float> bias, ConstMatrix statistics,
-                      Matrix y) {
+void layer_norm_again(ConstMatrix x, ConstVector weight, ConstVector bias, ConstMatrix statistics, Matrix y) {
   for (std::int64_t t = 0; t < x.rows; ++t) {
     const double mean = statistics.row(t)[0], scale = statistics.row(t)[1];
     for (std::int64_t i = 0; i < x.columns; ++i) {
@@ -28,8 +27,7 @@ void layer_norm_again(ConstMatrix x, std::span<const float> weight, std::span<co
   }
 }
 
-void layer_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> weight, ConstMatrix statistics,
-                         Matrix dx) {
+void layer_norm_backward(ConstMatrix dy, ConstMatrix x, ConstVector weight, ConstMatrix statistics, Matrix dx) {
   const auto count = static_cast<double>(x.columns);
   for (std::int64_t t = 0; t < x.rows; ++t) {
     const double mean = statistics.row(t)[0], scale = statistics.row(t)[1];

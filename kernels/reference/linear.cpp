@@ -17,7 +17,7 @@ class PlainLinear final : public FrozenLinear {
 
   std::int64_t in() const override { return in_; }
   std::int64_t out() const override { return out_; }
-  std::span<const float> bias() const override { return bias_; }
+  ConstVector bias() const override { return bias_; }
   std::int64_t bytes() const override {
     return (std::ssize(weight_) + std::ssize(bias_)) * static_cast<std::int64_t>(sizeof(float));
   }

@@ -6,7 +6,7 @@
 
 namespace braid::kernels::reference {
 
-void rms_norm_forward(ConstMatrix x, std::span<const float> weight, float epsilon, Matrix y, std::span<float> scale) {
+void rms_norm_forward(ConstMatrix x, ConstVector weight, float epsilon, Matrix y, Vector scale) {
   for (std::int64_t t = 0; t < x.rows; ++t) {
     double sum = 0.0;
     for (std::int64_t i = 0; i < x.columns; ++i) sum += static_cast<double>(x.row(t)[i]) * x.row(t)[i];
@@ -16,7 +16,7 @@ void rms_norm_forward(ConstMatrix x, std::span<const float> weight, float epsilo
   rms_norm_again(x, weight, scale, y);
 }
 
-void rms_norm_again(ConstMatrix x, std::span<const float> weight, std::span<const float> scale, Matrix y) {
+void rms_norm_again(ConstMatrix x, ConstVector weight, ConstVector scale, Matrix y) {
   for (std::int64_t t = 0; t < x.rows; ++t) {
     const double row_scale = scale[static_cast<std::size_t>(t)];
     for (std::int64_t i = 0; i < x.columns; ++i)
@@ -24,8 +24,7 @@ void rms_norm_again(ConstMatrix x, std::span<const float> weight, std::span<cons
   }
 }
 
-void rms_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> weight, std::span<const float> scale,
-                       Matrix dx) {
+void rms_norm_backward(ConstMatrix dy, ConstMatrix x, ConstVector weight, ConstVector scale, Matrix dx) {
   for (std::int64_t t = 0; t < x.rows; ++t) {
     const double row_scale = scale[static_cast<std::size_t>(t)];
     const auto weighted = [&](std::int64_t i) {
@@ -40,7 +39,7 @@ void rms_norm_backward(ConstMatrix dy, ConstMatrix x, std::span<const float> wei
   }
 }
 
-void head_norm_forward(Matrix x, std::span<const float> weight, float epsilon, Matrix before, Matrix scale) {
+void head_norm_forward(Matrix x, ConstVector weight, float epsilon, Matrix before, Matrix scale) {
   const auto width = static_cast<std::int64_t>(weight.size());
   for (std::int64_t t = 0; t < x.rows; ++t) {
     for (std::int64_t i = 0; i < x.columns; ++i) before.row(t)[i] = x.row(t)[i];
@@ -52,7 +51,7 @@ void head_norm_forward(Matrix x, std::span<const float> weight, float epsilon, M
   }
 }
 
-void head_norm_backward(Matrix d, ConstMatrix before, std::span<const float> weight, ConstMatrix scale) {
+void head_norm_backward(Matrix d, ConstMatrix before, ConstVector weight, ConstMatrix scale) {
   const auto width = static_cast<std::int64_t>(weight.size());
   for (std::int64_t t = 0; t < d.rows; ++t) {
     for (std::int64_t head = 0; head < scale.columns; ++head) {

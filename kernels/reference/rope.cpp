@@ -5,7 +5,7 @@
 namespace braid::kernels::reference {
 namespace {
 
-void turn(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, std::span<const float> frequencies,
+void turn(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, ConstVector frequencies,
           double scale, double direction) {
   const std::int64_t half = head_dim / 2;
   for (std::int64_t t = 0; t < x.rows; ++t) {
@@ -27,13 +27,13 @@ void turn(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positio
 
 }  // namespace
 
-void rope_forward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
-                  std::span<const float> frequencies, float scale) {
+void rope_forward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, ConstVector frequencies,
+                  float scale) {
   turn(x, head_dim, positions, frequencies, scale, 1.0);
 }
 
-void rope_backward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions,
-                   std::span<const float> frequencies, float scale) {
+void rope_backward(Matrix x, std::int64_t head_dim, std::span<const std::int32_t> positions, ConstVector frequencies,
+                   float scale) {
   turn(x, head_dim, positions, frequencies, scale, -1.0);
 }
 

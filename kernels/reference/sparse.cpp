@@ -2,7 +2,7 @@
 
 namespace braid::kernels::reference {
 
-void sparse_forward(const SparsePlaces& places, std::span<const float> values, ConstMatrix x, Matrix y) {
+void sparse_forward(const SparsePlaces& places, ConstVector values, ConstMatrix x, Matrix y) {
   for (std::int64_t t = 0; t < y.rows; ++t) {
     for (std::size_t k = 0; k < values.size(); ++k) {
       if (!places.counts(k)) continue;
@@ -11,8 +11,8 @@ void sparse_forward(const SparsePlaces& places, std::span<const float> values, C
   }
 }
 
-void sparse_backward(const SparsePlaces& places, std::span<const float> values, ConstMatrix x, ConstMatrix dy,
-                     std::span<float> d_values, Matrix dx) {
+void sparse_backward(const SparsePlaces& places, ConstVector values, ConstMatrix x, ConstMatrix dy, Vector d_values,
+                     Matrix dx) {
   for (std::size_t k = 0; k < values.size(); ++k) {
     if (!places.counts(k)) continue;
     const std::int64_t row = places.rows[k] - places.first_row, column = places.columns[k] - places.first_column;
