@@ -25,6 +25,12 @@ class Buffer {
   float* data() const { return data_; }
   std::int64_t size() const { return size_; }
   kernels::Matrix matrix(std::int64_t rows, std::int64_t columns) const;
+  /// All of it.
+  kernels::Vector vector() const { return {data_, size_}; }
+  kernels::Matrix row() const { return {data_, 1, size_}; }
+  /// As so many doubles, of which each takes the place of two numbers.
+  kernels::BasicVector<double> doubles() const { return {reinterpret_cast<double*>(data_), size_ / 2}; }
+  /// For the host: once an event says that what is in it has been computed.
   std::span<float> span() const { return {data_, static_cast<std::size_t>(size_)}; }
   void release();
 

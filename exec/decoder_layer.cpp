@@ -146,7 +146,7 @@ class BackwardPass final : public ShardedPass {
     Buffer& buffer = gradient_of(op.from);
     if (buffer.size() > 0) return;
     buffer = operators_.take(op.from);
-    if (op.work == LayerWork::norm) std::ranges::fill(buffer.span(), 0.0F);
+    if (op.work == LayerWork::norm) operators_.kernels().fill(0, buffer.row());
   }
 
   std::optional<Matrix> backward(const LayerOp& op) {
@@ -192,7 +192,7 @@ class BackwardPass final : public ShardedPass {
       // What the sum's other part gets is another gradient.
       if (holder(op.to) != op.to) {
         apart = operators_.take(op.to);
-        std::ranges::copy(gradient_of(op.to).span(), apart.span().begin());
+        operators_.kernels().copy(gradient(op.to), operators_.matrix(apart, op.to));
         d_to = operators_.matrix(apart, op.to);
       }
       operators_.output_backward(op, input, d_to);

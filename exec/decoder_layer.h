@@ -54,7 +54,7 @@ struct LayerBatch {
 /// Everything a layer works with beside its weights.
 struct LayerContext {
   const Shard& shard;
-  const std::vector<float>& rope_frequencies;
+  kernels::ConstVector rope_frequencies;
   std::span<const std::unique_ptr<Adapter>> adapters;  ///< per task
   std::span<const std::uint64_t> seeds;                ///< per task, for dropout
   BufferPool& pool;

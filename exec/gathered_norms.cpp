@@ -4,21 +4,23 @@
 
 namespace braid::exec {
 
-std::unique_ptr<Request> GatheredNorms::start(const planner::Program& program, planner::GroupIndex group,
-                                              std::vector<double> mine, CommunicatorGroup& ranks) {
-  mine_ = std::move(mine);
+void GatheredNorms::prepare(const planner::Program& program, planner::GroupIndex group, bool gives) {
+  gives_ = gives;
   layers_.clear();
-  std::vector<int> counts;  // per rank
+  counts_.clear();
   for (const planner::StageIndex stage : program.groups[static_cast<std::size_t>(group)].stages) {
     const planner::StageProgram& member = program.stages[static_cast<std::size_t>(stage)];
-    counts.push_back(static_cast<int>(member.layer_count()));
-    counts.resize(counts.size() + member.ranks.size() - 1, 0);
+    counts_.push_back(static_cast<int>(member.layer_count()));
+    counts_.resize(counts_.size() + member.ranks.size() - 1, 0);
     for (const planner::LayerRange& run : member.layers) {
       for (std::int32_t layer = run.first; layer < run.last; ++layer) layers_.push_back(layer);
     }
   }
   all_.assign(layers_.size(), 0);
-  return ranks.all_gather(mine_, counts, all_);
+}
+
+std::unique_ptr<Request> GatheredNorms::start(CommunicatorGroup& ranks) {
+  return ranks.all_gather(gives_ ? std::span<const double>(mine_) : std::span<const double>(), counts_, all_);
 }
 
 double GatheredNorms::sum() const {

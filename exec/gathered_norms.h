@@ -12,14 +12,18 @@ namespace braid::exec {
 /// until `start`'s request has ended.
 class GatheredNorms {
  public:
-  /// Gives `mine`, of this rank's layers in their order; of the shards of a stage only the first gives any.
-  std::unique_ptr<Request> start(const planner::Program& program, planner::GroupIndex group, std::vector<double> mine,
-                                 CommunicatorGroup& ranks);
+  /// Of this rank's layers in their order: to be there when `start` is called.
+  std::vector<double>& mine() { return mine_; }
+  /// Of the shards of a stage only the first `gives` its own.
+  void prepare(const planner::Program& program, planner::GroupIndex group, bool gives);
+  std::unique_ptr<Request> start(CommunicatorGroup& ranks);
   /// Of all layers, added from the first on: the same number on every rank and on any number of stages.
   double sum() const;
 
  private:
+  bool gives_ = true;
   std::vector<double> mine_, all_;
+  std::vector<int> counts_;           // per rank
   std::vector<std::int32_t> layers_;  // whose they are
 };
 

@@ -1,7 +1,6 @@
 #include "exec/head.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/steady_clock.h"
 #include "costmodel/work/memory.h"
@@ -28,15 +27,16 @@ class HeadPass final : public ShardedPass {
         most_(std::min(scored_, costmodel::kHeadRows)) {
     if (!only_scores) {
       gradient_ = context_.pool.take(batch.rows() * width_);
-      std::ranges::fill(gradient_.span(), 0.0F);
+      kernels_.fill(0, gradient_.row());
     }
     if (scored_ == 0) return;
     gathered_ = context_.pool.take(most_ * width_), normed_ = context_.pool.take(most_ * width_);
     back_ = context_.pool.take(most_ * width_), statistics_ = context_.pool.take(most_ * norm_.statistics());
     logits_ = context_.pool.take(most_ * vocabulary_.count());
+    losses_ = context_.pool.take(most_);
     if (shards() > 1) shares_ = context_.pool.take(most_ * 3 * shards());
     const auto rows = static_cast<std::size_t>(most_);
-    labels_.resize(rows), row_scale_.resize(rows), row_loss_.resize(rows);
+    rows_of_hidden_.resize(rows), labels_.resize(rows), row_scale_.resize(rows);
   }
 
   std::optional<Matrix> next() override {
@@ -50,7 +50,7 @@ class HeadPass final : public ShardedPass {
       context_.probe.hear(
           {costmodel::Operator::head_loss, costmodel::Pass::forward, {width_, vocabulary_.count()}, scored_, 0, 0, 1},
           seconds_);
-    for (Buffer* buffer : {&gathered_, &normed_, &back_, &statistics_, &logits_, &shares_}) buffer->release();
+    for (Buffer* buffer : {&gathered_, &normed_, &back_, &statistics_, &logits_, &losses_, &shares_}) buffer->release();
     return std::nullopt;
   }
 
@@ -86,25 +86,27 @@ class HeadPass final : public ShardedPass {
   const ScoredRow& scored_row(std::int64_t i) const { return batch_.scored[static_cast<std::size_t>(first_ + i)]; }
   const SampleRows& sequence(std::int64_t i) const { return batch_.sequences[scored_row(i).sequence]; }
   Matrix matrix(const Buffer& buffer) const { return buffer.matrix(rows_, width_); }
+  kernels::Vector losses() const { return losses_.vector().range(0, rows_); }
   Matrix logits() const { return logits_.matrix(rows_, vocabulary_.count()); }
   template <typename Number>
-  std::span<Number> of_rows(std::vector<Number>& numbers) const {
+  std::span<const Number> of_rows(const std::vector<Number>& numbers) const {
     return std::span(numbers).first(static_cast<std::size_t>(rows_));
   }
   Matrix statistics() const { return statistics_.matrix(rows_, norm_.statistics()); }
 
   void score() {
     for (std::int64_t i = 0; i < rows_; ++i) {
-      std::memcpy(matrix(gathered_).row(i), hidden_.data() + scored_row(i).row * width_,
-                  static_cast<std::size_t>(width_) * sizeof(float));
+      rows_of_hidden_[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(scored_row(i).row);
       row_scale_[static_cast<std::size_t>(i)] =
           static_cast<float>(objective_.factor(sequence(i))) * scored_row(i).weight;
       labels_[static_cast<std::size_t>(i)] = scored_row(i).label - static_cast<std::int32_t>(vocabulary_.first);
     }
+    kernels_.embedding_forward(hidden_.matrix(batch_.rows(), width_), of_rows(rows_of_hidden_), false,
+                               matrix(gathered_));
     norm_.forward(matrix(gathered_), context_.weights.final_norm, matrix(normed_), statistics());
     context_.weights.head->forward(matrix(normed_), logits());
     if (shards() == 1) return;
-    std::ranges::fill(shares_.span(), 0.0F);
+    kernels_.fill(0, shares_.row());
     const std::int64_t own = 3 * context_.shard.place();
     kernels_.cross_entropy_share(logits(), of_rows(labels_),
                                  shares_.matrix(rows_, 3 * shards()).column_range(own, own + 3));
@@ -112,25 +114,23 @@ class HeadPass final : public ShardedPass {
 
   void go_back() {
     if (shards() == 1) {
-      kernels_.cross_entropy(logits(), of_rows(labels_), of_rows(row_scale_), of_rows(row_loss_));
+      kernels_.cross_entropy(logits(), of_rows(labels_), of_rows(row_scale_), losses());
     } else {
       kernels_.cross_entropy_of_shares(logits(), of_rows(labels_), of_rows(row_scale_),
-                                       shares_.matrix(rows_, 3 * shards()), context_.shard.place(), of_rows(row_loss_));
+                                       shares_.matrix(rows_, 3 * shards()), context_.shard.place(), losses());
     }
     if (!only_scores_) context_.weights.head->backward(logits(), matrix(back_));
   }
 
   void add_up() {
-    for (std::int64_t i = 0; i < rows_; ++i)
-      objective_.take(sequence(i),
-                      static_cast<double>(row_loss_[static_cast<std::size_t>(i)]) * double{scored_row(i).weight});
+    std::vector<PendingLosses::Row> rows;
+    for (std::int64_t i = 0; i < rows_; ++i) rows.push_back({sequence(i), scored_row(i).weight});
+    context_.losses.add(losses(), std::move(rows), objective_);
     if (only_scores_) return;
     const Matrix sums = matrix(normed_);
-    std::fill_n(sums.data, rows_ * width_, 0.0F);
+    kernels_.fill(0, sums);
     norm_.backward(matrix(back_), matrix(gathered_), context_.weights.final_norm, statistics(), sums);
-    for (std::int64_t i = 0; i < rows_; ++i)
-      std::memcpy(gradient_.data() + scored_row(i).row * width_, sums.row(i),
-                  static_cast<std::size_t>(width_) * sizeof(float));
+    kernels_.scatter_rows(sums, of_rows(rows_of_hidden_), gradient_.matrix(batch_.rows(), width_));
   }
 
   HeadContext context_;
@@ -143,9 +143,10 @@ class HeadPass final : public ShardedPass {
   std::int64_t width_;
   Share vocabulary_;
   std::int64_t scored_, most_;
-  Buffer gradient_, gathered_, normed_, back_, statistics_, logits_, shares_;
+  Buffer gradient_, gathered_, normed_, back_, statistics_, logits_, losses_, shares_;
+  std::vector<std::int32_t> rows_of_hidden_;
   std::vector<std::int32_t> labels_;  // counted from the shard's first
-  std::vector<float> row_scale_, row_loss_;
+  std::vector<float> row_scale_;
   std::int64_t first_ = 0, rows_ = 0;  // of the scored rows, those under way
   Next next_ = Next::logits;
   double seconds_ = 0;

@@ -4,7 +4,7 @@
 
 #include "exec/batch.h"
 #include "exec/layer_weights.h"
-#include "exec/objectives/objective.h"
+#include "exec/objectives/pending_losses.h"
 #include "exec/profiling/probe.h"
 #include "exec/sharded_pass.h"
 
@@ -16,9 +16,11 @@ struct HeadContext {
   const StageWeights& weights;
   BufferPool& pool;
   Probe& probe;
+  PendingLosses& losses;
 };
 
-/// The losses of a batch whose hidden states [T, H] have come to the head, which the objective is told. The pass's
+/// The losses of a batch whose hidden states [T, H] have come to the head, which the objective is told once the
+/// device has them. The pass's
 /// result is the gradient of the hidden states [T, H], without the objective's late factors; none where it only scores.
 ///
 /// Only rows that are scored are seen, `costmodel::kHeadRows` at a time; as the head is frozen its gradient is taken at

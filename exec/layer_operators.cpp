@@ -172,8 +172,8 @@ void LayerOperators::backward(const LayerOp& op, Matrix d_to, Matrix d_from) {
       const HeadNorms kept = head_norms();
       const Qkv d = split(d_to);
       run(op, Pass::backward, head_shape(), [&] {
-        kernels_.head_norm_backward(d.q, kept.q, weights_.query_norm.weight, kept.q_scale);
-        kernels_.head_norm_backward(d.k, kept.k, weights_.key_norm.weight, kept.k_scale);
+        kernels_.head_norm_backward(d.q, kept.q, weights_.query_norm.weight.view(), kept.q_scale);
+        kernels_.head_norm_backward(d.k, kept.k, weights_.key_norm.weight.view(), kept.k_scale);
       });
       return;
     }
@@ -211,8 +211,8 @@ void LayerOperators::normalize_heads(const LayerOp& op) {
   const Qkv qkv = split(slot(op.to));
   const auto epsilon = static_cast<float>(shard().norm_epsilon);
   run(op, Pass::forward, head_shape(), [&] {
-    kernels_.head_norm_forward(qkv.q, weights_.query_norm.weight, epsilon, kept.q, kept.q_scale);
-    kernels_.head_norm_forward(qkv.k, weights_.key_norm.weight, epsilon, kept.k, kept.k_scale);
+    kernels_.head_norm_forward(qkv.q, weights_.query_norm.weight.view(), epsilon, kept.q, kept.q_scale);
+    kernels_.head_norm_forward(qkv.k, weights_.key_norm.weight.view(), epsilon, kept.k, kept.k_scale);
   });
 }
 
@@ -276,7 +276,7 @@ LayerOperators::Sequences LayerOperators::sequences(Pass pass) const {
       Buffer& gradients = result.prefix_gradients[s];
       if (backward) {
         gradients = context_.pool.take(prefix.rows * 2 * shard().kv_width());
-        std::ranges::fill(gradients.span(), 0.0F);
+        kernels_.fill(0, gradients.row());
       }
       result.earlier[s].push_back(prefix_keys(prefix, gradients));
     }
@@ -327,8 +327,7 @@ void LayerOperators::keep_input_alone() {
     if (!rows.continues) continue;
     kept.keys[s] = context_.pool.take(rows.tokens * keys_values.columns);
     const Matrix keys = kept.keys[s].matrix(rows.tokens, keys_values.columns);
-    for (std::int64_t row = 0; row < rows.tokens; ++row)
-      std::copy_n(keys_values.row(rows.first + row), keys_values.columns, keys.row(row));
+    kernels_.copy(keys_values.row_range(rows.first, rows.first + rows.tokens), keys);
   }
   stash_ = std::move(kept);
 }

@@ -15,6 +15,7 @@ class LayerOperators {
   LayerOperators(const LayerContext& context, const LayerWeights& weights, std::int32_t layer, LayerBatch batch,
                  LayerStash& stash);
 
+  const kernels::Kernels& kernels() const { return kernels_; }
   /// The slot's part of the stash as a matrix.
   kernels::Matrix slot(costmodel::Slot slot) const { return matrix(stash_.at(slot), slot); }
   kernels::Matrix matrix(const Buffer& buffer, costmodel::Slot slot) const {

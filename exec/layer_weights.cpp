@@ -175,6 +175,20 @@ kernels::WeightType weight_type(costmodel::DataType type) {
   throw error("base weights of {} are not supported; use f32, bf16, int8 or nf4", name(type));
 }
 
+void StageWeights::move_to(kernels::Device& device) {
+  const auto move = [&](NormWeights& norm) {
+    norm.weight.move_to(device);
+    norm.bias.move_to(device);
+  };
+  for (DeviceArray<float>* array : {&embedding, &positions, &rope_frequencies}) array->move_to(device);
+  for (LayerWeights& layer : layers) {
+    std::ranges::for_each(layer.norms, move);
+    move(layer.query_norm);
+    move(layer.key_norm);
+  }
+  move(final_norm);
+}
+
 void join_qkv_squares(LayerWeights& weights) {
   std::vector<float>& all = weights.row_squares[static_cast<std::size_t>(Module::qkv)];
   all.clear();
@@ -191,8 +205,9 @@ StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& s
   StageWeights weights;
   if (backbone.rotary()) weights.rope_frequencies = rope_frequencies(backbone);
   if (layers.first_of_backbone()) {
-    weights.embedding = rows_of_table(tensors, names.embedding(), shard);
-    weights.embedding.resize(weights.embedding.size() + static_cast<std::size_t>(backbone.hidden));
+    std::vector<float> table = rows_of_table(tensors, names.embedding(), shard);
+    table.resize(table.size() + static_cast<std::size_t>(backbone.hidden));
+    weights.embedding = std::move(table);
     if (!backbone.rotary() && shard.place() == 0)
       weights.positions = positions_of(tensors, names.positions(), backbone);
   }

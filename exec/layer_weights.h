@@ -7,6 +7,7 @@
 
 #include "costmodel/shapes/data_type.h"
 #include "costmodel/shapes/layer_ops.h"
+#include "exec/device_array.h"
 #include "exec/files/safetensors.h"
 #include "exec/held_layers.h"
 #include "exec/shard.h"
@@ -17,7 +18,7 @@ namespace braid::exec {
 
 /// A norm's, each [H] or [D]; RMS norms have no bias.
 struct NormWeights {
-  std::vector<float> weight, bias;
+  DeviceArray<float> weight, bias;
 };
 
 /// The frozen weights of one decoder layer, or of a rank's shard of it.
@@ -41,13 +42,16 @@ struct LayerWeights {
 
 /// What a rank holds of a backbone.
 struct StageWeights {
-  std::vector<float> embedding;  ///< [V + 1, H] on the first stage, the last row of zeros; else empty
+  DeviceArray<float> embedding;  ///< [V + 1, H] on the first stage, the last row of zeros; else empty
   /// [max_position, H] of learned positions on the first stage, where one shard adds them; else empty.
-  std::vector<float> positions;
+  DeviceArray<float> positions;
   std::vector<LayerWeights> layers;
   NormWeights final_norm;                       ///< on the last stage
   std::unique_ptr<kernels::FrozenLinear> head;  ///< [V, H] on the last stage
-  std::vector<float> rope_frequencies;          ///< [D/2]
+  DeviceArray<float> rope_frequencies;          ///< [D/2]
+
+  /// What is not there; products are where they were packed for.
+  void move_to(kernels::Device& device);
 };
 
 /// Fills in what `row_squares` has of q, k and v in one.

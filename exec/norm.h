@@ -18,25 +18,23 @@ class Norm {
 
   void forward(kernels::ConstMatrix x, const NormWeights& weights, kernels::Matrix y,
                kernels::Matrix statistics) const {
-    if (rms_) return kernels_.rms_norm_forward(x, weights.weight, epsilon_, y, column(statistics));
-    kernels_.layer_norm_forward(x, weights.weight, weights.bias, epsilon_, y, statistics);
+    if (rms_) return kernels_.rms_norm_forward(x, weights.weight.view(), epsilon_, y, column(statistics));
+    kernels_.layer_norm_forward(x, weights.weight.view(), weights.bias.view(), epsilon_, y, statistics);
   }
   /// The same bits again from what an earlier pass kept.
   void again(kernels::ConstMatrix x, const NormWeights& weights, kernels::Matrix statistics, kernels::Matrix y) const {
-    if (rms_) return kernels_.rms_norm_again(x, weights.weight, column(statistics), y);
-    kernels_.layer_norm_again(x, weights.weight, weights.bias, statistics, y);
+    if (rms_) return kernels_.rms_norm_again(x, weights.weight.view(), column(statistics), y);
+    kernels_.layer_norm_again(x, weights.weight.view(), weights.bias.view(), statistics, y);
   }
   /// Adds to dx.
   void backward(kernels::ConstMatrix dy, kernels::ConstMatrix x, const NormWeights& weights, kernels::Matrix statistics,
                 kernels::Matrix dx) const {
-    if (rms_) return kernels_.rms_norm_backward(dy, x, weights.weight, column(statistics), dx);
-    kernels_.layer_norm_backward(dy, x, weights.weight, statistics, dx);
+    if (rms_) return kernels_.rms_norm_backward(dy, x, weights.weight.view(), column(statistics), dx);
+    kernels_.layer_norm_backward(dy, x, weights.weight.view(), statistics, dx);
   }
 
  private:
-  static std::span<float> column(kernels::Matrix statistics) {
-    return {statistics.data, static_cast<std::size_t>(statistics.rows)};
-  }
+  static kernels::Vector column(kernels::Matrix statistics) { return {statistics.data, statistics.rows}; }
 
   bool rms_;
   float epsilon_;

@@ -23,11 +23,13 @@ double learning_rate(const workload::Optimizer& optimizer, std::int64_t step, st
   return optimizer.lr;
 }
 
-std::vector<double> squared_norms(Adapter& adapter, const kernels::Kernels& kernels) {
-  std::vector<double> norms;
-  for (const std::int32_t layer : adapter.layers().numbers())
-    norms.push_back(kernels.squared_norm(adapter.gradients({layer, layer + 1})));
-  return norms;
+void squared_norms(Adapter& adapter, BufferPool& pool, std::vector<double>& sums) {
+  std::vector<kernels::ConstVector> layers;
+  for (const std::int32_t layer : adapter.layers().numbers()) layers.push_back(adapter.gradients({layer, layer + 1}));
+  sums.resize(layers.size());
+  const Buffer numbers = pool.take(2 * std::ssize(sums));
+  pool.device().kernels().squared_norms(layers, numbers.doubles());
+  pool.device().download(numbers.data(), std::as_writable_bytes(std::span(sums)));
 }
 
 double clip_scale(double norm, double max_norm) {
@@ -39,15 +41,15 @@ namespace {
 
 /// LoRA+ (Hayou et al. 2024): B's learning rate is `ratio` times that of all else.
 void step_apart(const kernels::AdamWStep& step, double ratio, Adapter& adapter, const kernels::Kernels& kernels) {
-  std::size_t first = 0;
+  std::int64_t first = 0;
   for (std::int64_t layer = 0; layer < adapter.layers().count(); ++layer) {
     for (const ParameterShape& parameter : adapter.table()) {
       kernels::AdamWStep own = step;
       if (parameter.role == Role::b) own.learning_rate *= ratio;
-      const auto count = static_cast<std::size_t>(parameter.count());
-      kernels.adamw(own, adapter.gradients().subspan(first, count), adapter.parameters().subspan(first, count),
-                    adapter.first_moments().subspan(first, count), adapter.second_moments().subspan(first, count));
-      first += count;
+      const std::int64_t last = first + parameter.count();
+      kernels.adamw(own, adapter.gradients().range(first, last), adapter.parameters().range(first, last),
+                    adapter.first_moments().range(first, last), adapter.second_moments().range(first, last));
+      first = last;
     }
   }
 }
@@ -70,7 +72,8 @@ void take_step(const workload::Optimizer& optimizer, std::int64_t step, std::int
     step_apart(adamw, optimizer.lora_plus_ratio, adapter, kernels);
   }
   adapter.changed();
-  std::fill(adapter.gradients().begin(), adapter.gradients().end(), 0.0F);
+  const kernels::Vector gradients = adapter.gradients();
+  kernels.fill(0, {gradients.data(), 1, std::ssize(gradients)});
 }
 
 }  // namespace braid::exec

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/adapters/adapter.h"
+#include "exec/buffer.h"
 #include "kernels/kernels.h"
 #include "workload/workload.h"
 
@@ -10,8 +11,9 @@ namespace braid::exec {
 /// with the semantics of transformers' get_*_schedule_with_warmup.
 double learning_rate(const workload::Optimizer& optimizer, std::int64_t step, std::int64_t steps);
 
-/// Per layer of the rank, in order, the sum of squares of the task's gradients.
-std::vector<double> squared_norms(Adapter& adapter, const kernels::Kernels& kernels);
+/// Per layer of the rank, in order, the sum of squares of the task's gradients: to be on the host, in `sums`, which
+/// must stay, once an event recorded afterwards has ended.
+void squared_norms(Adapter& adapter, BufferPool& pool, std::vector<double>& sums);
 
 /// What a global norm makes of the gradient: 1 when it is within `max_norm` (0: always), as torch's clip_grad_norm_.
 double clip_scale(double norm, double max_norm);

@@ -51,6 +51,7 @@ class Scoring {
       if (replica == rank_.place.replica) score(microbatch);
     }
     wait_for_sends(0);
+    rank_.model.settle_losses();
     share();
     return std::move(sums_);
   }
@@ -76,9 +77,11 @@ class Scoring {
       Buffer input = begins ? Buffer() : receive(numbers);
       const std::unique_ptr<ShardedPass> pass =
           rank_.model.score(std::move(batch), std::move(input), rank_.adapters, rank_.seeds, sink_, {run, run + 1});
-      while (const std::optional<kernels::Matrix> partial = pass->next())
+      while (const std::optional<kernels::Matrix> partial = pass->next()) {
+        wait_for_device();
         wait_for(
             *rank_.shards->all_reduce({partial->data, static_cast<std::size_t>(partial->rows * partial->columns)}));
+      }
       if (!ends) send(pass->take_result());
     }
   }
@@ -90,6 +93,7 @@ class Scoring {
 
   Buffer receive(std::int64_t numbers) {
     Buffer buffer = rank_.pool.take(numbers);
+    wait_for_device();
     wait_for(*rank_.communicator.receive(buffer.span(), rank_of(rank_.place.stage - 1), 0));
     return buffer;
   }
@@ -97,6 +101,7 @@ class Scoring {
   void send(Buffer buffer) {
     Sent& sent = sent_.emplace_back();
     sent.buffer = std::move(buffer);
+    wait_for_device();
     sent.request = rank_.communicator.send(sent.buffer.span(), rank_of(rank_.place.stage + 1), 0);
     wait_for_sends(kWaiting);
   }
@@ -105,6 +110,8 @@ class Scoring {
     for (; sent_.size() > most; sent_.pop_front()) wait_for(*sent_.front().request);
   }
 
+  /// Messages are between hosts' memory.
+  void wait_for_device() const { rank_.pool.device().wait(); }
   static void wait_for(Request& request) {
     while (!request.done()) std::this_thread::yield();
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <numeric>
 #include <set>
@@ -31,8 +32,8 @@ using planner::TaskIndex;
 
 namespace {
 
-std::int64_t steady_nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(SteadyClock::now().time_since_epoch()).count();
+std::int64_t nanoseconds_of(SteadyClock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
 void check_ranks(const planner::FixedPlan& fixed, const Communicator& communicator) {
@@ -59,7 +60,8 @@ class Runner::Execution {
     for (std::size_t i = 0; i < stage_->instructions.size(); ++i) execute(i);
     for (std::size_t c = 0; c < channels_.size(); ++c) post_all_receives(c);
     poll();
-    while (!under_way_.empty() && planner::is_empty(program.after)) wait_a_little();
+    const bool drains = planner::is_empty(program.after);
+    while (drains && !(under_way_.empty() && to_start_.empty() && computing_.empty())) wait_a_little();
     runner_.probe_.between = nullptr;
     write_events();
     return std::move(report_);
@@ -83,6 +85,18 @@ class Runner::Execution {
   struct UnderWay {
     InstructionId id = 0;
     std::unique_ptr<Request> request;
+  };
+  /// What starts once the device has come so far. All that starts does so in the order of the list, so that ranks meet
+  /// in collectives in one order.
+  struct ToStart {
+    std::unique_ptr<kernels::Event> ready;
+    std::function<void()> start;
+  };
+  /// A compute instruction that the device has been told of.
+  struct Computing {
+    InstructionId id = 0;
+    std::unique_ptr<kernels::Event> begun, ended;
+    Bytes held = 0;
   };
   /// When an instruction ran; below 0: not yet.
   struct Span {
@@ -145,13 +159,41 @@ class Runner::Execution {
     ++held_[channel];
     Arrival& arrival = arrivals_[id_of(place)];
     arrival = {runner_.pool_.take(numbers(instruction)), instruction.microbatch, instruction.channel};
-    spans_[place].started = runner_.now();
-    under_way_.push_back(
-        {id_of(place), runner_.communicator_.receive(arrival.buffer.span(), peer(instruction), instruction.channel)});
+    begin(id_of(place),
+          [this, numbers = arrival.buffer.span(), from = peer(instruction), channel = instruction.channel] {
+            return runner_.communicator_.receive(numbers, from, channel);
+          });
   }
 
-  /// Stamps what has ended.
+  /// Starts what `start` returns as that instruction, once the device has ended all that it was told until now.
+  template <typename Start>
+  void begin(InstructionId id, Start start) {
+    start_later([this, id, start = std::move(start)] {
+      span_of(id)->started = runner_.now();
+      under_way_.push_back({id, start()});
+    });
+  }
+  void start_later(std::function<void()> start) {
+    to_start_.push_back({runner_.device().record(), std::move(start)});
+    poll();
+  }
+
+  /// Starts what can start, and stamps what has ended.
   void poll() {
+    while (!computing_.empty()) {
+      const Computing& first = computing_.front();
+      const std::optional<SteadyClock::time_point> ended = first.ended->ended();
+      if (!ended) break;
+      Span& span = *span_of(first.id);
+      span = {runner_.at(*first.begun->ended()), runner_.at(*ended)};
+      report_.memory.push_back({runner_.communicator_.rank(), span.ended, first.held});
+      computing_.pop_front();
+    }
+    while (!to_start_.empty() && to_start_.front().ready->ended()) {
+      const std::function<void()> start = std::move(to_start_.front().start);
+      to_start_.pop_front();
+      start();
+    }
     for (std::size_t i = 0; i < under_way_.size();) {
       if (!under_way_[i].request->done()) {
         ++i;
@@ -170,17 +212,26 @@ class Runner::Execution {
     std::this_thread::yield();
   }
 
+  /// What the device computes comes before all that it is told of later, and before all that starts later.
   void wait_for_inputs(const Instruction& instruction) {
     for (const InstructionId id : stage_->waits_of(instruction)) {
+      if (computes(kind_of(id))) continue;
       for (const Span* span = span_of(id); span && span->ended < 0;) wait_a_little();
     }
+  }
+  static bool computes(Kind kind) { return kind == Kind::forward || kind == Kind::backward || kind == Kind::step; }
+  /// Of one that is not told: of what is, anything.
+  Kind kind_of(InstructionId id) const {
+    if (id >= stage_->first_id) return stage_->instructions[static_cast<std::size_t>(id - stage_->first_id)].kind;
+    const auto earlier = earlier_.find(id);
+    return earlier == earlier_.end() ? Kind::forward : earlier->second.instruction.kind;
   }
 
   void execute(std::size_t place) {
     const Instruction& instruction = stage_->instructions[place];
     if (planner::is_recv(instruction.kind)) return;  // posted ahead
     wait_for_inputs(instruction);
-    spans_[place].started = runner_.now();
+    Computing computing{id_of(place), runner_.device().record(), nullptr, 0};
     switch (instruction.kind) {
       case Kind::forward:
         forward(id_of(place), instruction);
@@ -205,8 +256,10 @@ class Runner::Execution {
       case Kind::recv_gradient:
         break;
     }
-    spans_[place].ended = runner_.now();
-    report_.memory.push_back({runner_.communicator_.rank(), spans_[place].ended, runner_.pool_.in_use()});
+    computing.ended = runner_.device().record();
+    computing.held = runner_.pool_.in_use();
+    computing_.push_back(std::move(computing));
+    poll();
   }
 
   /// The message of that microbatch that the instruction waits for, taken from its channel; the next receive is posted
@@ -238,7 +291,8 @@ class Runner::Execution {
   struct Passing {
     MicrobatchId microbatch = 0;
     std::unique_ptr<ShardedPass> pass;
-    std::unique_ptr<Request> sum;
+    std::unique_ptr<Request> sum = nullptr;
+    bool summing = false;  // or about to
     bool ended = false;
   };
 
@@ -246,12 +300,10 @@ class Runner::Execution {
     std::vector<Passing> passes;
     for (const planner::Part& part : stage_->parts_of(instruction)) {
       const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
-      passes.push_back({microbatch.id,
-                        model_of(microbatch)
-                            .forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets),
-                                     take_input(instruction, microbatch.id), runner_.adapters_, runner_.seeds_,
-                                     runner_.objectives_, runs_of(part)),
-                        nullptr});
+      passes.push_back({microbatch.id, model_of(microbatch)
+                                           .forward(microbatch.id, make_batch(microbatch, runner_.input_.datasets),
+                                                    take_input(instruction, microbatch.id), runner_.adapters_,
+                                                    runner_.seeds_, runner_.objectives_, runs_of(part))});
       if (!runner_.shards_) run(passes, {});
     }
     run(passes, turns_of(id));
@@ -261,11 +313,9 @@ class Runner::Execution {
     std::vector<Passing> passes;
     for (const planner::Part& part : stage_->parts_of(instruction)) {
       const planner::Microbatch& microbatch = program_->microbatch(part.microbatch);
-      passes.push_back({microbatch.id,
-                        model_of(microbatch)
-                            .backward(microbatch.id, take_input(instruction, microbatch.id), runner_.adapters_,
-                                      runner_.seeds_, runs_of(part)),
-                        nullptr});
+      passes.push_back({microbatch.id, model_of(microbatch)
+                                           .backward(microbatch.id, take_input(instruction, microbatch.id),
+                                                     runner_.adapters_, runner_.seeds_, runs_of(part))});
       if (!runner_.shards_) run(passes, {});
     }
     run(passes, turns_of(id));
@@ -289,11 +339,15 @@ class Runner::Execution {
   /// Up to the next partial sum, which begins, or to the end.
   void go_on(Passing& passing) {
     if (passing.ended) return;
-    while (passing.sum && !passing.sum->done()) wait_a_little();
+    while (passing.summing && !(passing.sum && passing.sum->done())) wait_a_little();
     passing.sum.reset();
+    passing.summing = false;
     if (const std::optional<kernels::Matrix> partial = passing.pass->next()) {
       const auto numbers = static_cast<std::size_t>(partial->rows * partial->columns);
-      passing.sum = runner_.shards_->all_reduce({partial->data, numbers});
+      passing.summing = true;
+      start_later([this, &passing, sums = std::span(partial->data, numbers)] {
+        passing.sum = runner_.shards_->all_reduce(sums);
+      });
       return;
     }
     results_[passing.microbatch] = passing.pass->take_result();
@@ -304,35 +358,45 @@ class Runner::Execution {
   void send(InstructionId id, const Instruction& instruction) {
     Buffer& buffer = outgoing_[id] = std::move(results_[instruction.microbatch]);
     results_.erase(instruction.microbatch);
-    under_way_.push_back({id, runner_.communicator_.send(buffer.span(), peer(instruction), instruction.channel)});
-    poll();
+    begin(id, [this, numbers = buffer.span(), to = peer(instruction), channel = instruction.channel] {
+      return runner_.communicator_.send(numbers, to, channel);
+    });
   }
 
   /// Each shard and replica has the gradient of its own tokens and columns.
   void sync_adapter(InstructionId id, const Instruction& instruction) {
     Adapter& adapter = *runner_.adapters_[static_cast<std::size_t>(instruction.task)];
-    under_way_.push_back({id, runner_.groups_[static_cast<std::size_t>(instruction.group)]->all_reduce(
-                                  adapter.gradients(instruction.layers))});
-    poll();
+    CommunicatorGroup& group = *runner_.groups_[static_cast<std::size_t>(instruction.group)];
+    begin(id,
+          [&group, gradients = adapter.gradients(instruction.layers)] { return group.all_reduce(gradients.span()); });
   }
 
   void reduce_norm(InstructionId id, const Instruction& instruction) {
-    std::vector<double> mine = squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)], kernels());
-    if (runner_.place_.shard > 0) mine.clear();
-    under_way_.push_back(
-        {id, norms_[instruction.task].start(*program_, instruction.group, std::move(mine),
-                                            *runner_.groups_[static_cast<std::size_t>(instruction.group)])});
-    poll();
+    GatheredNorms& norms = norms_[instruction.task];
+    squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)], runner_.pool_, norms.mine());
+    norms.prepare(*program_, instruction.group, runner_.place_.shard == 0);
+    CommunicatorGroup& group = *runner_.groups_[static_cast<std::size_t>(instruction.group)];
+    begin(id, [&norms, &group] { return norms.start(group); });
   }
 
+  /// Until all that the device was told has ended and its losses are told, while messages go on.
+  void wait_for_device() {
+    const std::unique_ptr<kernels::Event> now = runner_.device().record();
+    while (!now->ended()) wait_a_little();
+    for (const auto& model : runner_.models_) model->settle_losses();
+  }
+
+  /// What is decided by numbers of the device waits for them.
   void step(const Instruction& instruction) {
     const auto task = static_cast<std::size_t>(instruction.task);
     Adapter& adapter = *runner_.adapters_[task];
     const workload::Optimizer& optimizer = runner_.input_.workload.tasks[task].optimizer;
     StepReport& report = report_.steps[{instruction.task, instruction.global_batch}];
+    std::vector<double> norms_here;
+    squared_norms(adapter, runner_.pool_, norms_here);
+    wait_for_device();
     const BatchLoss loss = runner_.objectives_.finish(instruction.task, instruction.global_batch);
     if (runner_.place_.tells_of_losses()) report.loss = loss;
-    const std::vector<double> norms_here = squared_norms(adapter, kernels());
     report.squared_norms.assign(static_cast<std::size_t>(runner_.input_.workload.backbone.layers), 0);
     if (runner_.place_.tells_of_layers())
       for (std::size_t i = 0; i < norms_here.size(); ++i)
@@ -402,6 +466,8 @@ class Runner::Execution {
   // What outlives it.
   std::map<InstructionId, Earlier> earlier_;  // of earlier Programs, not told
   std::vector<UnderWay> under_way_;
+  std::deque<ToStart> to_start_;
+  std::deque<Computing> computing_;
   std::map<InstructionId, Arrival> arrivals_;              // per receive
   std::vector<std::int64_t> held_;                         // of them, per channel
   std::array<Nanoseconds, planner::kStreamCount> free_{};  // when all that was told of a stream had ended
@@ -422,7 +488,9 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
   const SafetensorsFolder tensors = SafetensorsFolder::open(input.workload.backbone_folder);
   for (std::int64_t copy = 0; copy < input.fixed.backbone_copies; ++copy) {
     const Shard shard(input.workload.backbone, place_.shard, place_.shards);
-    auto shares = input.fixed.shards_weights ? std::make_unique<WeightShares>(communicator) : nullptr;
+    auto shares = input.fixed.shards_weights
+                      ? std::make_unique<WeightShares>(communicator, [&device] { device.wait(); })
+                      : nullptr;
     std::function<void(LayerWeights&)> take;
     if (shares) take = [&](LayerWeights& layer) { shares->keep(layer); };
     StageWeights weights =
@@ -437,6 +505,7 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
     adapters_.push_back(std::make_unique<Adapter>(input.workload.backbone, task.adapter, place_.layers, task.seed));
     models_.front()->begin(*adapters_.back());
     if (!task.init_from.empty()) load_peft_adapter(task.init_from, *adapters_.back());
+    adapters_.back()->move_to(device);
     seeds_.push_back(task.seed);
   }
   // All ranks of the run make all groups, in one order.
@@ -446,20 +515,24 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
     if (ranks.size() < 2) continue;
     if (auto group = communicator.make_group(ranks)) shards_ = std::move(group);
   }
-  zero_ = steady_nanoseconds();
+  zero_ = nanoseconds_of(SteadyClock::now());
   communicator.barrier();
   // On one host the clocks are one clock; else all start at the barrier.
   if (communicator.one_host()) {
     communicator.broadcast(std::as_writable_bytes(std::span(&zero_, 1)));
   } else {
-    zero_ = steady_nanoseconds();
+    zero_ = nanoseconds_of(SteadyClock::now());
   }
 }
 
 Runner::~Runner() = default;
 
+Nanoseconds Runner::at(SteadyClock::time_point time) const {
+  return nanoseconds_of(time) - zero_;
+}
+
 Nanoseconds Runner::now() const {
-  return steady_nanoseconds() - zero_;
+  return at(SteadyClock::now());
 }
 
 RunReport Runner::run(const planner::Program& program) {

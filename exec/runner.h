@@ -36,9 +36,11 @@ struct RunReport {
 /// summed up goes on while another computes (MuxTune §3.4.2). The turns are those that the planner finds (LaunchTurns),
 /// or without them one microbatch after another; the same on all shards.
 ///
-/// The rank walks its list in order. Sends, receives and collectives only start there; an instruction that waits for
-/// one asks until it is done. Each channel keeps as many receives posted ahead as `most_waiting_messages` says, so that
-/// no sender is held up. A Program's list is therefore run just as a replay runs it.
+/// The rank walks its list in order. Compute instructions are told to the device, which may run them later; sends,
+/// receives and collectives start once the device has come so far; an instruction that waits for one of these asks
+/// until it is done. At each Step the rank waits for the device, as what is done there depends on its numbers. Each
+/// channel keeps as many receives posted ahead as `most_waiting_messages` says, so that no sender is held up. A
+/// Program's list is therefore run just as a replay runs it.
 class Runner {
  public:
   /// Loads this rank's stage into `device`, which outlives the runner as the input does. Throws Error as
@@ -78,6 +80,8 @@ class Runner {
  private:
   class Execution;
 
+  /// Since zero.
+  Nanoseconds at(SteadyClock::time_point time) const;
   Nanoseconds now() const;
 
   RunInput input_;

@@ -21,7 +21,10 @@ StageModel::StageModel(Shard shard, HeldLayers layers, costmodel::Recompute reco
       shares_(std::move(shares)),
       kernels_(pool.device().kernels()),
       pool_(pool),
-      probe_(probe) {}
+      probe_(probe),
+      losses_(pool.device()) {
+  weights_.move_to(pool.device());
+}
 
 void StageModel::compile_layers() const {
   for (const LayerWeights& layer : weights_.layers) {
@@ -120,22 +123,23 @@ void StageModel::take_key_gradients(const Live& live) {
         if (gradients.size() > 0) continue;
         const std::int64_t numbers = 2 * earlier.batch.sequences[place.sequence].tokens * shard_.part().kv_width();
         gradients = pool_.take(numbers);
-        std::fill_n(gradients.data(), numbers, 0.0F);
+        kernels_.fill(0, gradients.row());
       }
     }
   }
 }
 
 /// To the gradient that the head left behind.
-void StageModel::apply_late_factors(const Live& live) const {
+void StageModel::apply_late_factors(const Live& live) {
   const std::int64_t width = shard_.whole().hidden;
-  std::vector<float> factors;
+  const auto waits = [&](const SampleRows& rows) { return live.objective->has_late_factor(rows); };
+  if (std::none_of(live.batch.sequences.begin(), live.batch.sequences.end(), waits)) return;
+  losses_.settle();
   for (const SampleRows& rows : live.batch.sequences) {
     const auto factor = static_cast<float>(live.objective->late_factor(rows));
     if (factor == 1) continue;
-    factors.assign(static_cast<std::size_t>(width), factor);
     const Matrix part = live.gradient.matrix(live.batch.rows(), width).row_range(rows.first, rows.first + rows.count);
-    kernels_.scale_columns(factors, part, false, part);
+    kernels_.scale(factor, part, false, part);
   }
 }
 
@@ -180,8 +184,8 @@ class StageModel::Forward final : public ShardedPass {
     }
     if (!scores_) return std::nullopt;
     if (!part_)
-      part_ = head_pass({model_.shard_, model_.weights_, model_.pool_, model_.probe_}, live_.batch, hidden_,
-                        *live_.objective, context_.evaluates);
+      part_ = head_pass({model_.shard_, model_.weights_, model_.pool_, model_.probe_, model_.losses_}, live_.batch,
+                        hidden_, *live_.objective, context_.evaluates);
     if (std::optional<Matrix> partial = part_->next()) return partial;
     live_.gradient = part_->take_result();
     part_.reset();
@@ -334,8 +338,11 @@ std::vector<float> StageModel::logits(Batch batch, std::span<const std::unique_p
   const Buffer statistics = pool_.take(rows * norm.statistics());
   norm.forward(hidden.matrix(rows, width), weights_.final_norm, normed.matrix(rows, width),
                statistics.matrix(rows, norm.statistics()));
-  std::vector<float> result(static_cast<std::size_t>(rows * shard_.whole().vocabulary));
-  weights_.head->forward(normed.matrix(rows, width), Matrix(result.data(), rows, shard_.whole().vocabulary));
+  const Buffer logits = pool_.take(rows * shard_.whole().vocabulary);
+  weights_.head->forward(normed.matrix(rows, width), logits.matrix(rows, shard_.whole().vocabulary));
+  std::vector<float> result(static_cast<std::size_t>(logits.size()));
+  pool_.device().download(logits.data(), std::as_writable_bytes(std::span(result)));
+  pool_.device().wait();
   return result;
 }
 

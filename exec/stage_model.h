@@ -59,6 +59,8 @@ class StageModel {
 
   /// Bytes of other ranks' weights that the system counts as this process's too.
   Bytes mapped_weights() const { return shares_ ? shares_->mapped() : 0; }
+  /// Until all losses have been told to their objectives.
+  void settle_losses() { losses_.settle(); }
   bool has_embedding() const { return layers_.first_of_backbone(); }
   bool has_head() const { return layers_.last_of_backbone(shard_.whole().layers); }
   std::size_t live() const { return live_.size(); }
@@ -77,7 +79,7 @@ class StageModel {
 
   LayerContext context(std::span<const std::unique_ptr<Adapter>> adapters, std::span<const std::uint64_t> seeds,
                        bool evaluates = false) const {
-    return {shard_, weights_.rope_frequencies, adapters, seeds, pool_, probe_, evaluates};
+    return {shard_, weights_.rope_frequencies.view(), adapters, seeds, pool_, probe_, evaluates};
   }
   Buffer embed(const Batch& batch) const;
   static void place_tokens(std::span<const std::unique_ptr<Adapter>> adapters, Batch& batch);
@@ -90,7 +92,7 @@ class StageModel {
   costmodel::RecomputeKind recomputed(std::size_t layer) const;
   const LayerWeights& weights_of(std::size_t layer);
   void take_key_gradients(const Live& live);
-  void apply_late_factors(const Live& live) const;
+  void apply_late_factors(const Live& live);
   /// The places of those runs' layers.
   std::pair<std::size_t, std::size_t> places(LayerRuns runs) const;
 
@@ -104,6 +106,7 @@ class StageModel {
   Probe& probe_;
   std::map<planner::MicrobatchId, Live> live_;
   SampleChunks chunks_;
+  PendingLosses losses_;
 };
 
 /// Runs a pass that no shards share to its end, and gives its result.

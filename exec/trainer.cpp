@@ -299,7 +299,7 @@ std::vector<double> write_adapters(const std::filesystem::path& folder, const wo
   std::vector<double> largest(workload.tasks.size(), 0);
   for (std::size_t task = 0; task < workload.tasks.size(); ++task) {
     Adapter& adapter = *runner.adapters()[task];
-    const std::vector<float> mine(adapter.parameters().begin(), adapter.parameters().end());
+    const std::vector<float> mine = adapter.parameters_on_host();
     const std::vector<std::string> parts = communicator.gather(to_bytes(mine));
     if (communicator.rank() != 0 || without.contains(static_cast<TaskIndex>(task))) continue;
     const workload::Task& spec = workload.tasks[task];
@@ -311,7 +311,7 @@ std::vector<double> write_adapters(const std::filesystem::path& folder, const wo
       const RankPlace& place = runner.places()[rank];
       if (place.tells_of_layers()) put_layers(parts[rank], place.layers, whole);
     }
-    largest[task] = largest_magnitude(whole.parameters());
+    largest[task] = largest_magnitude(whole.parameters().span());
     if (!std::isfinite(largest[task])) continue;
     write_peft_adapter(folder / spec.name, spec.adapter, workload.backbone, workload::published_name(workload),
                        adapter_tensors(whole));

@@ -28,7 +28,8 @@ void for_common(const Stretches& stretches, std::size_t first, std::size_t last,
 
 }  // namespace
 
-WeightShares::WeightShares(Communicator& communicator) : communicator_(communicator) {}
+WeightShares::WeightShares(Communicator& communicator, std::function<void()> wait)
+    : communicator_(communicator), wait_(std::move(wait)) {}
 
 std::size_t WeightShares::border(std::size_t size, int rank) const {
   const auto ranks = static_cast<std::size_t>(communicator_.size());
@@ -82,6 +83,7 @@ void WeightShares::publish() {
 
 void WeightShares::gather(std::size_t layer, std::vector<LayerWeights>& layers) {
   if (gathered_ == layer) return;
+  wait_();
   if (gathered_) whole_ = std::move(layers[*gathered_].products);
   gathered_ = layer;
   const Kept& kept = kept_[layer];

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -17,8 +18,9 @@ namespace braid::exec {
 /// one layer at a time all is here; norms, embedding and head are whole on every rank.
 class WeightShares {
  public:
-  /// All ranks of the run make them alike.
-  explicit WeightShares(Communicator& communicator);
+  /// All ranks of the run make them alike. `wait` waits until the device has ended all that it was told, so that
+  /// products may change.
+  WeightShares(Communicator& communicator, std::function<void()> wait);
 
   /// Takes a layer's products over, of which the rank keeps its share. Layers come in order.
   void keep(LayerWeights& layer);
@@ -53,6 +55,7 @@ class WeightShares {
   std::vector<Stretch> stretches(const Products& products, const Kept& kept) const;
 
   Communicator& communicator_;
+  std::function<void()> wait_;
   std::unique_ptr<SharedMemory> shares_;
   std::vector<Kept> kept_;
   std::size_t used_ = 0;  // bytes of every rank's memory

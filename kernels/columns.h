@@ -8,8 +8,8 @@ namespace braid::kernels {
 
 /// y = scale ⊙ x, column by column, or y += that where it accumulates. x, y [T, N], which may be one, scale [N].
 using ScaleColumns = void(ConstVector scale, ConstMatrix x, bool accumulate, Matrix y);
-/// y += row of every row. y [T, N], row [N].
-using AddRow = void(ConstVector row, Matrix y);
+/// y += factor · row of every row. y [T, N], row [N].
+using AddRow = void(float factor, ConstVector row, Matrix y);
 /// sums[i] += factor · Σ_t a[t, i] · b[t, i], in the order of the rows; b without rows stands for ones. a, b [T, N].
 using SumColumns = void(float factor, ConstMatrix a, ConstMatrix b, Vector sums);
 

@@ -1,17 +1,33 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/steady_clock.h"
 #include "base/units.h"
 #include "kernels/kernels.h"
 
 namespace braid::kernels {
 
-/// Where a rank computes: its operators, and the memory that they work in. Whoever executes a plan is given one and
-/// names none.
+/// A point of a device's compute stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+  /// When all that was called on the device before the point had ended; nothing as long as it has not. Asking lets the
+  /// device go on.
+  virtual std::optional<SteadyClock::time_point> ended() = 0;
+};
+
+/// Where a rank computes: its memory, the stream that its operators run in, and events by which the host and others
+/// wait for it. Whoever executes a plan is given one and names none.
+///
+/// Operators and copies run in the order of their calls, at the latest when somebody waits (see Kernels). Messages
+/// and collectives are no matter of the device: who starts one waits for an event first. One thread at a time.
 class Device {
  public:
   virtual ~Device() = default;
@@ -24,10 +40,25 @@ class Device {
   /// A range of addresses, aligned to pages; memory is taken page by page as it is touched. Null where the system
   /// grants fewer bytes.
   virtual void* reserve(Bytes bytes) = 0;
-  /// Gives the pages of a part of a range back; what is touched again is fresh. `first` and `bytes` are of whole pages.
+  /// Gives the pages of a part of a range back, once all that was called before has ended; what is touched again is
+  /// fresh. `first` and `bytes` are of whole pages.
   virtual void discard(void* first, Bytes bytes) = 0;
   virtual void release(void* base, Bytes bytes) = 0;
   static constexpr Bytes kPage = 4096;
+
+  /// Whether what the host writes is there for operators, and the other way about once an event has ended.
+  virtual bool host_memory() const = 0;
+  /// Memory of its own, aligned to 64 bytes. Throws std::bad_alloc. `free` waits for whatever uses it.
+  virtual void* allocate(Bytes bytes) = 0;
+  virtual void free(void* memory) = 0;
+  /// Copies from the host, which is read before the call returns.
+  virtual void upload(std::span<const std::byte> from, void* to) = 0;
+  /// Copies to the host, when all that was called before has ended: `to` must stay until an event recorded afterwards.
+  virtual void download(const void* from, std::span<std::byte> to) = 0;
+
+  virtual std::unique_ptr<Event> record() = 0;
+  /// Until all that was called has ended.
+  virtual void wait() = 0;
 };
 
 /// This machine's processor, by kernels that are fast on it.

@@ -7,17 +7,29 @@
 namespace braid::kernels {
 
 /// y += x. x, y [T, H].
-/// squared_norm: Σ x², summed in double in an order that depends on the length alone.
 using Add = void(ConstMatrix x, Matrix y);
-using SquaredNorm = double(ConstVector x);
+/// y = x, which lies apart from y.
+using Copy = void(ConstMatrix x, Matrix y);
+/// y = value everywhere.
+using Fill = void(float value, Matrix y);
+/// y = factor · x, or y += that where it accumulates. x and y may be one.
+using Scale = void(float factor, ConstMatrix x, bool accumulate, Matrix y);
+/// sums[i] = Σ x² over parts[i], in double, in an order that depends on its length alone.
+using SquaredNorms = void(std::span<const ConstVector> parts, BasicVector<double> sums);
 
 namespace reference {
 Add add;
-SquaredNorm squared_norm;
+Copy copy;
+Fill fill;
+Scale scale;
+SquaredNorms squared_norms;
 }  // namespace reference
 namespace cpu {
 Add add;
-SquaredNorm squared_norm;
+Copy copy;
+Fill fill;
+Scale scale;
+SquaredNorms squared_norms;
 }  // namespace cpu
 
 }  // namespace braid::kernels

@@ -1,8 +1,24 @@
 #include "kernels/host_memory.h"
 
+#include <cstring>
+#include <new>
+
 #include <sys/mman.h>
 
 namespace braid::kernels {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+class EndedEvent final : public Event {
+ public:
+  std::optional<SteadyClock::time_point> ended() override { return now_; }
+
+ private:
+  SteadyClock::time_point now_ = SteadyClock::now();
+};
+
+}  // namespace
 
 void* HostMemoryDevice::reserve(Bytes bytes) {
   void* range = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
@@ -16,6 +32,26 @@ void HostMemoryDevice::discard(void* first, Bytes bytes) {
 
 void HostMemoryDevice::release(void* base, Bytes bytes) {
   ::munmap(base, static_cast<std::size_t>(bytes));
+}
+
+void* HostMemoryDevice::allocate(Bytes bytes) {
+  return ::operator new(static_cast<std::size_t>(bytes), kAlignment);
+}
+
+void HostMemoryDevice::free(void* memory) {
+  ::operator delete(memory, kAlignment);
+}
+
+void HostMemoryDevice::upload(std::span<const std::byte> from, void* to) {
+  if (!from.empty()) std::memcpy(to, from.data(), from.size());
+}
+
+void HostMemoryDevice::download(const void* from, std::span<std::byte> to) {
+  if (!to.empty()) std::memcpy(to.data(), from, to.size());
+}
+
+std::unique_ptr<Event> HostMemoryDevice::record() {
+  return std::make_unique<EndedEvent>();
 }
 
 }  // namespace braid::kernels

@@ -30,6 +30,8 @@ class BasicVector {
     return BasicVector(data_ + first, last - first);
   }
 
+  /// Where the device's memory is the host's.
+  std::span<Number> span() const { return {data_, size()}; }
   // For kernels that run where the numbers are.
   Number& operator[](std::size_t place) const { return data_[place]; }
   Number* begin() const { return data_; }

@@ -79,7 +79,7 @@ bool any_adapter(const MicrobatchLoad& load, ModuleGroup group) {
 }
 
 std::int64_t logit_numbers(const BackboneShape& backbone, const MicrobatchLoad& load, const Storage& storage) {
-  if (!storage.whole_logits) return std::min(kHeadRows, load.scored) * (backbone.vocabulary + 3 * backbone.hidden + 1);
+  if (!storage.whole_logits) return std::min(kHeadRows, load.scored) * (backbone.vocabulary + 3 * backbone.hidden + 2);
   const std::int64_t widened = bytes_of(DataType::f32) / bytes_of(storage.activations);
   const std::int64_t copies = storage.loss_in_place ? 2 + widened : 1 + 3 * widened;
   return head_rows(load, storage) * (copies * backbone.vocabulary + backbone.hidden);

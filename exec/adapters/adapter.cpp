@@ -59,8 +59,8 @@ Adapter::Adapter(const costmodel::BackboneShape& backbone, const costmodel::Adap
     : backbone_(backbone), shape_(shape), layers_(std::move(layers)), table_(layer_parameters(backbone, shape)) {
   for (const ParameterShape& parameter : table_) layer_numbers_ += parameter.count();
   const auto numbers = static_cast<std::size_t>(layer_numbers_ * layers_.count());
-  for (std::vector<float>* part : {&parameters_, &gradients_, &first_moments_, &second_moments_})
-    part->assign(numbers, 0.0F);
+  for (DeviceArray<float>* part : {&parameters_, &gradients_, &first_moments_, &second_moments_})
+    *part = std::vector<float>(numbers, 0.0F);
   for (const Module module : costmodel::kModules) {
     if (!shape.has(module)) continue;
     largest_.in = std::max(largest_.in, costmodel::module_shape(backbone, module).in);
@@ -69,6 +69,17 @@ Adapter::Adapter(const costmodel::BackboneShape& backbone, const costmodel::Adap
   draw_parameters(seed);
   if (shape.method == AdapterMethod::vera) draw_random_matrices(seed);
   if (shape.method == AdapterMethod::diff_pruning) draw_places(seed);
+}
+
+void Adapter::move_to(kernels::Device& device) {
+  device_ = &device;
+  for (DeviceArray<float>* part :
+       {&parameters_, &gradients_, &first_moments_, &second_moments_, &random_a_, &random_b_})
+    part->move_to(device);
+  for (auto& [where, places] : places_) {
+    places.rows.move_to(device);
+    places.columns.move_to(device);
+  }
 }
 
 void Adapter::draw_parameters(std::uint64_t seed) {
@@ -85,15 +96,16 @@ void Adapter::draw_parameters(std::uint64_t seed) {
 /// Kaiming's uniform numbers, as PEFT draws them, of a stream of our own.
 void Adapter::draw_random_matrices(std::uint64_t seed) {
   constexpr std::uint64_t kA = 1, kB = 2;
-  const auto fill = [&](std::vector<float>& numbers, std::int64_t rows, std::int64_t columns, std::uint64_t which) {
+  const auto drawn = [&](std::int64_t rows, std::int64_t columns, std::uint64_t which) {
     const std::uint64_t words[] = {seed, which};
     RandomStream random(mix_key(words));
     const double bound = std::sqrt(6.0 / static_cast<double>(columns));
-    numbers.resize(static_cast<std::size_t>(rows * columns));
+    std::vector<float> numbers(static_cast<std::size_t>(rows * columns));
     for (float& number : numbers) number = static_cast<float>((2 * random.next_uniform() - 1) * bound);
+    return numbers;
   };
-  fill(random_a_, shape_.rank, largest_.in, kA);
-  fill(random_b_, largest_.out, shape_.rank, kB);
+  random_a_ = drawn(shape_.rank, largest_.in, kA);
+  random_b_ = drawn(largest_.out, shape_.rank, kB);
 }
 
 /// As many places of each weight as it has numbers, all as likely.
@@ -105,11 +117,12 @@ void Adapter::draw_places(std::uint64_t seed) {
       std::set<std::int64_t> chosen;
       while (std::ssize(chosen) < parameter.columns)
         chosen.insert(static_cast<std::int64_t>(random.next_below(static_cast<std::uint64_t>(weight.in * weight.out))));
-      Places& all = places_[{layer, parameter.module}];
+      std::vector<std::int32_t> rows, columns;
       for (const std::int64_t place : chosen) {
-        all.rows.push_back(static_cast<std::int32_t>(place / weight.in));
-        all.columns.push_back(static_cast<std::int32_t>(place % weight.in));
+        rows.push_back(static_cast<std::int32_t>(place / weight.in));
+        columns.push_back(static_cast<std::int32_t>(place % weight.in));
       }
+      places_[{layer, parameter.module}] = {std::move(rows), std::move(columns)};
     }
   }
 }
@@ -125,7 +138,7 @@ const ParameterShape* Adapter::find(Role role, Module module, std::int64_t& offs
 
 kernels::Matrix Adapter::view(Part part, std::int32_t layer, std::int64_t offset, std::int64_t rows,
                               std::int64_t columns) {
-  std::vector<float>& numbers = part == Part::parameter ? parameters_ : gradients_;
+  DeviceArray<float>& numbers = part == Part::parameter ? parameters_ : gradients_;
   return {numbers.data() + layers_.place(layer) * layer_numbers_ + offset, rows, columns};
 }
 
@@ -137,9 +150,9 @@ kernels::Matrix Adapter::matrix(Part part, std::int32_t layer, Role role, Module
   return view(part, layer, offset, parameter->rows, parameter->columns);
 }
 
-std::span<float> Adapter::row(Part part, std::int32_t layer, Role role, Module module) {
+kernels::Vector Adapter::row(Part part, std::int32_t layer, Role role, Module module) {
   const kernels::Matrix numbers = matrix(part, layer, role, module);
-  return {numbers.data, static_cast<std::size_t>(numbers.rows * numbers.columns)};
+  return {numbers.data, numbers.rows * numbers.columns};
 }
 
 kernels::Matrix Adapter::stacked_a(Part part, std::int32_t layer, ModuleGroup group) {
@@ -156,22 +169,26 @@ Places& Adapter::places(std::int32_t layer, Module module) {
 }
 
 Adapter::Norms& Adapter::norms(std::int32_t layer, Module module) {
-  return norms_[{layer, module}];
+  Norms& norms = norms_[{layer, module}];
+  if (norms.inverse.empty()) {
+    const costmodel::ModuleShape weight = costmodel::module_shape(backbone_, module);
+    norms.inverse = std::vector<float>(static_cast<std::size_t>(weight.out));
+    if (device_) norms.inverse.move_to(*device_);
+  }
+  return norms;
 }
 
 void Adapter::begin_magnitude(std::int32_t layer, Module module, std::span<const float> squares) {
-  const std::span<float> magnitude = row(Part::parameter, layer, Role::magnitude, module);
+  const kernels::Vector magnitude = row(Part::parameter, layer, Role::magnitude, module);
   std::transform(squares.begin(), squares.end(), magnitude.begin(), [](float square) { return std::sqrt(square); });
 }
 
-std::span<float> Adapter::gradients(planner::LayerRange layers) {
+kernels::Vector Adapter::gradients(planner::LayerRange layers) {
   if (layers.count() == 0) return {};
   const std::int64_t first = layers_.place(layers.first);
   BRAID_CHECK(layers_.place(layers.last - 1) - first + 1 == layers.count(), "layers {}..{} are no run here",
               layers.first, layers.last);
-  return std::span(gradients_)
-      .subspan(static_cast<std::size_t>(first * layer_numbers_),
-               static_cast<std::size_t>(layers.count() * layer_numbers_));
+  return gradients_.view().range(first * layer_numbers_, (first + layers.count()) * layer_numbers_);
 }
 
 }  // namespace braid::exec

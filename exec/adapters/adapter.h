@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/adapters/parameters.h"
+#include "exec/device_array.h"
 #include "exec/files/safetensors.h"
 #include "exec/held_layers.h"
 #include "kernels/matrix.h"
@@ -16,16 +17,20 @@ namespace braid::exec {
 
 /// Where the numbers of a Diff-pruned module's difference stand in its weight, row after row.
 struct Places {
-  std::vector<std::int32_t> rows, columns;
+  DeviceArray<std::int32_t> rows, columns;
 };
 
 /// One task's adapter on the layers of a stage, with its gradient and AdamW moments. The numbers of a layer stand
-/// together, layer after layer, as `layer_parameters` lists them.
+/// together, layer after layer, as `layer_parameters` lists them. They begin on the host; matrices and vectors show
+/// them where they are.
 class Adapter {
  public:
   /// What is random depends on (seed, layer, module, place) alone, so that it does not matter how layers lie on stages.
   Adapter(const costmodel::BackboneShape& backbone, const costmodel::AdapterShape& shape, HeldLayers layers,
           std::uint64_t seed);
+
+  /// All of it.
+  void move_to(kernels::Device& device);
 
   const costmodel::AdapterShape& shape() const { return shape_; }
   const costmodel::BackboneShape& backbone() const { return backbone_; }
@@ -36,7 +41,7 @@ class Adapter {
   enum class Part { parameter, gradient };
   /// Of a layer, which counts over the whole backbone; the adapter must have that matrix.
   kernels::Matrix matrix(Part part, std::int32_t layer, Role role, costmodel::Module module);
-  std::span<float> row(Part part, std::int32_t layer, Role role, costmodel::Module module);
+  kernels::Vector row(Part part, std::int32_t layer, Role role, costmodel::Module module);
   /// A of the group's targets, [sum of their r, in].
   kernels::Matrix stacked_a(Part part, std::int32_t layer, costmodel::ModuleGroup group);
   /// A of one target, [r, in], and its B, [out, r].
@@ -52,18 +57,18 @@ class Adapter {
   /// the first rows.
   kernels::ConstMatrix random_a() const { return {random_a_.data(), shape_.rank, largest_.in}; }
   kernels::ConstMatrix random_b() const { return {random_b_.data(), largest_.out, shape_.rank}; }
-  std::vector<float>& random_a_numbers() { return random_a_; }
-  std::vector<float>& random_b_numbers() { return random_b_; }
+  DeviceArray<float>& random_a_numbers() { return random_a_; }
+  DeviceArray<float>& random_b_numbers() { return random_b_; }
   /// The places of a Diff-pruned module's difference.
   Places& places(std::int32_t layer, costmodel::Module module);
 
   /// DoRA: the magnitudes begin as the norms of the weight's rows; `squares` are those norms' squares, of the whole
-  /// module.
+  /// module. On the host.
   void begin_magnitude(std::int32_t layer, costmodel::Module module, std::span<const float> squares);
-  /// DoRA's norms of W + scaling · B A, one an output, which the adapter keeps until its parameters change: whoever
-  /// finds them stale fills them in.
+  /// DoRA's 1 / |W + scaling · B A|, one an output, which the adapter keeps until its parameters change: whoever finds
+  /// them stale fills them in.
   struct Norms {
-    std::vector<float> numbers;
+    DeviceArray<float> inverse;
     std::int64_t version = -1;
   };
   Norms& norms(std::int32_t layer, costmodel::Module module);
@@ -74,11 +79,13 @@ class Adapter {
   /// How many numbers a layer has.
   std::int64_t layer_numbers() const { return layer_numbers_; }
   /// Layers [first, last), a run that is here.
-  std::span<float> gradients(planner::LayerRange layers);
-  std::span<float> parameters() { return parameters_; }
-  std::span<float> gradients() { return gradients_; }
-  std::span<float> first_moments() { return first_moments_; }
-  std::span<float> second_moments() { return second_moments_; }
+  kernels::Vector gradients(planner::LayerRange layers);
+  kernels::Vector parameters() { return parameters_.view(); }
+  kernels::Vector gradients() { return gradients_.view(); }
+  kernels::Vector first_moments() { return first_moments_.view(); }
+  kernels::Vector second_moments() { return second_moments_.view(); }
+  /// Once all that was called has ended.
+  std::vector<float> parameters_on_host() const { return parameters_.on_host(); }
 
  private:
   const ParameterShape* find(Role role, costmodel::Module module, std::int64_t& offset) const;
@@ -92,12 +99,13 @@ class Adapter {
   HeldLayers layers_;
   std::vector<ParameterShape> table_;
   std::int64_t layer_numbers_ = 0;
-  std::vector<float> parameters_, gradients_, first_moments_, second_moments_;
+  DeviceArray<float> parameters_, gradients_, first_moments_, second_moments_;
   costmodel::ModuleShape largest_;  // of the targets
-  std::vector<float> random_a_, random_b_;
+  DeviceArray<float> random_a_, random_b_;
   std::map<std::pair<std::int32_t, costmodel::Module>, Places> places_;
   std::map<std::pair<std::int32_t, costmodel::Module>, Norms> norms_;
   std::int64_t version_ = 0;
+  kernels::Device* device_ = nullptr;  // that it lies on
 };
 
 }  // namespace braid::exec

@@ -98,21 +98,21 @@ Buffer AdapterGroup::give_shared() {
   visit([&](const AdapterKind& kind, const AdapterRows& rows) { count += kind.shared_numbers(rows); });
   if (count == 0) return {};
   Buffer all = context_.pool.take(count);
-  std::span<float> left = all.span();
+  std::int64_t first = 0;
   visit([&](const AdapterKind& kind, const AdapterRows& rows) {
-    const auto numbers = static_cast<std::size_t>(kind.shared_numbers(rows));
-    kind.give_shared(rows, left.first(numbers));
-    left = left.subspan(numbers);
+    const std::int64_t last = first + kind.shared_numbers(rows);
+    kind.give_shared(rows, all.vector().range(first, last));
+    first = last;
   });
   return all;
 }
 
 void AdapterGroup::take_shared(const Buffer& sums) {
-  std::span<const float> left = sums.span();
+  std::int64_t first = 0;
   visit([&](const AdapterKind& kind, const AdapterRows& rows) {
-    const auto numbers = static_cast<std::size_t>(kind.shared_numbers(rows));
-    kind.take_shared(rows, left.first(numbers));
-    left = left.subspan(numbers);
+    const std::int64_t last = first + kind.shared_numbers(rows);
+    kind.take_shared(rows, sums.vector().range(first, last));
+    first = last;
   });
 }
 

@@ -43,8 +43,8 @@ class AdapterKind {
   /// Where the product's inputs are split over shards: how many numbers these have to sum up before `forward`, the same
   /// on each; then each one's part of them, and what they sum up to.
   virtual std::int64_t shared_numbers(const AdapterRows& /*rows*/) const { return 0; }
-  virtual void give_shared(const AdapterRows& /*rows*/, std::span<float> /*mine*/) const {}
-  virtual void take_shared(const AdapterRows& /*rows*/, std::span<const float> /*sums*/) const {}
+  virtual void give_shared(const AdapterRows& /*rows*/, kernels::Vector /*mine*/) const {}
+  virtual void take_shared(const AdapterRows& /*rows*/, kernels::ConstVector /*sums*/) const {}
 
   virtual void scale_input(const AdapterRows& /*rows*/, kernels::Matrix /*x*/) const {}
   virtual void forward(const AdapterRows& /*rows*/, kernels::ConstMatrix /*x*/, kernels::Matrix /*y*/) const {}

@@ -17,13 +17,13 @@ class Bottleneck final : public AdapterKind {
     rows.kept.output = rows.context.pool.take(y.rows * y.columns);
     rows.kept.low_rank = rows.context.pool.take(y.rows * between);
     const Matrix before = rows.kept.output.matrix(y.rows, y.columns), z = rows.kept.low_rank.matrix(y.rows, between);
-    for (std::int64_t t = 0; t < y.rows; ++t) std::copy_n(y.row(t), y.columns, before.row(t));
+    rows.kernels().copy(y, before);
     rows.kernels().matmul(1, before, Transpose::no, matrix(rows, Part::parameter, Role::down), Transpose::yes, 0, z);
-    rows.kernels().add_row(vector(rows, Part::parameter, Role::down_bias), z);
+    rows.kernels().add_row(1, vector(rows, Part::parameter, Role::down_bias), z);
     const Buffer activated = activate(rows, z);
     rows.kernels().matmul(1, activated.matrix(y.rows, between), Transpose::no, matrix(rows, Part::parameter, Role::up),
                           Transpose::yes, 1, y);
-    rows.kernels().add_row(vector(rows, Part::parameter, Role::up_bias), y);
+    rows.kernels().add_row(1, vector(rows, Part::parameter, Role::up_bias), y);
   }
 
   void backward_sum(const AdapterRows& rows, Matrix dy) const override {
@@ -51,7 +51,7 @@ class Bottleneck final : public AdapterKind {
   static Matrix matrix(const AdapterRows& rows, Part part, Role role) {
     return rows.adapter.matrix(part, rows.layer, role, site(rows));
   }
-  static std::span<float> vector(const AdapterRows& rows, Part part, Role role) {
+  static kernels::Vector vector(const AdapterRows& rows, Part part, Role role) {
     return rows.adapter.row(part, rows.layer, role, site(rows));
   }
   static Buffer activate(const AdapterRows& rows, ConstMatrix z) {

@@ -26,7 +26,7 @@ class DiffPruning final : public AdapterKind {
   }
 
  private:
-  static std::span<float> numbers(const AdapterRows& rows, Part part, const Target& target) {
+  static kernels::Vector numbers(const AdapterRows& rows, Part part, const Target& target) {
     return rows.adapter.row(part, rows.layer, Role::difference, target.module);
   }
   template <typename Body>
@@ -36,7 +36,8 @@ class DiffPruning final : public AdapterKind {
       const Places& all = rows.adapter.places(rows.layer, target.module);
       for (const TargetOutputs& outputs : target.outputs)
         body(target, outputs,
-             kernels::SparsePlaces{all.rows, all.columns, outputs.rows.first, outputs.rows.last, in.first, in.last});
+             kernels::SparsePlaces{all.rows.view(), all.columns.view(), outputs.rows.first, outputs.rows.last, in.first,
+                                   in.last});
     }
   }
 };

@@ -27,15 +27,14 @@ class Dora final : public AdapterKind {
     for (const Target& target : targets_of(rows)) count += stale(rows, target) ? module_rows(rows, target) : 0;
     return count;
   }
-  void give_shared(const AdapterRows& rows, std::span<float> mine) const override {
-    std::ranges::fill(mine, 0.0F);
-    for_stale(rows, mine, [&](const Target& target, std::span<float> squares) {
-      add_squares(rows, target, rows.context.shard.place() == 0, squares);
+  void give_shared(const AdapterRows& rows, kernels::Vector mine) const override {
+    for_stale(rows, mine, [&](const Target& target, kernels::Vector squares) {
+      squares_of(rows, target, rows.context.shard.place() == 0, squares);
     });
   }
-  void take_shared(const AdapterRows& rows, std::span<const float> sums) const override {
+  void take_shared(const AdapterRows& rows, kernels::ConstVector sums) const override {
     for_stale(rows, sums,
-              [&](const Target& target, std::span<const float> squares) { set_norms(rows, target, squares); });
+              [&](const Target& target, kernels::ConstVector squares) { set_norms(rows, target, squares); });
   }
 
   void forward(const AdapterRows& rows, ConstMatrix x, Matrix y) const override {
@@ -56,15 +55,15 @@ class Dora final : public AdapterKind {
     for_outputs(rows, [&](const Target& target, const TargetOutputs& outputs, std::int64_t column) {
       const Matrix part = dy.column_range(outputs.column, outputs.last_column());
       const Matrix kept = sums.column_range(column, column + part.columns);
-      const std::vector<float> over_norm = inverse(rows, target, outputs);
-      std::vector<float> gradient(over_norm.size(), 0.0F);
-      rows.kernels().sum_columns(1, part, kept, gradient);
-      const std::span<float> to =
+      const Buffer gradient = rows.context.pool.take(part.columns);
+      rows.kernels().fill(0, gradient.row());
+      rows.kernels().sum_columns(1, part, kept, gradient.vector());
+      const kernels::Vector to =
           of_outputs(rows.adapter.row(Part::gradient, rows.layer, Role::magnitude, target.module), outputs);
-      for (std::size_t i = 0; i < to.size(); ++i) to[i] += gradient[i] * over_norm[i];
+      rows.kernels().scale_columns(inverse(rows, target, outputs), gradient.row(), true, as_row(to));
       // From here on what is kept is the gradient of what it was, c ⊙ dy.
-      rows.kernels().scale_columns(factors(rows, target, outputs), part, false, kept);
-      if (rows.dropout() == 0) copy(kept, part);
+      rows.kernels().scale_columns(factors(rows, target, outputs).vector(), part, false, kept);
+      if (rows.dropout() == 0) rows.kernels().copy(kept, part);
     });
   }
 
@@ -75,24 +74,24 @@ class Dora final : public AdapterKind {
     // The gradient of W x' + scaling · B A x', where y's columns are.
     Buffer spread = rows.context.pool.take(x.rows * out);
     const Matrix d_sums = spread.matrix(x.rows, out);
-    std::ranges::fill(spread.span(), 0.0F);
+    rows.kernels().fill(0, d_sums);
     for_outputs(rows, [&](const Target&, const TargetOutputs& outputs, std::int64_t column) {
-      copy(sums.column_range(column, column + outputs.rows.count()),
-           d_sums.column_range(outputs.column, outputs.last_column()));
+      rows.kernels().copy(sums.column_range(column, column + outputs.rows.count()),
+                          d_sums.column_range(outputs.column, outputs.last_column()));
     });
     LowRank(rows).backward(x, d_sums, dx);
     if (dx.rows == 0) return;
     // (c − 1) ⊙ dy goes back through W to each module's masked input.
     const Buffer input = rows.context.pool.take(x.rows * x.columns);
     for (const Target& target : targets_of(rows)) {
-      std::ranges::fill(spread.span(), 0.0F);
+      rows.kernels().fill(0, d_sums);
       for_outputs(rows, [&](const Target& other, const TargetOutputs& outputs, std::int64_t column) {
         if (other.module != target.module) return;
         const Matrix to = d_sums.column_range(outputs.column, outputs.last_column());
         const ConstMatrix scaled = sums.column_range(column, column + outputs.rows.count()),
                           plain = dy.column_range(outputs.column, outputs.last_column());
-        for (std::int64_t t = 0; t < to.rows; ++t)
-          for (std::int64_t i = 0; i < to.columns; ++i) to.row(t)[i] = scaled.row(t)[i] - plain.row(t)[i];
+        rows.kernels().copy(scaled, to);
+        rows.kernels().scale(-1, plain, true, to);
       });
       rows.product().backward(d_sums, input.matrix(x.rows, x.columns));
       drop_into(rows, target.module, input.matrix(x.rows, x.columns), true, dx);
@@ -106,9 +105,7 @@ class Dora final : public AdapterKind {
       for (const TargetOutputs& outputs : target.outputs) columns += outputs.rows.count();
     return columns;
   }
-  static void copy(ConstMatrix from, Matrix to) {
-    for (std::int64_t t = 0; t < to.rows; ++t) std::copy_n(from.row(t), to.columns, to.row(t));
-  }
+  static Matrix as_row(kernels::Vector numbers) { return {numbers.data(), 1, std::ssize(numbers)}; }
   /// Calls body(target, outputs, first column in what is kept).
   template <typename Body>
   static void for_outputs(const AdapterRows& rows, const Body& body) {
@@ -123,15 +120,11 @@ class Dora final : public AdapterKind {
 
   /// W x' of the targets, without the bias: of x itself what the product has written.
   static void keep_products(const AdapterRows& rows, ConstMatrix x, ConstMatrix y, Matrix sums) {
-    const std::span<const float> bias = rows.product().bias();
+    const kernels::ConstVector bias = rows.product().bias();
     const auto keep = [&](ConstMatrix from, const TargetOutputs& outputs, std::int64_t column) {
       const Matrix to = sums.column_range(column, column + outputs.rows.count());
-      copy(from.column_range(outputs.column, outputs.last_column()), to);
-      if (bias.empty()) return;
-      std::vector<float> less;
-      for (std::int64_t i = outputs.column; i < outputs.last_column(); ++i)
-        less.push_back(-bias[static_cast<std::size_t>(i)]);
-      rows.kernels().add_row(less, to);
+      rows.kernels().copy(from.column_range(outputs.column, outputs.last_column()), to);
+      if (!bias.empty()) rows.kernels().add_row(-1, bias.range(outputs.column, outputs.last_column()), to);
     };
     if (rows.dropout() == 0) {
       for_outputs(rows,
@@ -151,9 +144,8 @@ class Dora final : public AdapterKind {
   /// y += factor · what is kept.
   static void add_kept(const AdapterRows& rows, float factor, ConstMatrix sums, Matrix y) {
     for_outputs(rows, [&](const Target&, const TargetOutputs& outputs, std::int64_t column) {
-      const std::vector<float> factors(static_cast<std::size_t>(outputs.rows.count()), factor);
-      rows.kernels().scale_columns(factors, sums.column_range(column, column + outputs.rows.count()), true,
-                                   y.column_range(outputs.column, outputs.last_column()));
+      rows.kernels().scale(factor, sums.column_range(column, column + outputs.rows.count()), true,
+                           y.column_range(outputs.column, outputs.last_column()));
     });
   }
 
@@ -170,37 +162,33 @@ class Dora final : public AdapterKind {
   /// y += c ⊙ what is kept.
   static void scale(const AdapterRows& rows, ConstMatrix sums, Matrix y) {
     for_outputs(rows, [&](const Target& target, const TargetOutputs& outputs, std::int64_t column) {
-      rows.kernels().scale_columns(factors(rows, target, outputs),
+      rows.kernels().scale_columns(factors(rows, target, outputs).vector(),
                                    sums.column_range(column, column + outputs.rows.count()), true,
                                    y.column_range(outputs.column, outputs.last_column()));
     });
   }
 
   /// 1 / |W + scaling · B A| of those outputs.
-  static std::vector<float> inverse(const AdapterRows& rows, const Target& target, const TargetOutputs& outputs) {
-    const std::vector<float>& norms = fresh_norms(rows, target);
-    std::vector<float> result;
-    for (std::int64_t i = outputs.rows.first; i < outputs.rows.last; ++i)
-      result.push_back(1.0F / norms[static_cast<std::size_t>(i)]);
-    return result;
+  static kernels::Vector inverse(const AdapterRows& rows, const Target& target, const TargetOutputs& outputs) {
+    return of_outputs(fresh_norms(rows, target), outputs);
   }
-  static std::vector<float> factors(const AdapterRows& rows, const Target& target, const TargetOutputs& outputs) {
-    std::vector<float> result = inverse(rows, target, outputs);
-    const std::span<const float> magnitude =
+  static Buffer factors(const AdapterRows& rows, const Target& target, const TargetOutputs& outputs) {
+    Buffer result = rows.context.pool.take(outputs.rows.count());
+    const kernels::Vector magnitude =
         of_outputs(rows.adapter.row(Part::parameter, rows.layer, Role::magnitude, target.module), outputs);
-    for (std::size_t i = 0; i < result.size(); ++i) result[i] *= magnitude[i];
+    rows.kernels().scale_columns(inverse(rows, target, outputs), as_row(magnitude), false, result.row());
     return result;
   }
 
   /// By output of the whole module; those that are the shard's are there.
-  static const std::vector<float>& fresh_norms(const AdapterRows& rows, const Target& target) {
+  static kernels::Vector fresh_norms(const AdapterRows& rows, const Target& target) {
     Adapter::Norms& norms = rows.adapter.norms(rows.layer, target.module);
-    if (norms.version == rows.adapter.version()) return norms.numbers;
+    if (norms.version == rows.adapter.version()) return norms.inverse.view();
     BRAID_CHECK(!shares_norms(rows), "norms of rows that lie on several shards are not summed up");
-    std::vector<float> squares(static_cast<std::size_t>(module_rows(rows, target)), 0.0F);
-    add_squares(rows, target, true, squares);
-    set_norms(rows, target, squares);
-    return norms.numbers;
+    const Buffer squares = rows.context.pool.take(module_rows(rows, target));
+    squares_of(rows, target, true, squares.vector());
+    set_norms(rows, target, squares.vector());
+    return norms.inverse.view();
   }
 
   static bool shares_norms(const AdapterRows& rows) {
@@ -210,56 +198,51 @@ class Dora final : public AdapterKind {
     return costmodel::module_shape(rows.context.shard.whole(), target.module).out;
   }
   /// Calls body(target, its numbers) for those whose norms are of earlier parameters.
-  template <typename Number, typename Body>
-  static void for_stale(const AdapterRows& rows, std::span<Number> numbers, const Body& body) {
+  template <typename Numbers, typename Body>
+  static void for_stale(const AdapterRows& rows, Numbers numbers, const Body& body) {
+    std::int64_t first = 0;
     for (const Target& target : targets_of(rows)) {
       if (!stale(rows, target)) continue;
-      const auto count = static_cast<std::size_t>(module_rows(rows, target));
-      body(target, numbers.first(count));
-      numbers = numbers.subspan(count);
+      const std::int64_t last = first + module_rows(rows, target);
+      body(target, numbers.range(first, last));
+      first = last;
     }
   }
   static bool stale(const AdapterRows& rows, const Target& target) {
     return rows.adapter.norms(rows.layer, target.module).version != rows.adapter.version();
   }
-  static void set_norms(const AdapterRows& rows, const Target& target, std::span<const float> squares) {
+  static void set_norms(const AdapterRows& rows, const Target& target, kernels::ConstVector squares) {
     Adapter::Norms& norms = rows.adapter.norms(rows.layer, target.module);
-    norms.numbers.clear();
-    for (const float square : squares) norms.numbers.push_back(std::sqrt(std::max(square, 1e-30F)));
+    rows.kernels().inverse_roots(squares, norms.inverse.view());
     norms.version = rows.adapter.version();
   }
 
-  /// |w + s B a|² = |w|² + 2 s b · (A w) + s² b · (A Aᵀ) b, where A W comes from the frozen product: of the columns
-  /// that are the shard's, and |w|² of the whole row where it is asked for.
-  static void add_squares(const AdapterRows& rows, const Target& target, bool frozen, std::span<float> squares) {
+  /// |w + s B a|² of each row, where A W comes from the frozen product: of the columns that are the shard's, and |w|²
+  /// of the whole row where it is asked for.
+  static void squares_of(const AdapterRows& rows, const Target& target, bool frozen, kernels::Vector squares) {
     const costmodel::ModuleShape& shape = costmodel::module_shape(rows.context.shard.whole(), target.module);
     const Share columns = shares_norms(rows) ? rows.context.shard.inputs(target.module) : Share{0, shape.in};
     const Matrix whole = rows.adapter.a(Part::parameter, rows.layer, target.module);
     const std::int64_t rank = whole.rows;
     const Matrix a = whole.column_range(columns.first, columns.last);
     const Buffer crossed = rows.context.pool.take(rank * rows.product().out());
-    const Matrix cross = crossed.matrix(rank, rows.product().out());
-    std::vector<float> inner(static_cast<std::size_t>(rank * rank));
-    const Matrix squares_of_a(inner.data(), rank, rank);
-    rows.product().forward(a, cross);
-    rows.kernels().matmul(1, a, Transpose::no, a, Transpose::yes, 0, squares_of_a);
-    const std::vector<float>& squares_of_w = rows.weights.squares(target.module);
-    const double s = rows.adapter.scaling(target.module);
-    const std::span<const float> bias = rows.product().bias();
+    const Buffer inner = rows.context.pool.take(rank * rank);
+    const Matrix with_weight = crossed.matrix(rank, rows.product().out());
+    rows.product().forward(a, with_weight);
+    rows.kernels().matmul(1, a, Transpose::no, a, Transpose::yes, 0, inner.matrix(rank, rank));
+    if (frozen) {
+      rows.context.pool.device().upload(std::as_bytes(std::span(rows.weights.squares(target.module))), squares.data());
+    } else {
+      rows.kernels().fill(0, as_row(squares));
+    }
+    const kernels::ConstVector bias = rows.product().bias();
     for (const TargetOutputs& outputs : target.outputs) {
-      for (std::int64_t i = 0; i < outputs.rows.count(); ++i) {
-        const std::int64_t column = outputs.column + i;
-        const float* b = rows.adapter.b(Part::parameter, rows.layer, target.module).row(outputs.rows.first + i);
-        const auto row = static_cast<std::size_t>(outputs.rows.first + i);
-        double square = frozen ? squares_of_w[row] : 0;
-        for (std::int64_t k = 0; k < rank; ++k) {
-          const double with_w =
-              static_cast<double>(cross.row(k)[column]) - (bias.empty() ? 0.0 : bias[static_cast<std::size_t>(column)]);
-          square += 2 * s * b[k] * with_w;
-          for (std::int64_t l = 0; l < rank; ++l) square += s * s * b[k] * b[l] * squares_of_a.row(k)[l];
-        }
-        squares[row] += static_cast<float>(square);
-      }
+      const Matrix b =
+          rows.adapter.b(Part::parameter, rows.layer, target.module).row_range(outputs.rows.first, outputs.rows.last);
+      rows.kernels().low_rank_squares(rows.adapter.scaling(target.module), b,
+                                      with_weight.column_range(outputs.column, outputs.last_column()),
+                                      bias.empty() ? bias : bias.range(outputs.column, outputs.last_column()),
+                                      inner.matrix(rank, rank), squares.range(outputs.rows.first, outputs.rows.last));
     }
   }
 };

@@ -22,7 +22,7 @@ class Ia3 final : public AdapterKind {
     const Matrix kept = rows.kept.output.matrix(y.rows, width(rows));
     for_outputs(rows, [&](const Target& target, const TargetOutputs& outputs, std::int64_t column) {
       const Matrix part = y.column_range(outputs.column, outputs.last_column());
-      for (std::int64_t t = 0; t < y.rows; ++t) std::copy_n(part.row(t), part.columns, kept.row(t) + column);
+      rows.kernels().copy(part, kept.column_range(column, column + part.columns));
       rows.kernels().scale_columns(vector(rows, Part::parameter, target, outputs), part, false, part);
     });
   }
@@ -51,13 +51,12 @@ class Ia3 final : public AdapterKind {
   static std::int64_t width(const AdapterRows& rows) {
     return costmodel::kept_width(rows.adapter.shape(), rows.context.shard.part(), rows.group);
   }
-  static std::span<float> of_inputs(const AdapterRows& rows, Part part) {
+  static kernels::Vector of_inputs(const AdapterRows& rows, Part part) {
     const Share in = rows.context.shard.inputs(Module::down);
-    return rows.adapter.row(part, rows.layer, Role::scale, Module::down)
-        .subspan(static_cast<std::size_t>(in.first), static_cast<std::size_t>(in.count()));
+    return rows.adapter.row(part, rows.layer, Role::scale, Module::down).range(in.first, in.last);
   }
-  static std::span<float> vector(const AdapterRows& rows, Part part, const Target& target,
-                                 const TargetOutputs& outputs) {
+  static kernels::Vector vector(const AdapterRows& rows, Part part, const Target& target,
+                                const TargetOutputs& outputs) {
     return of_outputs(rows.adapter.row(part, rows.layer, Role::scale, target.module), outputs);
   }
   /// Calls body(target, outputs, first column in what is kept).

@@ -43,8 +43,8 @@ void for_inputs(const AdapterRows& rows, kernels::ConstMatrix x, const Body& bod
 }
 
 /// The numbers of a row that belong to those outputs.
-inline std::span<float> of_outputs(std::span<float> row, const TargetOutputs& outputs) {
-  return row.subspan(static_cast<std::size_t>(outputs.rows.first), static_cast<std::size_t>(outputs.rows.count()));
+inline kernels::Vector of_outputs(kernels::Vector row, const TargetOutputs& outputs) {
+  return row.range(outputs.rows.first, outputs.rows.last);
 }
 
 }  // namespace braid::exec

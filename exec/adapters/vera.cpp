@@ -49,7 +49,7 @@ class Vera final : public AdapterKind {
   }
 
  private:
-  static std::span<float> vector(const AdapterRows& rows, Part part, Role role, const Target& target) {
+  static kernels::Vector vector(const AdapterRows& rows, Part part, Role role, const Target& target) {
     return rows.adapter.row(part, rows.layer, role, target.module);
   }
   /// The shard's inputs.

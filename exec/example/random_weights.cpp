@@ -24,8 +24,9 @@ StageWeights random_weights(const costmodel::BackboneShape& shape, const kernels
   StageWeights weights;
   if (shape.rotary()) weights.rope_frequencies = rope_frequencies(shape);
   if (!shape.rotary()) weights.positions = random_numbers(shape.max_position * shape.hidden, 1.0, 3);
-  weights.embedding = random_numbers(shape.vocabulary * shape.hidden, 1.0, 1);
-  weights.embedding.resize(weights.embedding.size() + static_cast<std::size_t>(shape.hidden));
+  std::vector<float> table = random_numbers(shape.vocabulary * shape.hidden, 1.0, 1);
+  table.resize(table.size() + static_cast<std::size_t>(shape.hidden));
+  weights.embedding = std::move(table);
   const auto ones = [&](std::int64_t width) {
     const auto count = static_cast<std::size_t>(width);
     return NormWeights{std::vector<float>(count, 1.0F), std::vector<float>(shape.gated() ? 0 : count, 0.0F)};

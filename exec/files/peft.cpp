@@ -158,7 +158,7 @@ class AdapterFile {
     const std::vector<std::int32_t> stored = tensors_.read_i32(name, {2, parameter.columns});
     const auto count = static_cast<std::size_t>(parameter.columns);
     const costmodel::ModuleShape weight = costmodel::module_shape(adapter_.backbone(), parameter.module);
-    const std::span<float> numbers = adapter_.row(Adapter::Part::parameter, layer, Role::difference, parameter.module);
+    const kernels::Vector numbers = adapter_.row(Adapter::Part::parameter, layer, Role::difference, parameter.module);
     std::vector<std::tuple<std::int32_t, std::int32_t, float>> entries;
     for (std::size_t k = 0; k < count; ++k) {
       const std::int32_t row = stored[k], column = stored[count + k];
@@ -168,12 +168,12 @@ class AdapterFile {
       entries.emplace_back(row, column, numbers[k]);
     }
     std::sort(entries.begin(), entries.end());
-    Places& places = adapter_.places(layer, parameter.module);
-    places.rows.clear(), places.columns.clear();
+    std::vector<std::int32_t> rows, columns;
     for (std::size_t k = 0; k < count; ++k) {
       const auto& [row, column, number] = entries[k];
-      places.rows.push_back(row), places.columns.push_back(column), numbers[k] = number;
+      rows.push_back(row), columns.push_back(column), numbers[k] = number;
     }
+    adapter_.places(layer, parameter.module) = {std::move(rows), std::move(columns)};
   }
 
   std::filesystem::path file_;
@@ -347,13 +347,15 @@ std::vector<AdapterTensor> adapter_tensors(Adapter& adapter) {
   std::vector<AdapterTensor> tensors;
   for (const std::int32_t layer : adapter.layers().numbers()) {
     for (const ParameterShape& parameter : adapter.table()) {
-      const std::span<float> numbers = adapter.row(Adapter::Part::parameter, layer, parameter.role, parameter.module);
+      const kernels::Vector numbers = adapter.row(Adapter::Part::parameter, layer, parameter.role, parameter.module);
       tensors.push_back(
           {tensor_name(adapter, layer, parameter), stored_shape(adapter, parameter), {numbers.begin(), numbers.end()}});
       if (parameter.role != Role::difference) continue;
       const Places& places = adapter.places(layer, parameter.module);
-      AdapterTensor indices{indices_name(adapter, layer, parameter.module), {2, parameter.columns}, {}, places.rows};
-      indices.integers.insert(indices.integers.end(), places.columns.begin(), places.columns.end());
+      AdapterTensor indices{
+          indices_name(adapter, layer, parameter.module), {2, parameter.columns}, {}, places.rows.on_host()};
+      const std::vector<std::int32_t> columns = places.columns.on_host();
+      indices.integers.insert(indices.integers.end(), columns.begin(), columns.end());
       tensors.push_back(std::move(indices));
     }
   }

@@ -14,7 +14,8 @@ class Objective {
   virtual double factor(const SampleRows& rows) const = 0;
   /// The loss of a scored row, times the row's weight.
   virtual void take(const SampleRows& rows, double weighted_loss) = 0;
-  /// The rest of the derivative, the same for all rows of the sequence.
+  /// The rest of the derivative, the same for all rows of the sequence, where there is more once losses are told.
+  virtual bool has_late_factor(const SampleRows& /*rows*/) const { return false; }
   virtual double late_factor(const SampleRows& /*rows*/) const { return 1; }
 };
 

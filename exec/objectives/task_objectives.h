@@ -31,6 +31,7 @@ class TaskObjectives final : public Objective {
 
   double factor(const SampleRows& rows) const override;
   void take(const SampleRows& rows, double weighted_loss) override;
+  bool has_late_factor(const SampleRows& rows) const override { return of(rows).objective.pairs(); }
   double late_factor(const SampleRows& rows) const override;
 
   /// Of a global batch all of whose samples have gone backward; they are forgotten.

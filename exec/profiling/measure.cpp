@@ -299,17 +299,18 @@ class Measuring {
   void optimizer_round() {
     const std::int64_t largest = most_parameters();
     workload::Optimizer optimizer;
+    BufferPool pool(device_);
+    std::vector<double> sums;
     // Adapters of one layer and of growing rank stand for any adapter: only the count of numbers matters.
     for (std::int64_t rank = 1;; rank = std::llround(kGridStep * static_cast<double>(rank))) {
       costmodel::AdapterShape adapter_shape{rank, 1.0, false, 0.0, {true, true, true, true, true, true, true}};
       Adapter adapter(request_.backbone, adapter_shape, planner::LayerRange{0, 1}, 3);
       const auto numbers = static_cast<std::int64_t>(adapter.parameters().size());
       time({Operator::adamw, Pass::forward, {}, numbers, 0, 0}, [&] {
-        squared_norms(adapter, device_.kernels());
+        squared_norms(adapter, pool, sums);
         take_step(optimizer, 0, 100, 1.0, adapter, device_.kernels());
       });
-      time({Operator::squared_norm, Pass::forward, {}, numbers, 0, 0},
-           [&] { squared_norms(adapter, device_.kernels()); });
+      time({Operator::squared_norm, Pass::forward, {}, numbers, 0, 0}, [&] { squared_norms(adapter, pool, sums); });
       if (numbers >= largest) break;
     }
   }

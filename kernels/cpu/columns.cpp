@@ -19,12 +19,12 @@ void scale_columns(ConstVector scale, ConstMatrix x, bool accumulate, Matrix y) 
   });
 }
 
-void add_row(ConstVector row, Matrix y) {
+void add_row(float factor, ConstVector row, Matrix y) {
   BRAID_CHECK(std::ssize(row) == y.columns, "{} numbers to rows of {}", row.size(), y.columns);
   for_rows(y.rows, kCopies * y.columns, [&](std::int64_t t) {
     float* to = y.row(t);
     for_lanes(y.columns, [&](std::int64_t i, std::int64_t count) {
-      store(to + i, load(to + i, count) + load(row.data() + i, count), count);
+      store(to + i, load(to + i, count) + factor * load(row.data() + i, count), count);
     });
   });
 }

@@ -10,6 +10,7 @@ namespace {
 constexpr Kernels kKernels = {
     .pack_linear = pack_linear,
     .embedding_forward = embedding_forward,
+    .scatter_rows = scatter_rows,
     .rms_norm_forward = rms_norm_forward,
     .rms_norm_again = rms_norm_again,
     .rms_norm_backward = rms_norm_backward,
@@ -25,9 +26,14 @@ constexpr Kernels kKernels = {
     .activation_forward = activation_forward,
     .activation_backward = activation_backward,
     .add = add,
+    .copy = copy,
+    .fill = fill,
+    .scale = scale,
     .scale_columns = scale_columns,
     .add_row = add_row,
     .sum_columns = sum_columns,
+    .low_rank_squares = low_rank_squares,
+    .inverse_roots = inverse_roots,
     .sparse_forward = sparse_forward,
     .sparse_backward = sparse_backward,
     .matmul = matmul,
@@ -36,7 +42,7 @@ constexpr Kernels kKernels = {
     .cross_entropy = cross_entropy,
     .cross_entropy_share = cross_entropy_share,
     .cross_entropy_of_shares = cross_entropy_of_shares,
-    .squared_norm = squared_norm,
+    .squared_norms = squared_norms,
     .adamw = adamw,
 };
 

@@ -1,5 +1,6 @@
 #include "kernels/elementwise.h"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -17,6 +18,32 @@ void add(ConstMatrix x, Matrix y) {
   });
 }
 
+void copy(ConstMatrix x, Matrix y) {
+  BRAID_CHECK(x.rows == y.rows && x.columns == y.columns, "[{}, {}] to [{}, {}]", x.rows, x.columns, y.rows, y.columns);
+  for_rows(y.rows, y.columns, [&](std::int64_t t) { std::copy_n(x.row(t), y.columns, y.row(t)); });
+}
+
+void fill(float value, Matrix y) {
+  for_rows(y.rows, y.columns, [&](std::int64_t t) { std::fill_n(y.row(t), y.columns, value); });
+}
+
+void scale(float factor, ConstMatrix x, bool accumulate, Matrix y) {
+  BRAID_CHECK(x.rows == y.rows && x.columns == y.columns, "[{}, {}] to [{}, {}]", x.rows, x.columns, y.rows, y.columns);
+  for_rows(y.rows, y.columns, [&](std::int64_t t) {
+    const float* from = x.row(t);
+    float* to = y.row(t);
+    if (accumulate) {
+#pragma omp simd
+      for (std::int64_t i = 0; i < y.columns; ++i) to[i] += factor * from[i];
+    } else {
+#pragma omp simd
+      for (std::int64_t i = 0; i < y.columns; ++i) to[i] = factor * from[i];
+    }
+  });
+}
+
+namespace {
+
 double squared_norm(ConstVector x) {
   constexpr std::int64_t kSums = 16;
   const auto count = static_cast<std::int64_t>(x.size());
@@ -32,6 +59,13 @@ double squared_norm(ConstVector x) {
     totals[static_cast<std::size_t>(first / kPiece)] = std::accumulate(std::begin(sums), std::end(sums), 0.0);
   });
   return std::accumulate(totals.begin(), totals.end(), 0.0);
+}
+
+}  // namespace
+
+void squared_norms(std::span<const ConstVector> parts, BasicVector<double> sums) {
+  BRAID_CHECK(parts.size() == sums.size(), "{} sums of {} parts", sums.size(), parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) sums[i] = squared_norm(parts[i]);
 }
 
 }  // namespace braid::kernels::cpu

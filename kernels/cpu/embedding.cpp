@@ -23,4 +23,14 @@ void embedding_forward(ConstMatrix table, std::span<const std::int32_t> tokens, 
   });
 }
 
+void scatter_rows(ConstMatrix x, std::span<const std::int32_t> rows, Matrix y) {
+  BRAID_CHECK(std::ssize(rows) == x.rows && x.columns == y.columns, "{} places of [{}, {}] in rows of {}", rows.size(),
+              x.rows, x.columns, y.columns);
+  for_rows(x.rows, x.columns, [&](std::int64_t t) {
+    const std::int32_t row = rows[static_cast<std::size_t>(t)];
+    BRAID_CHECK(0 <= row && row < y.rows, "row {} of {}", row, y.rows);
+    std::copy_n(x.row(t), x.columns, y.row(row));
+  });
+}
+
 }  // namespace braid::kernels::cpu

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/elementwise.h"
 
 namespace braid::kernels::cpu {
 namespace {
@@ -90,10 +91,6 @@ const Primitive& primitive_for(const PrimitiveKey& key) {
 
 bool is_dense(ConstMatrix x) {
   return x.stride == x.columns || x.rows <= 1;
-}
-
-void copy(ConstMatrix from, Matrix to) {
-  for_rows(from.rows, from.columns, [&](std::int64_t t) { std::copy_n(from.row(t), from.columns, to.row(t)); });
 }
 
 /// Rows that one call takes: microbatches are of any length, and each new number of rows would be compiled anew and

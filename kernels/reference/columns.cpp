@@ -9,9 +9,9 @@ void scale_columns(ConstVector scale, ConstMatrix x, bool accumulate, Matrix y) 
   }
 }
 
-void add_row(ConstVector row, Matrix y) {
+void add_row(float factor, ConstVector row, Matrix y) {
   for (std::int64_t t = 0; t < y.rows; ++t) {
-    for (std::int64_t i = 0; i < y.columns; ++i) y.row(t)[i] += row[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; i < y.columns; ++i) y.row(t)[i] += factor * row[static_cast<std::size_t>(i)];
   }
 }
 

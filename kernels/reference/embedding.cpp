@@ -9,4 +9,10 @@ void embedding_forward(ConstMatrix table, std::span<const std::int32_t> tokens, 
   }
 }
 
+void scatter_rows(ConstMatrix x, std::span<const std::int32_t> rows, Matrix y) {
+  for (std::int64_t t = 0; t < x.rows; ++t) {
+    for (std::int64_t i = 0; i < x.columns; ++i) y.row(rows[static_cast<std::size_t>(t)])[i] = x.row(t)[i];
+  }
+}
+
 }  // namespace braid::kernels::reference

@@ -90,7 +90,7 @@ TEST_P(Methods, GradientsAreTheSlopesOfTheLoss) {
     const auto place = static_cast<std::size_t>(task);
     tasks.pass(tasks.microbatch({task}));
     const std::vector<float> gradient = tasks.take_gradient(place);
-    const std::span<float> parameters = tasks.adapters[place]->parameters();
+    const std::span<float> parameters = tasks.adapters[place]->parameters().span();
     const auto loss = [&] {
       const double found = tasks.pass(tasks.microbatch({task}))[place];
       tasks.take_gradient(place);

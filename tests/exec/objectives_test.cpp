@@ -78,7 +78,7 @@ TEST(Objectives, WeightsBelowZeroAndBetweenAreThoseOfTheLosses) {
   tasks.take_gradient(0);
   EXPECT_NEAR(tasks.pass(tasks.microbatch({0}))[0], expected, 1e-5 * unweighted);
   const std::vector<float> gradient = tasks.take_gradient(0);
-  expect_slopes(tasks.adapters[0]->parameters(), gradient, [&] {
+  expect_slopes(tasks.adapters[0]->parameters().span(), gradient, [&] {
     const double loss = tasks.pass(tasks.microbatch({0}))[0];
     tasks.take_gradient(0);
     return loss;
@@ -123,7 +123,7 @@ TEST(Objectives, GradientsOfPairsAreTheSlopesOfTheirLoss) {
   loss();
   pairs.take_gradient(1);
   const std::vector<float> gradient = pairs.take_gradient(0);
-  expect_slopes(pairs.adapters[0]->parameters(), gradient, [&] {
+  expect_slopes(pairs.adapters[0]->parameters().span(), gradient, [&] {
     const double found = loss();
     pairs.take_gradient(0);
     return found;

@@ -98,7 +98,7 @@ TEST(StageModel, GradientsAreTheSlopesOfTheLossWithDropoutToo) {
   Tasks tasks({adapter_shape(2, 0.4, kAll)});
   tasks.pass(tasks.microbatch({0}));
   const std::vector<float> gradient = tasks.take_gradient(0);
-  const std::span<float> parameters = tasks.adapters[0]->parameters();
+  const std::span<float> parameters = tasks.adapters[0]->parameters().span();
   expect_slopes(parameters, gradient, [&] {
     const double loss = tasks.pass(tasks.microbatch({0}))[0];
     tasks.take_gradient(0);

@@ -109,7 +109,7 @@ struct Tasks {
   }
 
   std::vector<float> take_gradient(std::size_t task) {
-    const std::span<float> gradients = adapters[task]->gradients();
+    const kernels::Vector gradients = adapters[task]->gradients();
     std::vector<float> taken(gradients.begin(), gradients.end());
     std::fill(gradients.begin(), gradients.end(), 0.0F);
     return taken;

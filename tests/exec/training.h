@@ -114,8 +114,7 @@ inline Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fix
     // Of ranks that hold the same layers one tells.
     if (!runner.places()[static_cast<std::size_t>(communicator.rank())].tells_of_layers()) return;
     for (const std::unique_ptr<Adapter>& adapter : runner.adapters())
-      parts[static_cast<std::size_t>(communicator.rank())].emplace_back(adapter->parameters().begin(),
-                                                                        adapter->parameters().end());
+      parts[static_cast<std::size_t>(communicator.rank())].push_back(adapter->parameters_on_host());
   });
   trained.adapters.resize(study.workload.tasks.size());
   for (const auto& part : parts) {

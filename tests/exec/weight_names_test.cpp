@@ -74,9 +74,9 @@ class Weights {
 
 TEST(WeightNames, NamesMayStandWithoutTheirPrefix) {
   Weights weights;
-  const std::vector<float> embedding = weights.load().embedding;
+  const std::vector<float> embedding = weights.load().embedding.on_host();
   weights.drop_prefix();
-  EXPECT_EQ(weights.load().embedding, embedding);
+  EXPECT_EQ(weights.load().embedding.on_host(), embedding);
   EXPECT_EQ(weights.told(), "");
 }
 
@@ -135,10 +135,10 @@ TEST(WeightNames, GPT2IsReadWithoutItsPrefixAndOPTWithoutModel) {
     if (std::string_view(name) == "gpt2") weights.add("h.0.attn.bias", {1, 0, 1, 1});
     EXPECT_EQ(weights.told(), "");
     const StageWeights bare = weights.load();
-    EXPECT_EQ(bare.embedding, whole.embedding);
-    EXPECT_EQ(bare.positions, whole.positions);
-    EXPECT_EQ(bare.final_norm.bias, whole.final_norm.bias);
-    EXPECT_EQ(whole.positions.size(), 64u * 36u);
+    EXPECT_EQ(bare.embedding.on_host(), whole.embedding.on_host());
+    EXPECT_EQ(bare.positions.on_host(), whole.positions.on_host());
+    EXPECT_EQ(bare.final_norm.bias.on_host(), whole.final_norm.bias.on_host());
+    EXPECT_EQ(whole.positions.size(), 64 * 36);
   }
 }
 
@@ -150,11 +150,11 @@ TEST(WeightNames, ATiedHeadIsTheEmbeddingUnlessTheFileHasAnother) {
   EXPECT_EQ(weights.told(), "");
   weights.remove("lm_head.weight");
   EXPECT_EQ(weights.told(), "");
-  const std::vector<float> embedding = weights.load().embedding;
+  const std::vector<float> embedding = weights.load().embedding.on_host();
   weights.copy("model.embed_tokens.weight", "lm_head.weight");
   weights.remove("model.embed_tokens.weight");
   EXPECT_EQ(weights.told(), "");
-  EXPECT_EQ(weights.load().embedding, embedding);
+  EXPECT_EQ(weights.load().embedding.on_host(), embedding);
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ RC_GTEST_PROP(Columns, EqualTheirReferences, ()) {
   cpu::scale_columns(scale, x, accumulate, y);
   reference::scale_columns(scale, x, accumulate, expected);
   RC_ASSERT(testing::near(y, expected, 1e-6));
-  cpu::add_row(scale, y);
-  reference::add_row(scale, expected);
+  cpu::add_row(-1.5F, scale, y);
+  reference::add_row(-1.5F, scale, expected);
   RC_ASSERT(testing::near(y, expected, 1e-6));
   cpu::scale_columns(scale, y, false, y);
   reference::scale_columns(scale, expected, false, expected);

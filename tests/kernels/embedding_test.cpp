@@ -1,5 +1,7 @@
 #include "kernels/embedding.h"
 
+#include <rapidcheck/gtest.h>
+
 #include "testing.h"
 
 namespace braid::kernels {
@@ -33,6 +35,24 @@ TEST(Embedding, RefusesTokensThatAreNotInTheTable) {
   for (const std::int32_t token : {-1, 4}) {
     EXPECT_THROW(cpu::embedding_forward(table, std::vector<std::int32_t>{token}, false, y), InternalError);
   }
+}
+
+RC_GTEST_PROP(ScatterRows, UndoWhatGatheringDid, ()) {
+  const std::int64_t rows = *rc::gen::inRange(1, 60), columns = *rc::gen::inRange(1, 300);
+  RandomStream random(*rc::gen::arbitrary<std::uint32_t>());
+  std::vector<std::int32_t> places;
+  for (std::int32_t row = 0; row < rows; ++row)
+    if (*rc::gen::arbitrary<bool>()) places.push_back(row);
+  const OwnedMatrix table = normal_matrix(random, rows, columns);
+  OwnedMatrix gathered(std::ssize(places), columns), scattered = normal_matrix(random, rows, columns);
+  cpu::embedding_forward(table, places, false, gathered);
+  OwnedMatrix expected = scattered;
+  cpu::scatter_rows(gathered, places, scattered);
+  reference::scatter_rows(gathered, places, expected);
+  RC_ASSERT(testing::same_bits(scattered, expected));
+  for (const std::int32_t row : places)
+    for (std::int64_t i = 0; i < columns; ++i) RC_ASSERT(scattered.at(row, i) == table.at(row, i));
+  RC_ASSERT(scattered.guards_untouched());
 }
 
 }  // namespace
