@@ -112,7 +112,8 @@ TEST(Deployments, ClocksOfSeveralHTasksOnShardsLearnWhatOneRankLearns) {
     EXPECT_TRUE(std::any_of(program.stages[0].instructions.begin(), program.stages[0].instructions.end(),
                             [](const planner::Instruction& instruction) { return instruction.parts.count == 2; }));
     expect_near(train_on(study(), fixed), alone(), kTolerance, fmt::format("tp {}", tp));
-    expect_near(train_on(study(), fixed, cpu_device(), any_profile()), alone(), kTolerance, fmt::format("tp {}", tp));
+    expect_near(train_on(study(), fixed, kernels::make_cpu_device, any_profile()), alone(), kTolerance,
+                fmt::format("tp {}", tp));
   }
 }
 
@@ -236,6 +237,27 @@ RC_GTEST_PROP(Deployments, AnyPlanLearnsWhatOneRankLearns, ()) {
       RC_ASSERT(std::abs(ratio - 1) < 3 * kTolerance);
     }
   }
+}
+
+RC_GTEST_PROP(Deployments, NothingHurriesOnAnyPlan, ()) {
+  const planner::FixedPlan fixed = any_plan();
+  if (*rc::gen::inRange(0, 5) > 0) return;  // each takes two runs of slow kernels
+  expect_nothing_hurries(study(), fixed, fmt::format("{} ranks", fixed.ranks()));
+  RC_ASSERT(!::testing::Test::HasFailure());
+}
+
+TEST(Deployments, NothingHurriesWhereStagesInterleaveOrWeightsAreShared) {
+  planner::FixedPlan fixed = one_rank();
+  fixed.schedule.pipeline = PipelineTemplate::interleaved;
+  fixed.batching.microbatches = 4;
+  fixed.deployment = planner::deploy(6, 2, 2, 1, 2);
+  expect_nothing_hurries(study(), fixed, "interleaved");
+  expect_nothing_hurries(study(), clocks_of_two(2), "clocks of two");
+  planner::FixedPlan shares = one_rank();
+  shares.schedule.pipeline = PipelineTemplate::one_by_one;
+  shares.deployment = deployment_of({{1, 1}, {1, 1}});
+  shares.shards_weights = true;
+  expect_nothing_hurries(study(), shares, "weights in two shares");
 }
 
 }  // namespace

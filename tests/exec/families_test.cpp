@@ -49,8 +49,8 @@ TEST_P(Families, RecomputedLayersAndSharedMicrobatchesLearnTheSame) {
 
 TEST_P(Families, TheReferenceDeviceLearnsTheSame) {
   const FamilyStudy study(GetParam());
-  expect_near(train_on(study, two_layers_on(1, 1, 1), reference_device()), train_on(study, two_layers_on(1, 1, 1)),
-              1e-5, GetParam());
+  expect_near(train_on(study, two_layers_on(1, 1, 1), kernels::make_reference_device),
+              train_on(study, two_layers_on(1, 1, 1)), 1e-5, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, Families, ::testing::Values("gpt2", "opt"),

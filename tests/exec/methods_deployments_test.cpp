@@ -55,7 +55,8 @@ void expect_alike_everywhere(const MethodStudy& study) {
   shared.buckets = {{0}};
   shared.deployment[0].recompute = {{costmodel::RecomputeKind::full, 1}};
   expect_near(train_on(study, shared), alone, 1e-5, "one hTask of all, recomputed");
-  expect_near(train_on(study, two_layers_on(1, 1, 1), reference_device()), alone, 1e-5, "on the reference device");
+  expect_near(train_on(study, two_layers_on(1, 1, 1), kernels::make_reference_device), alone, 1e-5,
+              "on the reference device");
 }
 
 TEST(MethodDeployments, EveryMethodLearnsOnEveryDeploymentWhatItLearnsOnOneRank) {
@@ -73,6 +74,16 @@ TEST(MethodDeployments, DoraLearnsOnSplitRows) {
   expect_alike_everywhere(
       MethodStudy({method(AdapterMethod::dora, 4, 0.1, all), method(AdapterMethod::dora, 3, 0, all),
                    method(AdapterMethod::dora, 4, 0, {Module::o, Module::q}), method(AdapterMethod::lora, 4, 0, all)}));
+}
+
+TEST(MethodDeployments, NothingHurries) {
+  for (const auto& adapters : {some_methods(), other_methods()}) {
+    const MethodStudy study(adapters);
+    for (const auto& [tp, pp, replicas] :
+         std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>>{{1, 1, 1}, {2, 2, 1}, {1, 1, 2}})
+      expect_nothing_hurries(study, two_layers_on(tp, pp, replicas),
+                             fmt::format("tp {}, pp {}, {} replicas", tp, pp, replicas));
+  }
 }
 
 TEST(MethodDeployments, LoraPlusLetsBLearnFaster) {

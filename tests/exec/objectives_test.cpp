@@ -211,6 +211,7 @@ TEST(Objectives, PairsAreLearnedOnAnyDeployment) {
   streams.schedule.pipeline = PipelineTemplate::lora_1f1b;
   streams.schedule.steps_per_window = 2;
   expect_near(train_on(study, streams), one, 2e-5, "a stream");
+  expect_nothing_hurries(study, two_layers_on(1, 2, 1), "pairs on two stages");
 }
 
 /// tests/golden/dpo: what TRL's DPOTrainer makes of the same pairs, from the same adapter.

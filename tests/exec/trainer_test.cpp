@@ -69,7 +69,7 @@ TEST(Trainer, TheReferenceDeviceLearnsWhatTheCpuDoes) {
   const TrainerStudy study;
   planner::FixedPlan fixed = apart(PipelineTemplate::lora_1f1b, 2);
   fixed.deployment = {{1, {{0, 1}, {1, 2}}}};
-  const Trained fast = train_on(study, fixed), simple = train_on(study, fixed, reference_device());
+  const Trained fast = train_on(study, fixed), simple = train_on(study, fixed, kernels::make_reference_device);
   for (std::size_t task = 0; task < 4; ++task) {
     ASSERT_EQ(fast.steps[task].size(), simple.steps[task].size());
     for (std::size_t i = 0; i < fast.steps[task].size(); ++i)

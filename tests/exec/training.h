@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/devices.h"
+#include "exec/late_device.h"
 #include "exec/ranks/thread_ranks.h"
 #include "exec/trainer.h"
 #include "planner/plan/deployment.h"
@@ -88,9 +91,10 @@ struct Trained {
   std::set<TaskIndex> diverged;
 };
 
-/// On as many ranks as the plan has, which are threads.
+/// On as many ranks as the plan has, which are threads with a device each.
 inline Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fixed,
-                        kernels::Device& device = cpu_device(), const costmodel::Profile& profile = {}) {
+                        const std::function<std::unique_ptr<kernels::Device>()>& make_device = kernels::make_cpu_device,
+                        const costmodel::Profile& profile = {}) {
   planner::Plan plan;
   plan.profile = profile;
   plan.workload = study.workload;
@@ -108,6 +112,8 @@ inline Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fix
   std::vector<std::vector<std::vector<float>>> parts(static_cast<std::size_t>(fixed.ranks()));
   run_on_threads(fixed.ranks(), [&](Communicator& communicator) {
     workload::SampleIndex samples = *study.samples;  // one thread's
+    const std::unique_ptr<kernels::Device> own = make_device();
+    kernels::Device& device = *own;
     Runner runner({fixed, study.workload, samples, study.datasets}, communicator, device);
     const TrainResult result = train(plan, samples, runner, communicator, options);
     if (communicator.rank() == 0) trained.diverged = result.diverged;
@@ -132,6 +138,23 @@ inline void expect_near(const Trained& a, const Trained& one, double tolerance, 
       EXPECT_NEAR(a.steps[task][i].loss / one.steps[task][i].loss, 1, tolerance) << what << ", " << task << " " << i;
       EXPECT_NEAR(a.steps[task][i].gradient_norm / one.steps[task][i].gradient_norm, 1, 100 * tolerance) << what;
     }
+  }
+}
+
+/// Whatever runs later than it is called leaves what it leaves when it runs at once, to the bit: nobody reads on the
+/// host what no event has told of, and messages go when they are there.
+inline void expect_nothing_hurries(const TrainerStudy& study, const planner::FixedPlan& fixed,
+                                   const std::string& what) {
+  const Trained at_once = train_on(study, fixed, kernels::make_reference_device);
+  static std::atomic<std::uint64_t> seed = 1;
+  const Trained late = train_on(study, fixed, [] { return make_late_device(seed++); });
+  for (std::size_t task = 0; task < at_once.steps.size(); ++task) {
+    ASSERT_EQ(late.steps[task].size(), at_once.steps[task].size()) << what << ", task " << task;
+    for (std::size_t i = 0; i < at_once.steps[task].size(); ++i) {
+      EXPECT_EQ(late.steps[task][i].loss, at_once.steps[task][i].loss) << what << ", " << task << " " << i;
+      EXPECT_EQ(late.steps[task][i].gradient_norm, at_once.steps[task][i].gradient_norm) << what;
+    }
+    EXPECT_EQ(late.adapters[task], at_once.adapters[task]) << what << ", task " << task;
   }
 }
 

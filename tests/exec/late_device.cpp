@@ -1,0 +1,246 @@
+#include "exec/late_device.h"
+
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <tuple>
+#include <utility>
+
+#include "base/random.h"
+
+namespace braid::exec {
+namespace {
+
+using namespace kernels;
+
+/// What has been called and has not run.
+class Queue {
+ public:
+  explicit Queue(std::uint64_t seed) : random_(seed) {}
+
+  void push(std::function<void()> work) { waiting_.push_back(std::move(work)); }
+  void run_a_few() { run(static_cast<std::int64_t>(random_.next_below(20))); }
+  void run_all() { run(std::ssize(waiting_)); }
+
+ private:
+  void run(std::int64_t count) {
+    for (; count > 0 && !waiting_.empty(); --count) {
+      const std::function<void()> work = std::move(waiting_.front());
+      waiting_.pop_front();
+      work();
+    }
+  }
+
+  RandomStream random_;
+  std::deque<std::function<void()>> waiting_;
+};
+
+thread_local Queue* queue = nullptr;
+
+Device& base() {
+  static const std::unique_ptr<Device> device = make_reference_device();
+  return *device;
+}
+
+/// What a call shows of the host, kept until it runs.
+template <typename T>
+class Kept {
+ public:
+  explicit Kept(const T& value) : value_(value) {}
+  const T& get() const { return value_; }
+
+ private:
+  T value_;
+};
+
+template <typename T>
+class Kept<std::span<const T>> {
+ public:
+  explicit Kept(std::span<const T> values) : values_(values.begin(), values.end()) {}
+  std::span<const T> get() const { return values_; }
+
+ private:
+  std::vector<T> values_;
+};
+
+template <>
+class Kept<std::span<const SequenceRows>> {
+ public:
+  explicit Kept(std::span<const SequenceRows> rows) : rows_(rows.begin(), rows.end()) {
+    for (const SequenceRows& row : rows) earlier_.emplace_back(row.earlier.begin(), row.earlier.end());
+  }
+  std::vector<SequenceRows> get() const {
+    std::vector<SequenceRows> rows = rows_;
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].earlier = earlier_[i];
+    return rows;
+  }
+
+ private:
+  std::vector<SequenceRows> rows_;
+  std::vector<std::vector<EarlierKeys>> earlier_;
+};
+
+template <>
+class Kept<DropoutRows> {
+ public:
+  explicit Kept(const DropoutRows& rows)
+      : rows_(rows),
+        positions_(rows.positions.begin(), rows.positions.end()),
+        samples_(rows.samples.begin(), rows.samples.end()) {}
+  DropoutRows get() const {
+    DropoutRows rows = rows_;
+    rows.positions = positions_, rows.samples = samples_;
+    return rows;
+  }
+
+ private:
+  DropoutRows rows_;
+  std::vector<std::int32_t> positions_;
+  std::vector<std::int64_t> samples_;
+};
+
+/// An operator that waits in the queue.
+template <auto Operator>
+struct Later;
+template <typename... Arguments, void (*Kernels::*Operator)(Arguments...)>
+struct Later<Operator> {
+  static void call(Arguments... arguments) {
+    const auto kept = std::make_shared<std::tuple<Kept<std::remove_cvref_t<Arguments>>...>>(
+        Kept<std::remove_cvref_t<Arguments>>(arguments)...);
+    queue->push(
+        [kept] { std::apply([](const auto&... each) { (base().kernels().*Operator)(each.get()...); }, *kept); });
+  }
+};
+
+class LateLinear final : public FrozenLinear {
+ public:
+  explicit LateLinear(std::shared_ptr<FrozenLinear> linear) : linear_(std::move(linear)) {}
+  std::int64_t in() const override { return linear_->in(); }
+  std::int64_t out() const override { return linear_->out(); }
+  ConstVector bias() const override { return linear_->bias(); }
+  std::int64_t bytes() const override { return linear_->bytes(); }
+  std::vector<std::span<std::byte>> storage() override { return linear_->storage(); }
+  void forward(ConstMatrix x, Matrix y) const override {
+    queue->push([linear = linear_, x, y] { linear->forward(x, y); });
+  }
+  void backward(ConstMatrix dy, Matrix dx) const override {
+    queue->push([linear = linear_, dy, dx] { linear->backward(dy, dx); });
+  }
+
+ private:
+  std::shared_ptr<FrozenLinear> linear_;
+};
+
+std::unique_ptr<FrozenLinear> pack_late(ConstMatrix weight, std::span<const float> bias, bool backward,
+                                        WeightType type) {
+  return std::make_unique<LateLinear>(base().kernels().pack_linear(weight, bias, backward, type));
+}
+
+constexpr Kernels kLate = {
+    .pack_linear = pack_late,
+    .embedding_forward = Later<&Kernels::embedding_forward>::call,
+    .scatter_rows = Later<&Kernels::scatter_rows>::call,
+    .rms_norm_forward = Later<&Kernels::rms_norm_forward>::call,
+    .rms_norm_again = Later<&Kernels::rms_norm_again>::call,
+    .rms_norm_backward = Later<&Kernels::rms_norm_backward>::call,
+    .layer_norm_forward = Later<&Kernels::layer_norm_forward>::call,
+    .layer_norm_again = Later<&Kernels::layer_norm_again>::call,
+    .layer_norm_backward = Later<&Kernels::layer_norm_backward>::call,
+    .head_norm_forward = Later<&Kernels::head_norm_forward>::call,
+    .head_norm_backward = Later<&Kernels::head_norm_backward>::call,
+    .rope_forward = Later<&Kernels::rope_forward>::call,
+    .rope_backward = Later<&Kernels::rope_backward>::call,
+    .attention_forward = Later<&Kernels::attention_forward>::call,
+    .attention_backward = Later<&Kernels::attention_backward>::call,
+    .activation_forward = Later<&Kernels::activation_forward>::call,
+    .activation_backward = Later<&Kernels::activation_backward>::call,
+    .add = Later<&Kernels::add>::call,
+    .copy = Later<&Kernels::copy>::call,
+    .fill = Later<&Kernels::fill>::call,
+    .scale = Later<&Kernels::scale>::call,
+    .scale_columns = Later<&Kernels::scale_columns>::call,
+    .add_row = Later<&Kernels::add_row>::call,
+    .sum_columns = Later<&Kernels::sum_columns>::call,
+    .low_rank_squares = Later<&Kernels::low_rank_squares>::call,
+    .inverse_roots = Later<&Kernels::inverse_roots>::call,
+    .sparse_forward = Later<&Kernels::sparse_forward>::call,
+    .sparse_backward = Later<&Kernels::sparse_backward>::call,
+    .matmul = Later<&Kernels::matmul>::call,
+    .matmul_group = Later<&Kernels::matmul_group>::call,
+    .dropout = Later<&Kernels::dropout>::call,
+    .cross_entropy = Later<&Kernels::cross_entropy>::call,
+    .cross_entropy_share = Later<&Kernels::cross_entropy_share>::call,
+    .cross_entropy_of_shares = Later<&Kernels::cross_entropy_of_shares>::call,
+    .squared_norms = Later<&Kernels::squared_norms>::call,
+    .adamw = Later<&Kernels::adamw>::call,
+};
+
+class LateEvent final : public Event {
+ public:
+  std::optional<SteadyClock::time_point> ended() override {
+    if (!*at_ && queue) queue->run_a_few();
+    return *at_;
+  }
+  /// Comes to be known when the queue has run so far.
+  std::shared_ptr<std::optional<SteadyClock::time_point>> at() const { return at_; }
+
+ private:
+  std::shared_ptr<std::optional<SteadyClock::time_point>> at_ =
+      std::make_shared<std::optional<SteadyClock::time_point>>();
+};
+
+class LateDevice final : public Device {
+ public:
+  explicit LateDevice(std::uint64_t seed) : queue_(seed), before_(std::exchange(queue, &queue_)) {}
+  ~LateDevice() override {
+    wait();
+    queue = before_;
+  }
+
+  std::string_view name() const override { return "late"; }
+  const Kernels& kernels() const override { return kLate; }
+  std::vector<std::string> library_versions() const override { return {}; }
+
+  void* reserve(Bytes bytes) override { return base().reserve(bytes); }
+  void discard(void* first, Bytes bytes) override {
+    queue_.push([first, bytes] { base().discard(first, bytes); });
+  }
+  void release(void* range, Bytes bytes) override {
+    wait();
+    base().release(range, bytes);
+  }
+  bool host_memory() const override { return false; }
+  void* allocate(Bytes bytes) override {
+    void* memory = base().allocate(bytes);
+    std::memset(memory, 0xFF, static_cast<std::size_t>(bytes));  // NaN
+    return memory;
+  }
+  void free(void* memory) override {
+    wait();
+    base().free(memory);
+  }
+  void upload(std::span<const std::byte> from, void* to) override {
+    queue_.push([bytes = std::vector<std::byte>(from.begin(), from.end()), to] { base().upload(bytes, to); });
+  }
+  void download(const void* from, std::span<std::byte> to) override {
+    queue_.push([from, to] { base().download(from, to); });
+  }
+  std::unique_ptr<Event> record() override {
+    auto event = std::make_unique<LateEvent>();
+    queue_.push([at = event->at()] { *at = SteadyClock::now(); });
+    return event;
+  }
+  void wait() override { queue_.run_all(); }
+
+ private:
+  Queue queue_;
+  Queue* before_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernels::Device> make_late_device(std::uint64_t seed) {
+  return std::make_unique<LateDevice>(seed);
+}
+
+}  // namespace braid::exec
