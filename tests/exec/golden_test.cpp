@@ -142,11 +142,14 @@ TEST_P(GoldenTraining, TwentyAdamWStepsGiveTheSameLossesNormsAndAdapter) {
   }
 }
 
-/// Leaves an adapter trained here, with its logits, for scripts/golden/check_adapters.sh to load with PEFT.
-TEST_P(GoldenTraining, WritesAnAdapterForPeftToRead) {
+/// Leaves an adapter trained here, with its logits, for scripts/golden/check_adapters.sh to load with PEFT or
+/// AdapterHub's library.
+TEST_P(Golden, WritesAnAdapterForOthersToRead) {
   const char* kept = std::getenv("BRAID_KEEP_ADAPTERS");
   if (!kept) GTEST_SKIP() << "BRAID_KEEP_ADAPTERS names no folder";
-  GoldenCase golden(GetParam());
+  const auto& [name, device] = GetParam();
+  if (std::string_view(device) != "cpu") GTEST_SKIP() << "one device's are enough";
+  GoldenCase golden(name);
   const workload::Dataset data = evaluation_data(golden);
   workload::Optimizer optimizer;
   optimizer.lr = 5e-3;
@@ -154,7 +157,7 @@ TEST_P(GoldenTraining, WritesAnAdapterForPeftToRead) {
     golden.train(data);
     take_step(optimizer, step, 3, 1.0, *golden.adapters[0], cpu_device().kernels());
   }
-  const std::filesystem::path folder = std::filesystem::path(kept) / GetParam();
+  const std::filesystem::path folder = std::filesystem::path(kept) / name;
   write_peft_adapter(folder, golden.shape, golden.backbone, golden.folder.string(),
                      adapter_tensors(*golden.adapters[0]));
   const std::vector<float> logits =
