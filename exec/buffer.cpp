@@ -21,13 +21,19 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   pool_ = std::exchange(other.pool_, nullptr);
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
+  type_ = other.type_;
   capacity_ = std::exchange(other.capacity_, 0);
   return *this;
 }
 
 kernels::Matrix Buffer::matrix(std::int64_t rows, std::int64_t columns) const {
   BRAID_CHECK(rows * columns <= size_, "a [{}, {}] matrix in {} numbers", rows, columns, size_);
-  return {data_, rows, columns};
+  return {data_, rows, columns, columns, type_};
+}
+
+kernels::Vector Buffer::vector() const {
+  BRAID_CHECK(type_ == costmodel::DataType::f32, "{} activations as numbers in f32", size_);
+  return {data_, size_};
 }
 
 void Buffer::release() {
@@ -55,8 +61,8 @@ Bytes BufferPool::held() const {
   return held_pages_ * kPage;
 }
 
-Buffer BufferPool::take(std::int64_t numbers) {
-  const Bytes wanted = rounded_up(std::max<Bytes>(numbers * static_cast<Bytes>(sizeof(float)), 1), kAlignment);
+Buffer BufferPool::take(std::int64_t numbers, costmodel::DataType type) {
+  const Bytes wanted = rounded_up(std::max<Bytes>(numbers * costmodel::bytes_of(type), 1), kAlignment);
   const Range place = find_room(wanted);
   in_use_ += wanted;
   peak_ = std::max(peak_, in_use_);
@@ -64,6 +70,7 @@ Buffer BufferPool::take(std::int64_t numbers) {
   Buffer buffer;
   buffer.pool_ = this;
   buffer.size_ = numbers;
+  buffer.type_ = type;
   buffer.capacity_ = wanted;
   buffer.data_ = reinterpret_cast<float*>(base_ + place.first);
   return buffer;

@@ -14,7 +14,8 @@ namespace braid::exec {
 
 class BufferPool;
 
-/// f32 numbers on loan from a pool; given back when it goes. Aligned to 64 bytes. The content is undefined at first.
+/// Numbers on loan from a pool, of the device's type of activations or f32; given back when it goes. Aligned to 64
+/// bytes. The content is undefined at first.
 class Buffer {
  public:
   Buffer() = default;
@@ -24,14 +25,17 @@ class Buffer {
 
   float* data() const { return data_; }
   std::int64_t size() const { return size_; }
+  costmodel::DataType type() const { return type_; }
   kernels::Matrix matrix(std::int64_t rows, std::int64_t columns) const;
-  /// All of it.
-  kernels::Vector vector() const { return {data_, size_}; }
-  kernels::Matrix row() const { return {data_, 1, size_}; }
-  /// As so many doubles, of which each takes the place of two numbers.
+  /// All of it: as one row, or, of f32, as a vector.
+  kernels::Matrix row() const { return matrix(1, size_); }
+  kernels::Vector vector() const;
+  /// As so many doubles, of which each takes the place of two f32 numbers.
   kernels::BasicVector<double> doubles() const { return {reinterpret_cast<double*>(data_), size_ / 2}; }
-  /// For the host: once an event says that what is in it has been computed.
-  std::span<float> span() const { return {data_, static_cast<std::size_t>(size_)}; }
+  /// Its bytes as a message carries them, once an event says that what is in it has been computed.
+  std::span<float> span() const {
+    return {data_, static_cast<std::size_t>((size_ * costmodel::bytes_of(type_) + 3) / 4)};
+  }
   void release();
 
  private:
@@ -39,6 +43,7 @@ class Buffer {
   BufferPool* pool_ = nullptr;
   float* data_ = nullptr;
   std::int64_t size_ = 0;
+  costmodel::DataType type_ = costmodel::DataType::f32;
   Bytes capacity_ = 0;
 };
 
@@ -57,7 +62,10 @@ class BufferPool {
   /// Whose memory it lends.
   kernels::Device& device() const { return device_; }
 
-  Buffer take(std::int64_t numbers);
+  /// So many activations.
+  Buffer take(std::int64_t numbers) { return take(numbers, device_.activations()); }
+  /// So many numbers of statistics, sums and the like, which are f32 on every device.
+  Buffer take_f32(std::int64_t numbers) { return take(numbers, costmodel::DataType::f32); }
   /// Bytes on loan, and the most that ever were.
   Bytes in_use() const { return in_use_; }
   Bytes peak() const { return peak_; }
@@ -74,6 +82,7 @@ class BufferPool {
     bool empty() const { return first >= last; }
   };
 
+  Buffer take(std::int64_t numbers, costmodel::DataType type);
   void give_back(float* data, Bytes capacity);
   Range find_room(Bytes wanted);
   void add_room(Range room);

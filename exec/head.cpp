@@ -31,10 +31,10 @@ class HeadPass final : public ShardedPass {
     }
     if (scored_ == 0) return;
     gathered_ = context_.pool.take(most_ * width_), normed_ = context_.pool.take(most_ * width_);
-    back_ = context_.pool.take(most_ * width_), statistics_ = context_.pool.take(most_ * norm_.statistics());
+    back_ = context_.pool.take(most_ * width_), statistics_ = context_.pool.take_f32(most_ * norm_.statistics());
     logits_ = context_.pool.take(most_ * vocabulary_.count());
-    losses_ = context_.pool.take(most_);
-    if (shards() > 1) shares_ = context_.pool.take(most_ * 3 * shards());
+    losses_ = context_.pool.take_f32(most_);
+    if (shards() > 1) shares_ = context_.pool.take_f32(most_ * 3 * shards());
     const auto rows = static_cast<std::size_t>(most_);
     rows_of_hidden_.resize(rows), labels_.resize(rows), row_scale_.resize(rows);
   }

@@ -84,7 +84,7 @@ void LayerOperators::forward(const LayerOp& op) {
   switch (op.work) {
     case LayerWork::norm: {
       stash_.at(op.to) = take(op.to);
-      stash_.statistics[static_cast<std::size_t>(op.to)] = context_.pool.take(rows_ * norm_.statistics());
+      stash_.statistics[static_cast<std::size_t>(op.to)] = context_.pool.take_f32(rows_ * norm_.statistics());
       run(op, Pass::forward, {shard().hidden},
           [&] { norm_.forward(slot(op.from), weights_.norm(op.to), slot(op.to), statistics(op.to)); });
       return;
@@ -206,7 +206,7 @@ LayerOperators::HeadNorms LayerOperators::head_norms() const {
 
 void LayerOperators::normalize_heads(const LayerOp& op) {
   stash_.query_key = context_.pool.take(rows_ * (shard().query_width() + shard().kv_width()));
-  stash_.head_scale = context_.pool.take(rows_ * (shard().heads + shard().kv_heads));
+  stash_.head_scale = context_.pool.take_f32(rows_ * (shard().heads + shard().kv_heads));
   const HeadNorms kept = head_norms();
   const Qkv qkv = split(slot(op.to));
   const auto epsilon = static_cast<float>(shard().norm_epsilon);
@@ -289,7 +289,7 @@ LayerOperators::Sequences LayerOperators::sequences(Pass pass) const {
 void LayerOperators::attend(const LayerOp& op) {
   const Qkv qkv = split(slot(op.from));
   stash_.at(op.to) = take(op.to);
-  stash_.log_sum = context_.pool.take(rows_ * shard().heads);
+  stash_.log_sum = context_.pool.take_f32(rows_ * shard().heads);
   run_attention(Pass::forward, [&] {
     const Sequences all = sequences(Pass::forward);
     kernels_.attention_forward(attention_shape(), all.rows, qkv.q, qkv.k, qkv.v, slot(op.to),

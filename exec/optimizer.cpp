@@ -27,7 +27,7 @@ void squared_norms(Adapter& adapter, BufferPool& pool, std::vector<double>& sums
   std::vector<kernels::ConstVector> layers;
   for (const std::int32_t layer : adapter.layers().numbers()) layers.push_back(adapter.gradients({layer, layer + 1}));
   sums.resize(layers.size());
-  const Buffer numbers = pool.take(2 * std::ssize(sums));
+  const Buffer numbers = pool.take_f32(2 * std::ssize(sums));
   pool.device().kernels().squared_norms(layers, numbers.doubles());
   pool.device().download(numbers.data(), std::as_writable_bytes(std::span(sums)));
 }

@@ -131,8 +131,9 @@ class Runner::Execution {
     return earlier == earlier_.end() ? nullptr : &earlier->second.span;
   }
 
+  /// Of a message: activations or their gradients.
   std::int64_t numbers(const Instruction& instruction) const {
-    return instruction.bytes / static_cast<Bytes>(sizeof(float));
+    return instruction.bytes / costmodel::bytes_of(runner_.device().activations());
   }
 
   int peer(const Instruction& instruction) const {

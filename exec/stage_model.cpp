@@ -335,10 +335,10 @@ std::vector<float> StageModel::logits(Batch batch, std::span<const std::unique_p
     hidden = run_whole(layer_forward(context(adapters, seeds), live, layer, std::move(hidden)));
   const Buffer normed = pool_.take(rows * width);
   const Norm norm(shard_.whole(), kernels_);
-  const Buffer statistics = pool_.take(rows * norm.statistics());
+  const Buffer statistics = pool_.take_f32(rows * norm.statistics());
   norm.forward(hidden.matrix(rows, width), weights_.final_norm, normed.matrix(rows, width),
                statistics.matrix(rows, norm.statistics()));
-  const Buffer logits = pool_.take(rows * shard_.whole().vocabulary);
+  const Buffer logits = pool_.take_f32(rows * shard_.whole().vocabulary);
   weights_.head->forward(normed.matrix(rows, width), logits.matrix(rows, shard_.whole().vocabulary));
   std::vector<float> result(static_cast<std::size_t>(logits.size()));
   pool_.device().download(logits.data(), std::as_writable_bytes(std::span(result)));

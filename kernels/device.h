@@ -34,6 +34,9 @@ class Device {
   /// "cpu", "reference"
   virtual std::string_view name() const = 0;
   virtual const Kernels& kernels() const = 0;
+  /// What activations and their gradients are; weights, adapters, statistics and sums are f32 in any case, or as a
+  /// FrozenLinear holds them.
+  virtual costmodel::DataType activations() const { return costmodel::DataType::f32; }
   /// The libraries that its times depend on, "oneDNN 2.6.3" and so on.
   virtual std::vector<std::string> library_versions() const = 0;
 

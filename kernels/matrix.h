@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <ranges>
 #include <span>
 #include <type_traits>
 
 #include "base/error.h"
+#include "costmodel/shapes/data_type.h"
 
 namespace braid::kernels {
 
@@ -45,32 +47,43 @@ class BasicVector {
 using Vector = BasicVector<float>;
 using ConstVector = BasicVector<const float>;
 
-/// A row-major [rows, columns] view of f32 numbers; rows are `stride` numbers apart. No ownership, no alignment needed.
+/// A row-major [rows, columns] view of numbers; rows are `stride` numbers apart. No ownership, no alignment needed.
+/// Numbers are f32 unless `type` says that what stands at `data` is bf16, as activations of a GPU may be: what runs on
+/// the host's processor is given f32 alone.
 template <typename Number>
 struct BasicMatrix {
   Number* data = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t stride = 0;
+  costmodel::DataType type = costmodel::DataType::f32;
 
   BasicMatrix() = default;
   BasicMatrix(Number* numbers, std::int64_t row_count, std::int64_t column_count)
       : BasicMatrix(numbers, row_count, column_count, column_count) {}
-  BasicMatrix(Number* numbers, std::int64_t row_count, std::int64_t column_count, std::int64_t row_stride)
-      : data(numbers), rows(row_count), columns(column_count), stride(row_stride) {}
+  BasicMatrix(Number* numbers, std::int64_t row_count, std::int64_t column_count, std::int64_t row_stride,
+              costmodel::DataType number_type = costmodel::DataType::f32)
+      : data(numbers), rows(row_count), columns(column_count), stride(row_stride), type(number_type) {}
   /// A view that may write is also one that may only read.
   template <typename Writable>
   requires(std::is_same_v<const Writable, Number>) BasicMatrix(const BasicMatrix<Writable>& other)
-      : BasicMatrix(other.data, other.rows, other.columns, other.stride) {}
+      : BasicMatrix(other.data, other.rows, other.columns, other.stride, other.type) {}
 
+  /// Of f32 numbers.
   Number* row(std::int64_t r) const { return data + r * stride; }
   BasicMatrix row_range(std::int64_t first, std::int64_t last) const {
     BRAID_CHECK(0 <= first && first <= last && last <= rows, "rows {}..{} of {}", first, last, rows);
-    return BasicMatrix(row(first), last - first, columns, stride);
+    return BasicMatrix(at(first * stride), last - first, columns, stride, type);
   }
   BasicMatrix column_range(std::int64_t first, std::int64_t last) const {
     BRAID_CHECK(0 <= first && first <= last && last <= columns, "columns {}..{} of {}", first, last, columns);
-    return BasicMatrix(data + first, rows, last - first, stride);
+    return BasicMatrix(at(first), rows, last - first, stride, type);
+  }
+
+ private:
+  Number* at(std::int64_t number) const {
+    using Byte = std::conditional_t<std::is_const_v<Number>, const std::byte, std::byte>;
+    return reinterpret_cast<Number*>(reinterpret_cast<Byte*>(data) + number * costmodel::bytes_of(type));
   }
 };
 

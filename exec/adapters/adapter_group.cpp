@@ -97,7 +97,7 @@ Buffer AdapterGroup::give_shared() {
   std::int64_t count = 0;
   visit([&](const AdapterKind& kind, const AdapterRows& rows) { count += kind.shared_numbers(rows); });
   if (count == 0) return {};
-  Buffer all = context_.pool.take(count);
+  Buffer all = context_.pool.take_f32(count);
   std::int64_t first = 0;
   visit([&](const AdapterKind& kind, const AdapterRows& rows) {
     const std::int64_t last = first + kind.shared_numbers(rows);

@@ -55,7 +55,7 @@ class Dora final : public AdapterKind {
     for_outputs(rows, [&](const Target& target, const TargetOutputs& outputs, std::int64_t column) {
       const Matrix part = dy.column_range(outputs.column, outputs.last_column());
       const Matrix kept = sums.column_range(column, column + part.columns);
-      const Buffer gradient = rows.context.pool.take(part.columns);
+      const Buffer gradient = rows.context.pool.take_f32(part.columns);
       rows.kernels().fill(0, gradient.row());
       rows.kernels().sum_columns(1, part, kept, gradient.vector());
       const kernels::Vector to =
@@ -173,7 +173,7 @@ class Dora final : public AdapterKind {
     return of_outputs(fresh_norms(rows, target), outputs);
   }
   static Buffer factors(const AdapterRows& rows, const Target& target, const TargetOutputs& outputs) {
-    Buffer result = rows.context.pool.take(outputs.rows.count());
+    Buffer result = rows.context.pool.take_f32(outputs.rows.count());
     const kernels::Vector magnitude =
         of_outputs(rows.adapter.row(Part::parameter, rows.layer, Role::magnitude, target.module), outputs);
     rows.kernels().scale_columns(inverse(rows, target, outputs), as_row(magnitude), false, result.row());
@@ -185,7 +185,7 @@ class Dora final : public AdapterKind {
     Adapter::Norms& norms = rows.adapter.norms(rows.layer, target.module);
     if (norms.version == rows.adapter.version()) return norms.inverse.view();
     BRAID_CHECK(!shares_norms(rows), "norms of rows that lie on several shards are not summed up");
-    const Buffer squares = rows.context.pool.take(module_rows(rows, target));
+    const Buffer squares = rows.context.pool.take_f32(module_rows(rows, target));
     squares_of(rows, target, true, squares.vector());
     set_norms(rows, target, squares.vector());
     return norms.inverse.view();
@@ -225,8 +225,8 @@ class Dora final : public AdapterKind {
     const Matrix whole = rows.adapter.a(Part::parameter, rows.layer, target.module);
     const std::int64_t rank = whole.rows;
     const Matrix a = whole.column_range(columns.first, columns.last);
-    const Buffer crossed = rows.context.pool.take(rank * rows.product().out());
-    const Buffer inner = rows.context.pool.take(rank * rank);
+    const Buffer crossed = rows.context.pool.take_f32(rank * rows.product().out());
+    const Buffer inner = rows.context.pool.take_f32(rank * rank);
     const Matrix with_weight = crossed.matrix(rank, rows.product().out());
     rows.product().forward(a, with_weight);
     rows.kernels().matmul(1, a, Transpose::no, a, Transpose::yes, 0, inner.matrix(rank, rank));
