@@ -106,7 +106,9 @@ void BufferPool::touch(Range wanted, Bytes most) {
   const Range pages{wanted.first / kPage, rounded_up(wanted.last, kPage) / kPage};
   if (pages.last > std::ssize(touched_)) touched_.resize(static_cast<std::size_t>(pages.last), false);
   const auto first = touched_.begin() + pages.first, last = touched_.begin() + pages.last;
-  held_pages_ += std::count(first, last, false);
+  const std::int64_t fresh = std::count(first, last, false);
+  if (fresh > 0) device_.commit(base_ + pages.first * kPage, (pages.last - pages.first) * kPage);
+  held_pages_ += fresh;
   std::fill(first, last, true);
   std::int64_t excess = held_pages_ - most / kPage;
   if (excess <= 0) return;

@@ -32,4 +32,9 @@ ActivationForward activation_forward;
 ActivationBackward activation_backward;
 }  // namespace cpu
 
+namespace cuda {
+ActivationForward activation_forward;
+ActivationBackward activation_backward;
+}  // namespace cuda
+
 }  // namespace braid::kernels

@@ -29,4 +29,8 @@ namespace cpu {
 AdamW adamw;
 }
 
+namespace cuda {
+AdamW adamw;
+}  // namespace cuda
+
 }  // namespace braid::kernels

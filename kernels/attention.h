@@ -51,4 +51,9 @@ AttentionForward attention_forward;
 AttentionBackward attention_backward;
 }  // namespace cpu
 
+namespace cuda {
+AttentionForward attention_forward;
+AttentionBackward attention_backward;
+}  // namespace cuda
+
 }  // namespace braid::kernels

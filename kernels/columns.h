@@ -24,4 +24,10 @@ AddRow add_row;
 SumColumns sum_columns;
 }  // namespace cpu
 
+namespace cuda {
+ScaleColumns scale_columns;
+AddRow add_row;
+SumColumns sum_columns;
+}  // namespace cuda
+
 }  // namespace braid::kernels

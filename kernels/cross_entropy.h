@@ -32,4 +32,10 @@ CrossEntropyShare cross_entropy_share;
 CrossEntropyOfShares cross_entropy_of_shares;
 }  // namespace cpu
 
+namespace cuda {
+CrossEntropy cross_entropy;
+CrossEntropyShare cross_entropy_share;
+CrossEntropyOfShares cross_entropy_of_shares;
+}  // namespace cuda
+
 }  // namespace braid::kernels

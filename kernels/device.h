@@ -43,6 +43,8 @@ class Device {
   /// A range of addresses, aligned to pages; memory is taken page by page as it is touched. Null where the system
   /// grants fewer bytes.
   virtual void* reserve(Bytes bytes) = 0;
+  /// A part of a range is about to be touched. Throws Failure where the device has no memory left.
+  virtual void commit(void* /*first*/, Bytes /*bytes*/) {}
   /// Gives the pages of a part of a range back, once all that was called before has ended; what is touched again is
   /// fresh. `first` and `bytes` are of whole pages.
   virtual void discard(void* first, Bytes bytes) = 0;
@@ -70,5 +72,9 @@ std::unique_ptr<Device> make_cpu_device();
 /// The same, by kernels written to be read: what any other device is held against, operator by operator or on whole
 /// models. Single-threaded, and slow.
 std::unique_ptr<Device> make_reference_device();
+
+/// A GPU, by its number: activations in bf16, or in f32 to check by. Throws Error where the build has no CUDA, Failure
+/// where the machine has no such GPU. One for each thread at a time.
+std::unique_ptr<Device> make_cuda_device(int ordinal, costmodel::DataType activations = costmodel::DataType::bf16);
 
 }  // namespace braid::kernels

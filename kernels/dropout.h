@@ -31,4 +31,8 @@ namespace cpu {
 Dropout dropout;
 }
 
+namespace cuda {
+Dropout dropout;
+}  // namespace cuda
+
 }  // namespace braid::kernels

@@ -32,4 +32,12 @@ Scale scale;
 SquaredNorms squared_norms;
 }  // namespace cpu
 
+namespace cuda {
+Add add;
+Copy copy;
+Fill fill;
+Scale scale;
+SquaredNorms squared_norms;
+}  // namespace cuda
+
 }  // namespace braid::kernels

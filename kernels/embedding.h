@@ -23,4 +23,9 @@ EmbeddingForward embedding_forward;
 ScatterRows scatter_rows;
 }  // namespace cpu
 
+namespace cuda {
+EmbeddingForward embedding_forward;
+ScatterRows scatter_rows;
+}  // namespace cuda
+
 }  // namespace braid::kernels

@@ -28,4 +28,10 @@ LayerNormAgain layer_norm_again;
 LayerNormBackward layer_norm_backward;
 }  // namespace cpu
 
+namespace cuda {
+LayerNormForward layer_norm_forward;
+LayerNormAgain layer_norm_again;
+LayerNormBackward layer_norm_backward;
+}  // namespace cuda
+
 }  // namespace braid::kernels

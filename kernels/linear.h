@@ -57,4 +57,8 @@ PackLinear pack_linear;
 std::size_t compiled_products();
 }  // namespace cpu
 
+namespace cuda {
+PackLinear pack_linear;
+}  // namespace cuda
+
 }  // namespace braid::kernels

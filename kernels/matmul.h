@@ -41,4 +41,9 @@ Matmul matmul;
 MatmulGroup matmul_group;
 }  // namespace cpu
 
+namespace cuda {
+Matmul matmul;
+MatmulGroup matmul_group;
+}  // namespace cuda
+
 }  // namespace braid::kernels

@@ -37,4 +37,12 @@ HeadNormForward head_norm_forward;
 HeadNormBackward head_norm_backward;
 }  // namespace cpu
 
+namespace cuda {
+RmsNormForward rms_norm_forward;
+RmsNormAgain rms_norm_again;
+RmsNormBackward rms_norm_backward;
+HeadNormForward head_norm_forward;
+HeadNormBackward head_norm_backward;
+}  // namespace cuda
+
 }  // namespace braid::kernels

@@ -22,4 +22,9 @@ Rope rope_forward;
 Rope rope_backward;
 }  // namespace cpu
 
+namespace cuda {
+Rope rope_forward;
+Rope rope_backward;
+}  // namespace cuda
+
 }  // namespace braid::kernels

@@ -22,4 +22,9 @@ LowRankSquares low_rank_squares;
 InverseRoots inverse_roots;
 }  // namespace cpu
 
+namespace cuda {
+LowRankSquares low_rank_squares;
+InverseRoots inverse_roots;
+}  // namespace cuda
+
 }  // namespace braid::kernels

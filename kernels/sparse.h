@@ -35,4 +35,9 @@ SparseForward sparse_forward;
 SparseBackward sparse_backward;
 }  // namespace cpu
 
+namespace cuda {
+SparseForward sparse_forward;
+SparseBackward sparse_backward;
+}  // namespace cuda
+
 }  // namespace braid::kernels

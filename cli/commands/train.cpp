@@ -51,7 +51,13 @@ bool tell_of_magnitudes(const workload::Workload& workload, const std::vector<do
 std::unique_ptr<kernels::Device> device_of(const std::string& backend) {
   if (backend == "cpu") return kernels::make_cpu_device();
   if (backend == "reference") return kernels::make_reference_device();
-  throw error("--backend {}: unknown; known: cpu, reference", backend);
+  if (backend == "cuda") return kernels::make_cuda_device(0);
+  if (backend == "cuda-f32") return kernels::make_cuda_device(0, costmodel::DataType::f32);
+  throw error("--backend {}: unknown; known: cpu, reference, cuda, cuda-f32", backend);
+}
+
+bool is_gpu(const std::string& backend) {
+  return backend.starts_with("cuda");
 }
 
 int execute(const planner::Plan& plan, const CommonFlags& flags) {
@@ -117,6 +123,9 @@ int run_train(const std::vector<std::string>& words) {
   if (exec::launched_ranks() == 0) check_writable(std::filesystem::path(flags.out) / "plan.json");
   device_of(flags.backend);
   const planner::Plan plan = plan_from_flags(flags);
+  if (is_gpu(flags.backend) && plan.ranks() > 1)
+    throw error("--backend {} runs plans of one rank, and this has {}; plan with --ranks 1", flags.backend,
+                plan.ranks());
   if (!must_launch(plan)) return execute(plan, flags);
   return launch_with_plan("train", plan, flags);
 }

@@ -118,8 +118,10 @@ void CommandLine::add_threads() {
 }
 
 void CommandLine::add_backend() {
-  described_.add_options()("backend", po::value(&flags_.backend)->default_value("cpu"),
-                           "kernels to compute with: cpu, or reference, which are slow, simple and read to be right");
+  described_.add_options()(
+      "backend", po::value(&flags_.backend)->default_value("cpu"),
+      "what computes: cpu; cuda, a GPU, activations in bf16; cuda-f32, to check by; or reference, whose kernels are "
+      "slow, simple and read to be right");
 }
 
 void CommandLine::add_seed() {

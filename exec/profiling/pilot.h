@@ -3,6 +3,7 @@
 #include <span>
 
 #include "exec/ranks/communicator.h"
+#include "kernels/device.h"
 #include "planner/plan/plan.h"
 #include "planner/program/timeline.h"
 #include "workload/text/dataset.h"

@@ -103,6 +103,7 @@ struct GoldenCase {
               pool, probe) {
     adapters.push_back(std::make_unique<Adapter>(backbone, shape, layers(), 0));
     load_peft_adapter(folder / "adapter", *adapters[0]);
+    adapters[0]->move_to(device);
   }
 
   planner::LayerRange layers() const { return {0, static_cast<std::int32_t>(backbone.layers)}; }

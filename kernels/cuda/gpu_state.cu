@@ -1,0 +1,108 @@
+#include <cstring>
+
+#include "kernels/cuda/gpu_state.h"
+#include "kernels/cuda/memory.h"
+#include "kernels/cuda/simt.h"
+
+namespace braid::kernels::cuda {
+namespace {
+
+thread_local GpuState* current = nullptr;
+
+[[noreturn]] void fail(std::source_location where, const std::string& said, const std::string& remedy) {
+  std::string_view file = where.file_name();
+  if (const std::size_t root = file.rfind("kernels/"); root != std::string_view::npos) file.remove_prefix(root);
+  throw Failure(fmt::format("{}:{}: {}; {}", file, where.line(), said, remedy));
+}
+
+}  // namespace
+
+void check(cudaError_t status, std::source_location where) {
+  if (status == cudaSuccess) return;
+  const std::string said = fmt::format("CUDA says {} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      fail(where, said, "plan for less memory, or end what else runs on the GPU (nvidia-smi)");
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+      fail(where, said, "check that nvidia-smi shows a GPU and a driver for CUDA 13");
+    case cudaErrorNoKernelImageForDevice:
+      fail(where, said, "build with this GPU's architecture in BRAID_CUDA_ARCHITECTURES");
+    default:
+      fail(where, said, "look at the GPU with nvidia-smi, and run again under compute-sanitizer to see where");
+  }
+}
+
+void check(cublasStatus_t status, std::source_location where) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  fail(where, fmt::format("cuBLASLt says {}", cublasLtGetStatusString(status)),
+       "check that the libcublasLt found at run time is of the CUDA version built with");
+}
+
+GpuState& gpu_state() {
+  BRAID_CHECK(current, "a kernel of a GPU without one");
+  return *current;
+}
+void set_gpu_state(GpuState* state) {
+  current = state;
+}
+
+PinnedRing::PinnedRing() {
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, 2 * kHalf));
+  memory_ = static_cast<char*>(memory);
+  for (cudaEvent_t& event : left_) check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+}
+PinnedRing::~PinnedRing() {
+  cudaFreeHost(memory_);
+  for (const cudaEvent_t event : left_) cudaEventDestroy(event);
+}
+
+void* PinnedRing::take(std::int64_t bytes, cudaStream_t stream) {
+  constexpr std::int64_t kAlignment = 64;
+  BRAID_CHECK(bytes <= kHalf, "{} bytes of a ring of {}", bytes, kHalf);
+  if (used_ + bytes > kHalf) {
+    check(cudaEventRecord(left_[half_], stream));
+    half_ = 1 - half_;
+    used_ = 0;
+    check(cudaEventSynchronize(left_[half_]));
+  }
+  char* taken = memory_ + half_ * kHalf + used_;
+  used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return taken;
+}
+
+cudaStream_t compute_stream() {
+  return gpu_state().stream;
+}
+costmodel::DataType activation_type() {
+  return gpu_state().activations;
+}
+
+Scratch::Scratch(std::int64_t bytes) {
+  if (bytes > 0) check(cudaMallocAsync(&memory_, static_cast<std::size_t>(bytes), compute_stream()));
+}
+Scratch::Scratch(const void* host, std::int64_t bytes) : Scratch(bytes) {
+  if (bytes == 0) return;
+  const auto size = static_cast<std::size_t>(bytes);
+  if (bytes <= PinnedRing::kHalf) {
+    void* pinned = gpu_state().ring.take(bytes, compute_stream());
+    std::memcpy(pinned, host, size);
+    host = pinned;
+  }
+  check(cudaMemcpyAsync(memory_, host, size, cudaMemcpyHostToDevice, compute_stream()));
+  if (bytes > PinnedRing::kHalf) check(cudaStreamSynchronize(compute_stream()));
+}
+Scratch::~Scratch() {
+  if (memory_) cudaFreeAsync(memory_, compute_stream());
+}
+
+std::shared_ptr<void> device_copy(const void* host, std::int64_t bytes) {
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, static_cast<std::size_t>(bytes)));
+  std::shared_ptr<void> kept(memory, [](void* address) { cudaFree(address); });
+  check(cudaMemcpy(memory, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice));
+  return kept;
+}
+
+}  // namespace braid::kernels::cuda

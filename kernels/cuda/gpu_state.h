@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cublasLt.h>
+
+#include "kernels/cuda/errors.h"
+#include "kernels/device.h"
+
+namespace braid::kernels::cuda {
+
+void check(cublasStatus_t status, std::source_location where = std::source_location::current());
+
+/// Host memory that the GPU reads by itself, lent in turns: for the small tables that go along with operators.
+class PinnedRing {
+ public:
+  PinnedRing();
+  PinnedRing(const PinnedRing&) = delete;
+  PinnedRing& operator=(const PinnedRing&) = delete;
+  ~PinnedRing();
+  static constexpr std::int64_t kHalf = std::int64_t{4} << 20;
+  /// At most kHalf bytes, to be read by what is put into the stream before the next call.
+  void* take(std::int64_t bytes, cudaStream_t stream);
+
+ private:
+  char* memory_ = nullptr;
+  cudaEvent_t left_[2] = {};  // when all that reads a half had been put into the stream
+  std::int64_t used_ = 0;
+  int half_ = 0;
+};
+
+/// What a thread's GPU works with.
+struct GpuState {
+  cudaStream_t stream = nullptr;
+  cublasLtHandle_t cublas = nullptr;
+  void* workspace = nullptr;
+  static constexpr std::size_t kWorkspace = std::size_t{64} << 20;
+  costmodel::DataType activations = costmodel::DataType::bf16;
+  PinnedRing ring;
+};
+
+/// Of the thread's device, which must be there.
+GpuState& gpu_state();
+/// The thread's device is that one from now on, or none.
+void set_gpu_state(GpuState* state);
+
+}  // namespace braid::kernels::cuda

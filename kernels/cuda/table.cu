@@ -1,0 +1,47 @@
+#include "kernels/cuda/table.h"
+
+namespace braid::kernels::cuda {
+
+const Kernels& table() {
+  static constexpr Kernels kKernels = {
+      .pack_linear = pack_linear,
+      .embedding_forward = embedding_forward,
+      .scatter_rows = scatter_rows,
+      .rms_norm_forward = rms_norm_forward,
+      .rms_norm_again = rms_norm_again,
+      .rms_norm_backward = rms_norm_backward,
+      .layer_norm_forward = layer_norm_forward,
+      .layer_norm_again = layer_norm_again,
+      .layer_norm_backward = layer_norm_backward,
+      .head_norm_forward = head_norm_forward,
+      .head_norm_backward = head_norm_backward,
+      .rope_forward = rope_forward,
+      .rope_backward = rope_backward,
+      .attention_forward = attention_forward,
+      .attention_backward = attention_backward,
+      .activation_forward = activation_forward,
+      .activation_backward = activation_backward,
+      .add = add,
+      .copy = copy,
+      .fill = fill,
+      .scale = scale,
+      .scale_columns = scale_columns,
+      .add_row = add_row,
+      .sum_columns = sum_columns,
+      .low_rank_squares = low_rank_squares,
+      .inverse_roots = inverse_roots,
+      .sparse_forward = sparse_forward,
+      .sparse_backward = sparse_backward,
+      .matmul = matmul,
+      .matmul_group = matmul_group,
+      .dropout = dropout,
+      .cross_entropy = cross_entropy,
+      .cross_entropy_share = cross_entropy_share,
+      .cross_entropy_of_shares = cross_entropy_of_shares,
+      .squared_norms = squared_norms,
+      .adamw = adamw,
+  };
+  return kKernels;
+}
+
+}  // namespace braid::kernels::cuda

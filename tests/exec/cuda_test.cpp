@@ -1,0 +1,104 @@
+#include "cuda_on_cpu_device.h"
+#include "exec/golden.h"
+#include "exec/training.h"
+
+/// Whole models by the kernels of GPUs: thread by thread on this processor, and on a GPU where there is one.
+namespace braid::exec {
+namespace {
+
+/// Of short samples, as a GPU's thread takes the processor a thousand times as long.
+TrainerStudy short_study(const char* backbone) {
+  TrainerStudy study(1e-2, backbone);
+  std::vector<std::vector<workload::SampleSize>> sizes;
+  for (std::size_t task = 0; task < 4; ++task) {
+    workload::Task& spec = study.workload.tasks[task];
+    spec.global_batch_size = 2, spec.steps = 2;
+    spec.max_length = 20;
+    study.datasets[task] = TrainerStudy::counting(5 + 3 * static_cast<std::int64_t>(task),
+                                                  std::min<std::int64_t>(150, study.workload.backbone.vocabulary));
+    sizes.push_back(workload::sample_sizes(study.datasets[task]));
+  }
+  study.samples.emplace(study.workload.tasks, std::move(sizes));
+  return study;
+}
+
+planner::FixedPlan together(std::int64_t tp, std::int64_t pp) {
+  planner::FixedPlan fixed = two_layers_on(tp, pp, 1);
+  fixed.htasks = {{0, 1, 2, 3}};
+  fixed.buckets = {{0}};
+  fixed.batching.microbatches = 1;
+  fixed.batching.padding = planner::Padding::none;
+  return fixed;
+}
+
+/// One device of CUDA's kernels, or null.
+std::unique_ptr<kernels::Device> device_of(const std::string& where, costmodel::DataType activations) {
+  if (where == "cpu") return kernels::make_cuda_on_cpu_device(activations);
+  try {
+    return kernels::make_cuda_device(0, activations);
+  } catch (const std::runtime_error&) {
+    return nullptr;
+  }
+}
+
+class Cuda : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
+ protected:
+  void SetUp() override {
+    if (!device_of(std::get<0>(GetParam()), costmodel::DataType::f32)) GTEST_SKIP() << "no GPU here";
+  }
+};
+std::string name_of(const ::testing::TestParamInfo<std::tuple<const char*, const char*>>& tested) {
+  return std::string(std::get<1>(tested.param)) + "_on_" + std::get<0>(tested.param);
+}
+
+/// In f32 but for the order of sums; in bf16 but for the rounding of activations.
+class CudaTraining : public Cuda {};
+TEST_P(CudaTraining, LearnsWhatTheProcessorLearns) {
+  const auto& [where, backbone] = GetParam();
+  const TrainerStudy study = short_study(backbone);
+  const Trained cpu = train_on(study, together(1, 1));
+  const auto on = [place = where](costmodel::DataType type) { return [=] { return device_of(place, type); }; };
+  expect_near(train_on(study, together(1, 1), on(costmodel::DataType::f32)), cpu, 1e-5, "f32");
+  const Trained bf16 = train_on(study, together(1, 1), on(costmodel::DataType::bf16));
+  for (std::size_t task = 0; task < 4; ++task)
+    for (std::size_t i = 0; i < cpu.steps[task].size(); ++i)
+      EXPECT_NEAR(bf16.steps[task][i].loss / cpu.steps[task][i].loss, 1, 1e-2) << task << " " << i;
+}
+INSTANTIATE_TEST_SUITE_P(Backbones, CudaTraining,
+                         ::testing::Combine(::testing::Values("cpu", "gpu"),
+                                            ::testing::Values("llama", "qwen3", "opt")),
+                         name_of);
+
+/// Backbones of every family and adapters of every method: what transformers and PEFT compute of them.
+class CudaGolden : public Cuda {};
+TEST_P(CudaGolden, LogitsEqualPeft) {
+  const auto& [where, name] = GetParam();
+  const std::unique_ptr<kernels::Device> device = device_of(where, costmodel::DataType::f32);
+  testing::GoldenCase golden(name, {}, *device);
+  const auto of = [&](const char* tensor) { return golden.expected.find(tensor)->shape; };
+  const workload::Dataset data =
+      testing::dataset_of(golden.expected.read_i64("input_ids", of("input_ids")),
+                          golden.expected.read_i64("labels", of("labels")), of("input_ids")[0]);
+  const std::vector<float> logits =
+      golden.model.logits(make_batch(testing::microbatch_of(data), {&data, 1}), golden.adapters, golden.seeds);
+  EXPECT_LT(testing::relative_difference(logits, golden.expected.read_f32("adapter_logits", of("adapter_logits"))),
+            2e-5);
+}
+INSTANTIATE_TEST_SUITE_P(Models, CudaGolden,
+                         ::testing::Combine(::testing::Values("cpu", "gpu"),
+                                            ::testing::Values("llama", "llama3_rope", "mistral", "qwen25", "qwen3",
+                                                              "opt", "gpt2", "dora", "vera", "ia3", "prefix", "shira",
+                                                              "bottleneck")),
+                         name_of);
+
+TEST(CudaOnCpuRanks, ShardsAndStagesLearnWhatOneRankLearns) {
+  const TrainerStudy study = short_study("llama");
+  const Trained cpu = train_on(study, together(1, 1));
+  for (const auto& [tp, pp] : {std::pair{2, 1}, {1, 2}})
+    expect_near(
+        train_on(study, together(tp, pp), [] { return kernels::make_cuda_on_cpu_device(costmodel::DataType::f32); }),
+        cpu, 1e-5, fmt::format("tp {}, pp {}", tp, pp));
+}
+
+}  // namespace
+}  // namespace braid::exec

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <tuple>
+
+/// What the kernels of kernels/cuda use of CUDA, on this processor: a block's threads are fibers of one thread, which
+/// take turns at barriers and shuffles, in an order that is drawn anew for every turn. Blocks run one after another.
+/// Shared memory is of just the bytes that were asked for, NaN at first.
+///
+/// Threads that wait at unlike places for ever, or a thread that ends while others wait at a barrier, end the launch
+/// with an InternalError, where a GPU would hang or go on with nonsense.
+
+#define __global__
+#define __device__
+#define __host__
+#define __launch_bounds__(...)
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  dim3() = default;
+  dim3(unsigned a, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}  // NOLINT(google-explicit-constructor)
+};
+
+// The names are CUDA's. Set before a fiber goes on.
+extern thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+void __syncthreads();
+void __syncwarp(unsigned mask = 0xFFFFFFFFU);
+
+namespace braid::kernels::cuda {
+
+namespace on_cpu {
+
+/// Seeds the order in which fibers take turns, of this thread.
+void set_order(std::uint64_t seed);
+
+/// Has the calling fiber wait for its warp; gives what the lane `from` of it brought along.
+std::uint64_t exchange(std::uint64_t mine, unsigned from);
+
+void run(dim3 blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& thread);
+void* shared_bytes();
+
+template <typename Number>
+Number shuffle(Number number, unsigned from) {
+  static_assert(sizeof(Number) <= sizeof(std::uint64_t));
+  std::uint64_t word = 0;
+  std::memcpy(&word, &number, sizeof number);
+  word = exchange(word, from);
+  std::memcpy(&number, &word, sizeof number);
+  return number;
+}
+
+}  // namespace on_cpu
+
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 blocks, unsigned threads, std::size_t shared_bytes,
+            Arguments... arguments) {
+  on_cpu::run(blocks, threads, shared_bytes, [&] { kernel(static_cast<Parameters>(arguments)...); });
+}
+
+template <typename Number>
+Number* shared_memory() {
+  return static_cast<Number*>(on_cpu::shared_bytes());
+}
+
+}  // namespace braid::kernels::cuda
+
+template <typename Number>
+Number __shfl_xor_sync(unsigned, Number number, int distance) {
+  return braid::kernels::cuda::on_cpu::shuffle(number, threadIdx.x % 32 ^ static_cast<unsigned>(distance));
+}
+template <typename Number>
+Number __shfl_sync(unsigned, Number number, int from) {
+  return braid::kernels::cuda::on_cpu::shuffle(number, static_cast<unsigned>(from) % 32);
+}
