@@ -80,7 +80,8 @@ std::string room_of(const std::filesystem::path& path) {
 
 /// What only a device's own kernels may know.
 bool is_of_a_device(const std::string& included) {
-  return included.starts_with("kernels/cpu/") || included.starts_with("kernels/reference/");
+  return included.starts_with("kernels/cpu/") || included.starts_with("kernels/reference/") ||
+         included.starts_with("kernels/cuda/");
 }
 
 /// What `content`, a file of `folder` and there of `room`, includes against the tables, one line each: "FILE:LINE:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -64,8 +65,9 @@ void expect_error(const Action& action, const Parts&... parts) {
   for (const std::string_view part : {std::string_view(parts)...}) EXPECT_PRED2(contains, message, part);
 }
 
-/// A folder that scripts/golden wrote.
+/// A folder that scripts/golden wrote; where tests run on another machine BRAID_GOLDEN says where it is.
 inline std::filesystem::path golden(const std::string& name) {
+  if (const char* folder = std::getenv("BRAID_GOLDEN")) return std::filesystem::path(folder) / name;
   return std::filesystem::path(BRAID_SOURCE_DIR) / "tests" / "golden" / name;
 }
 

@@ -17,7 +17,7 @@
 
 #include "kernels/cuda/errors.h"
 #else
-#include "simt_on_cpu.h"
+#include <simt_on_cpu.h>
 #endif
 
 namespace braid::kernels::cuda {

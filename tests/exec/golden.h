@@ -12,13 +12,14 @@
 #include "exec/objectives/token_losses.h"
 #include "exec/optimizer.h"
 #include "exec/stage_model.h"
+#include "support.h"
 #include "workload/peft_config.h"
 
 // What PyTorch, transformers and PEFT gave for small models; see scripts/golden.
 namespace braid::exec::testing {
 
 inline std::filesystem::path golden_folder(const std::string& name) {
-  return std::filesystem::path(BRAID_SOURCE_DIR) / "tests" / "golden" / name;
+  return golden(name);
 }
 
 /// The adapter's shape as its adapter_config.json says.

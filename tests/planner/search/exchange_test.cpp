@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "planner/policies/registry.h"
+#include "support.h"
 #include "tests/planner/studies.h"
 
 namespace braid::planner {
@@ -21,11 +22,6 @@ Study few_long() {
 
 class ExchangedModels : public ::testing::Test {
  protected:
-  ExchangedModels() : folder_(std::filesystem::path(::testing::TempDir()) / "exchanged_models") {
-    std::filesystem::remove_all(folder_);
-  }
-  ~ExchangedModels() override { std::filesystem::remove_all(folder_); }
-
   std::filesystem::path solution(const std::string& text) {
     std::filesystem::create_directories(folder_);
     std::ofstream(folder_ / "given.sol") << text;
@@ -37,7 +33,8 @@ class ExchangedModels : public ::testing::Test {
     return make_plan(input, parse_policy(policy));
   }
 
-  std::filesystem::path folder_;
+  const TestFolder own_;
+  const std::filesystem::path folder_ = own_.path() / "exchanged_models";
   const Study study_ = few_long();
 };
 
