@@ -63,9 +63,20 @@ __device__ float dot(const float* a, const float* b, int size) {
   return sum;
 }
 
+/// Calls body(n, i) for the n-th number i of a head that the lane has: of a number of times that the compiler knows, so
+/// that what a lane keeps stays in registers.
+template <typename Body>
+__device__ void for_lane(int lane, int size, const Body& body) {
+#pragma unroll
+  for (int n = 0; n < kLaneNumbers; ++n) {
+    const int i = lane + n * int{kWarp};
+    if (i < size) body(n, i);
+  }
+}
+
 /// Softmax as keys go by (Milakov and Gimelshein 2018), a lane a key; then each lane adds up its numbers of the head.
 template <typename Number>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     attention_forward_kernel(const QueryTile* tiles, const Stretch* stretches, int group, int size, float scale,
                              View<const Number> q, View<Number> out, View<float> log_sum) {
   const QueryTile tile = tiles[blockIdx.x];
@@ -77,6 +88,7 @@ __global__ void __launch_bounds__(kThreads)
   load_rows(q.data, sizeof(Number) == sizeof(float), q.stride, tile.sequence_first + tile.first, tile.count,
             head * size, size, queries);
   float most[kEach], sum[kEach], mixed[kEach][kLaneNumbers];
+#pragma unroll
   for (int r = 0; r < kEach; ++r) {
     most[r] = -INFINITY, sum[r] = 0;
     for (int n = 0; n < kLaneNumbers; ++n) mixed[r][n] = 0;
@@ -91,6 +103,7 @@ __global__ void __launch_bounds__(kThreads)
       load_rows(stretch.k, stretch.f32, stretch.k_stride, first, count, kv_column, size, keys);
       load_rows(stretch.v, stretch.f32, stretch.v_stride, first, count, kv_column, size, values);
       __syncthreads();
+#pragma unroll
       for (int r = 0; r < kEach; ++r) {
         const int row = warp * kEach + r;
         const bool sees = row < tile.count && lane < count && (!own || first + lane <= tile.first + row);
@@ -103,16 +116,17 @@ __global__ void __launch_bounds__(kThreads)
         for (int n = 0; n < kLaneNumbers; ++n) mixed[r][n] *= shrinks;
         for (int key = 0; key < count; ++key) {
           const float of_key = __shfl_sync(0xFFFFFFFFU, weight, key);
-          for (int n = 0, i = lane; i < size; ++n, i += kWarp) mixed[r][n] += of_key * values[key * (size + 1) + i];
+          for_lane(lane, size, [&](int n, int i) { mixed[r][n] += of_key * values[key * (size + 1) + i]; });
         }
       }
     }
   }
+#pragma unroll
   for (int r = 0; r < kEach; ++r) {
     const int row = warp * kEach + r;
     if (row >= tile.count) continue;
     const std::int64_t to = tile.sequence_first + tile.first + row;
-    for (int n = 0, i = lane; i < size; ++n, i += kWarp) out.set(to, head * size + i, mixed[r][n] / sum[r]);
+    for_lane(lane, size, [&](int n, int i) { out.set(to, head * size + i, mixed[r][n] / sum[r]); });
     if (lane == 0) log_sum.set(to, head, most[r] + logf(sum[r]));
   }
 }
@@ -130,7 +144,7 @@ __global__ void delta_kernel(View<const Number> dout, View<const Number> out, in
 }
 
 template <typename Number>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     attention_dq_kernel(const QueryTile* tiles, const Stretch* stretches, int group, int size, float scale,
                         View<const Number> q, View<const Number> dout, View<const float> log_sum,
                         View<const float> delta, View<Number> dq) {
@@ -156,6 +170,7 @@ __global__ void __launch_bounds__(kThreads)
       load_rows(stretch.k, stretch.f32, stretch.k_stride, first, count, kv_column, size, keys);
       load_rows(stretch.v, stretch.f32, stretch.v_stride, first, count, kv_column, size, values);
       __syncthreads();
+#pragma unroll
       for (int r = 0; r < kEach; ++r) {
         const int row = warp * kEach + r;
         const bool sees = row < tile.count && lane < count && (!own || first + lane <= tile.first + row);
@@ -169,21 +184,22 @@ __global__ void __launch_bounds__(kThreads)
         }
         for (int key = 0; key < count; ++key) {
           const float of_key = __shfl_sync(0xFFFFFFFFU, slope, key);
-          for (int n = 0, i = lane; i < size; ++n, i += kWarp) d[r][n] += of_key * keys[key * (size + 1) + i];
+          for_lane(lane, size, [&](int n, int i) { d[r][n] += of_key * keys[key * (size + 1) + i]; });
         }
       }
     }
   }
+#pragma unroll
   for (int r = 0; r < kEach; ++r) {
     const int row = warp * kEach + r;
     if (row >= tile.count) continue;
-    for (int n = 0, i = lane; i < size; ++n, i += kWarp) dq.set(first_row + row, head * size + i, d[r][n]);
+    for_lane(lane, size, [&](int n, int i) { dq.set(first_row + row, head * size + i, d[r][n]); });
   }
 }
 
 /// A block a tile of keys: queries go by, a lane each, head after head of the group, in one order.
 template <typename Number>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     attention_dkv_kernel(const KeyTile* tiles, const Stretch* stretches, int group, int size, float scale,
                          View<const Number> q, View<const Number> dout, View<const float> log_sum,
                          View<const float> delta) {
@@ -208,6 +224,7 @@ __global__ void __launch_bounds__(kThreads)
       load_rows(q.data, kF32, q.stride, tile.sequence_first + first, count, head * size, size, queries);
       load_rows(dout.data, kF32, dout.stride, tile.sequence_first + first, count, head * size, size, gradients);
       __syncthreads();
+#pragma unroll
       for (int r = 0; r < kEach; ++r) {
         const int row = warp * kEach + r;
         const bool seen = row < tile.count && lane < count && (!tile.own || tile.first + row <= first + lane);
@@ -221,21 +238,22 @@ __global__ void __launch_bounds__(kThreads)
         for (int other = 0; other < count; ++other) {
           const float of_weight = __shfl_sync(0xFFFFFFFFU, weight, other);
           const float of_slope = __shfl_sync(0xFFFFFFFFU, slope, other);
-          for (int n = 0, i = lane; i < size; ++n, i += kWarp) {
+          for_lane(lane, size, [&](int n, int i) {
             dv[r][n] += of_weight * gradients[other * (size + 1) + i];
             dk[r][n] += of_slope * queries[other * (size + 1) + i];
-          }
+          });
         }
       }
     }
   }
+#pragma unroll
   for (int r = 0; r < kEach; ++r) {
     const int row = warp * kEach + r;
     if (row >= tile.count) continue;
-    for (int n = 0, i = lane; i < size; ++n, i += kWarp) {
+    for_lane(lane, size, [&](int n, int i) {
       store_at(stretch.dk, stretch.d_f32, (tile.first + row) * stretch.dk_stride + kv_column + i, dk[r][n], !tile.own);
       store_at(stretch.dv, stretch.d_f32, (tile.first + row) * stretch.dv_stride + kv_column + i, dv[r][n], !tile.own);
-    }
+    });
   }
 }
 

@@ -1,3 +1,4 @@
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -203,11 +204,18 @@ class CudaDevice final : public Device {
   /// By way of pinned memory, so that the host need not wait.
   void download(const void* from, std::span<std::byte> to) override {
     if (to.empty()) return;
-    void* pinned = nullptr;
-    check(cudaMallocHost(&pinned, to.size()));
-    downloads_.push_back({{pinned, [](void* memory) { cudaFreeHost(memory); }}, to});
+    // Pinning takes longer than most downloads: what has served serves again.
+    auto served = pinned_.lower_bound(to.size());
+    if (served == pinned_.end()) {
+      void* memory = nullptr;
+      const std::size_t size = std::bit_ceil(to.size());
+      check(cudaMallocHost(&memory, size));
+      served = pinned_.emplace(size, Pinned(memory, [](void* address) { cudaFreeHost(address); }));
+    }
+    auto pinned = pinned_.extract(served);
+    check(cudaMemcpyAsync(pinned.mapped().get(), from, to.size(), cudaMemcpyDeviceToHost, state_->stream));
+    downloads_.push_back({std::move(pinned), to});
     ++downloads_called_;
-    check(cudaMemcpyAsync(pinned, from, to.size(), cudaMemcpyDeviceToHost, state_->stream));
   }
 
   std::unique_ptr<Event> record() override {
@@ -221,8 +229,9 @@ class CudaDevice final : public Device {
   /// The first so many downloads have ended.
   void take_downloads(std::int64_t ended) {
     for (; downloads_taken_ < ended; ++downloads_taken_) {
-      const Download& first = downloads_.front();
-      std::memcpy(first.to.data(), first.pinned.get(), first.to.size());
+      Download& first = downloads_.front();
+      std::memcpy(first.to.data(), first.pinned.mapped().get(), first.to.size());
+      pinned_.insert(std::move(first.pinned));
       downloads_.pop_front();
     }
   }
@@ -240,8 +249,10 @@ class CudaDevice final : public Device {
   }
 
  private:
+  using Pinned = std::shared_ptr<void>;
+  using PinnedBySize = std::multimap<std::size_t, Pinned>;
   struct Download {
-    std::shared_ptr<void> pinned;
+    PinnedBySize::node_type pinned;
     std::span<std::byte> to;
   };
 
@@ -254,6 +265,7 @@ class CudaDevice final : public Device {
   int ordinal_;
   AddressRanges ranges_;
   std::optional<GpuState> state_;
+  PinnedBySize pinned_;  // that serve nobody
   std::deque<Download> downloads_;
   std::int64_t downloads_called_ = 0, downloads_taken_ = 0;
   std::shared_ptr<TimedEvent> zero_;

@@ -55,9 +55,10 @@ class Plan {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, result.alignment);
     cublasLtMatmulHeuristicResult_t found{};
     int count = 0;
-    check(
-        cublasLtMatmulAlgoGetHeuristic(gpu_state().cublas, operation_, a_, b_, d_, d_, &preference, 1, &found, &count));
-    check(count == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : found.state);
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(gpu_state().cublas, operation_, a_, b_, d_, d_, &preference, 1, &found, &count);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status);
+    supported_ = count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
     algorithm_ = found.algo;
   }
   Plan(const Plan&) = delete;
@@ -67,6 +68,8 @@ class Plan {
     cublasLtMatmulDescDestroy(operation_);
   }
 
+  /// Whether the library has an algorithm for it: rows that begin at odd numbers may have none.
+  bool supported() const { return supported_; }
   void run(const void* a, const void* b, void* d) const {
     const float one = 1, zero = 0;
     const GpuState& gpu = gpu_state();
@@ -89,6 +92,7 @@ class Plan {
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, d_ = nullptr;
   cublasLtMatmulAlgo_t algorithm_{};
+  bool supported_ = false;
 };
 
 }  // namespace
@@ -105,6 +109,7 @@ void large_matmul(ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose
                .emplace(std::piecewise_construct, std::forward_as_tuple(key),
                         std::forward_as_tuple(first, first_across, second, second_across, result))
                .first;
+  if (!plan->second.supported()) return matmul(1, a, a_transpose, b, b_transpose, 0, c);
   plan->second.run(b.data, a.data, c.data);
 }
 

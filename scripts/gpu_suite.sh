@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# All that is to be known of braid on this machine's GPU, in stages by their worth: each tells as it ends, so that a run cut
+# short still tells. Runs in a folder of scripts/gpu_bundle.sh, or beside a release build.
+# usage: gpu_suite.sh OUT
+set -uo pipefail
+if [[ $# -ne 1 || "$1" == -* ]]; then
+  echo "usage: gpu_suite.sh OUT" >&2
+  exit 2
+fi
+out="$(realpath -m "$1")"
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+if [[ -x "$here/braid" ]]; then
+  programs="$here"
+  export LD_LIBRARY_PATH="$here/lib:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}" BRAID_GOLDEN="$here/golden"
+else
+  programs="$here/../build/release"
+fi
+if [[ ! -f "$programs/libbraid_cuda.so" ]]; then
+  echo "error: there is no $programs/libbraid_cuda.so; build where CUDA 13 with nvcc is installed" >&2
+  exit 1
+fi
+mkdir -p "$out"
+export BRAID_GPU=1  # tests that find none fail
+nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm --format=csv,noheader | tee "$out/machine.txt"
+failed=0
+
+stage() { # name, seconds, command
+  local name="$1" limit="$2" began=$SECONDS
+  shift 2
+  timeout "$limit" "$@" >"$out/$name.txt" 2>&1
+  local status=$?
+  printf '%-12s %s in %d s: %s\n' "$name" "$([[ $status -eq 0 ]] && echo ok || echo "FAILED ($status)")" \
+    $((SECONDS - began)) "$(tail -n 1 "$out/$name.txt")" | tee -a "$out/summary.txt"
+  [[ $status -eq 0 ]] || failed=1
+}
+
+train() { # backend
+  "$programs/braid" train --quiet --workload "$example/workload.yaml" --ranks 1 --profile-budget 5 --backend "$1" \
+    --out "$out/train-$1" --overwrite
+}
+
+# Losses of the four-task quick start, step by step: f32 within 1e-4 of the processor's.
+losses() {
+  export example="$out/example"
+  rm -rf "$example"
+  "$programs/braid" init "$example" && train cpu && train cuda-f32 && train cuda || return 1
+  python3 - "$out" <<'PYTHON'
+import json, sys, pathlib
+out = pathlib.Path(sys.argv[1])
+def read(backend):
+    lines = (out / f"train-{backend}" / "metrics.jsonl").read_text().splitlines()
+    return {(line["task"], line["step"]): line["loss"] for line in map(json.loads, lines)}
+cpu = read("cpu")
+worst = {}
+for backend in ("cuda-f32", "cuda"):
+    gpu = read(backend)
+    assert gpu.keys() == cpu.keys(), f"{backend} took other steps"
+    worst[backend] = max(abs(gpu[key] / cpu[key] - 1) for key in cpu)
+print(", ".join(f"{backend}: losses within {value:.2e} of the processor's" for backend, value in worst.items()))
+sys.exit(worst["cuda-f32"] > 1e-4)
+PYTHON
+}
+
+stage kernels 90 "$programs/kernels_tests" --gtest_filter='All/Devices.*/cuda_1:All/Devices.*/cuda_2:All/Devices.*/cuda_3:All/Devices.*/cuda_f32_*'
+stage models 120 "$programs/exec_tests" --gtest_filter='*Cuda*_on_gpu'
+export -f losses train
+export programs out
+stage losses 180 bash -c losses
+stage lora 120 "$programs/gpu_benchmark" cuda
+stage lora-f32 60 "$programs/gpu_benchmark" cuda-f32 8192 4096
+if command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck; do
+    stage "$tool" 120 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/kernels_tests" \
+      --gtest_filter='All/Devices.*/cuda_1'
+  done
+fi
+exit $failed
