@@ -241,7 +241,7 @@ RC_GTEST_PROP(Deployments, AnyPlanLearnsWhatOneRankLearns, ()) {
 
 RC_GTEST_PROP(Deployments, NothingHurriesOnAnyPlan, ()) {
   const planner::FixedPlan fixed = any_plan();
-  if (*rc::gen::inRange(0, 5) > 0) return;  // each takes two runs of slow kernels
+  if (*rc::gen::inRange(0, 8) > 0) return;  // each takes two runs of slow kernels
   expect_nothing_hurries(study(), fixed, fmt::format("{} ranks", fixed.ranks()));
   RC_ASSERT(!::testing::Test::HasFailure());
 }
