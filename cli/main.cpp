@@ -15,9 +15,9 @@
 #include "base/notice.h"
 #include "cli/command.h"
 #include "cli/support/launch.h"
-#include "exec/profiling/process_memory.h"
 #include "exec/ranks/communicator.h"
 #include "kernels/device.h"
+#include "kernels/process_memory.h"
 
 namespace braid::cli {
 namespace {
@@ -117,7 +117,7 @@ int guarded(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   braid::cli::restart_with_sleeping_threads(argv);
   braid::cli::end_when_told();
-  braid::exec::return_large_blocks();
+  braid::kernels::return_large_blocks();
   braid::cli::let_one_rank_tell();
   braid::cli::take_over_what_was_told();
   return braid::cli::guarded({argv + 1, argv + argc});

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/steady_clock.h"
 #include "costmodel/work/memory.h"
 #include "exec/norm.h"
 
@@ -41,15 +40,15 @@ class HeadPass final : public ShardedPass {
 
   std::optional<Matrix> next() override {
     while (first_ < scored_) {
-      const SteadyClock::time_point start = SteadyClock::now();
+      const std::shared_ptr<kernels::Event> begun = context_.probe.mark();
       const std::optional<Matrix> partial = step();
-      seconds_ += seconds_since(start);
+      if (begun) stretches_.push_back({begun, context_.probe.mark()});
       if (partial) return partial;
     }
     if (scored_ > 0)
       context_.probe.hear(
           {costmodel::Operator::head_loss, costmodel::Pass::forward, {width_, vocabulary_.count()}, scored_, 0, 0, 1},
-          seconds_);
+          std::move(stretches_));
     for (Buffer* buffer : {&gathered_, &normed_, &back_, &statistics_, &logits_, &losses_, &shares_}) buffer->release();
     return std::nullopt;
   }
@@ -149,7 +148,7 @@ class HeadPass final : public ShardedPass {
   std::vector<float> row_scale_;
   std::int64_t first_ = 0, rows_ = 0;  // of the scored rows, those under way
   Next next_ = Next::logits;
-  double seconds_ = 0;
+  std::vector<Probe::Stretch> stretches_;  // of the stream that the pass has taken
 };
 
 }  // namespace

@@ -180,7 +180,9 @@ void StageWeights::move_to(kernels::Device& device) {
     norm.weight.move_to(device);
     norm.bias.move_to(device);
   };
-  for (DeviceArray<float>* array : {&embedding, &positions, &rope_frequencies}) array->move_to(device);
+  embedding.move_to(device);
+  positions.move_to(device);
+  rope_frequencies.move_to(device);
   for (LayerWeights& layer : layers) {
     std::ranges::for_each(layer.norms, move);
     move(layer.query_norm);

@@ -8,6 +8,7 @@
 #include "costmodel/shapes/data_type.h"
 #include "costmodel/shapes/layer_ops.h"
 #include "exec/device_array.h"
+#include "exec/embedding_table.h"
 #include "exec/files/safetensors.h"
 #include "exec/held_layers.h"
 #include "exec/shard.h"
@@ -42,9 +43,9 @@ struct LayerWeights {
 
 /// What a rank holds of a backbone.
 struct StageWeights {
-  DeviceArray<float> embedding;  ///< [V + 1, H] on the first stage, the last row of zeros; else empty
+  EmbeddingTable embedding;  ///< [V + 1, H] on the first stage, the last row of zeros; else empty
   /// [max_position, H] of learned positions on the first stage, where one shard adds them; else empty.
-  DeviceArray<float> positions;
+  EmbeddingTable positions;
   std::vector<LayerWeights> layers;
   NormWeights final_norm;                       ///< on the last stage
   std::unique_ptr<kernels::FrozenLinear> head;  ///< [V, H] on the last stage

@@ -479,7 +479,11 @@ class Runner::Execution {
 };
 
 Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Device& device)
-    : input_(input), communicator_(communicator), pool_(device), objectives_(input.workload.tasks, input.samples) {
+    : input_(input),
+      communicator_(communicator),
+      pool_(device),
+      probe_(device),
+      objectives_(input.workload.tasks, input.samples) {
   check_executable(input.fixed);
   check_targets(input.workload);
   check_ranks(input.fixed, communicator);

@@ -44,7 +44,7 @@ Buffer StageModel::embed(const Batch& batch) const {
   const std::int64_t width = shard_.whole().hidden;
   const Share vocabulary = shard_.vocabulary();
   Buffer hidden = pool_.take(batch.rows() * width);
-  const ConstMatrix table(weights_.embedding.data(), vocabulary.count() + 1, width);
+  const ConstMatrix table = weights_.embedding.rows(vocabulary.count() + 1, width);
   std::vector<std::int32_t> rows = batch.tokens;
   if (shard_.count() > 1) {
     for (std::int32_t& row : rows) {
@@ -74,7 +74,7 @@ void StageModel::add_positions(const Batch& batch, Matrix hidden) const {
   std::vector<std::int32_t> positions = batch.places;
   for (std::int32_t& position : positions) position = std::min(position, static_cast<std::int32_t>(count - 1));
   probe_.run({Operator::residual, Pass::forward, {hidden.columns}, hidden.rows, 0, 0, 1}, [&] {
-    kernels_.embedding_forward({weights_.positions.data(), count, hidden.columns}, positions, true, hidden);
+    kernels_.embedding_forward(weights_.positions.rows(count, hidden.columns), positions, true, hidden);
   });
 }
 

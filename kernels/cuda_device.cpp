@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <filesystem>
 
 #include <dlfcn.h>
@@ -13,20 +14,35 @@ std::filesystem::path program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path();
 }
 
-}  // namespace
-
-/// CUDA's libraries take half a gigabyte of addresses and a moment to load: whoever asks for no GPU is spared.
-std::unique_ptr<Device> make_cuda_device(int ordinal, costmodel::DataType activations) {
-  using Make = Device*(int ordinal, bool f32);
-  const std::filesystem::path library = program_folder() / "libbraid_cuda.so";
+/// CUDA's libraries take half a gigabyte of addresses and a moment to load: whoever asks for no GPU is spared. Tests
+/// name a library of theirs.
+void* library() {
+  const char* named = std::getenv("BRAID_CUDA_LIBRARY");
+  const std::filesystem::path library = named ? named : program_folder() / "libbraid_cuda.so";
   if (!std::filesystem::exists(library))
     throw error("there is no {}, so this build knows no GPU; build where CUDA 13 with nvcc is installed",
                 library.string());
   void* loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!loaded) throw error("{}; install CUDA 13's run-time libraries, or set LD_LIBRARY_PATH to them", ::dlerror());
-  const auto make = reinterpret_cast<Make*>(::dlsym(loaded, "braid_make_cuda_device"));
-  BRAID_CHECK(make, "{} makes no device", library.string());
-  return std::unique_ptr<Device>(make(ordinal, activations == costmodel::DataType::f32));
+  return loaded;
+}
+
+template <typename Function>
+Function* function(const char* name) {
+  auto* found = reinterpret_cast<Function*>(::dlsym(library(), name));
+  BRAID_CHECK(found, "the library of GPUs has no {}", name);
+  return found;
+}
+
+}  // namespace
+
+int count_cuda_devices() {
+  return function<int()>("braid_count_cuda_devices")();
+}
+
+std::unique_ptr<Device> make_cuda_device(int ordinal, costmodel::DataType activations) {
+  return std::unique_ptr<Device>(function<Device*(int ordinal, bool f32)>("braid_make_cuda_device")(
+      ordinal, activations == costmodel::DataType::f32));
 }
 
 }  // namespace braid::kernels

@@ -33,12 +33,24 @@ class Device {
   virtual ~Device() = default;
   /// "cpu", "reference"
   virtual std::string_view name() const = 0;
+  /// The processor's name, or the GPU's.
+  virtual std::string machine() const = 0;
   virtual const Kernels& kernels() const = 0;
   /// What activations and their gradients are; weights, adapters, statistics and sums are f32 in any case, or as a
   /// FrozenLinear holds them.
   virtual costmodel::DataType activations() const { return costmodel::DataType::f32; }
   /// The libraries that its times depend on, "oneDNN 2.6.3" and so on.
   virtual std::vector<std::string> library_versions() const = 0;
+
+  /// Bytes of memory that it has in all.
+  virtual Bytes memory() const = 0;
+  /// Bytes of it that this process holds, libraries and all; and the most that it held since `forget_most_held`. On a
+  /// processor that is resident memory.
+  virtual Bytes held() const = 0;
+  virtual Bytes most_held() const = 0;
+  virtual void forget_most_held() = 0;
+  /// Gives back what allocators keep for later calls.
+  virtual void trim() = 0;
 
   /// A range of addresses, aligned to pages; memory is taken page by page as it is touched. Null where the system
   /// grants fewer bytes.
@@ -72,6 +84,9 @@ std::unique_ptr<Device> make_cpu_device();
 /// The same, by kernels written to be read: what any other device is held against, operator by operator or on whole
 /// models. Single-threaded, and slow.
 std::unique_ptr<Device> make_reference_device();
+
+/// GPUs that this process sees. Throws Error where the build has no CUDA, Failure where the machine has no GPU.
+int count_cuda_devices();
 
 /// A GPU, by its number: activations in bf16, or in f32 to check by. Throws Error where the build has no CUDA, Failure
 /// where the machine has no such GPU. One for each thread at a time.

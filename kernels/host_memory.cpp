@@ -1,9 +1,12 @@
 #include "kernels/host_memory.h"
 
 #include <cstring>
+#include <fstream>
 #include <new>
 
 #include <sys/mman.h>
+
+#include "kernels/process_memory.h"
 
 namespace braid::kernels {
 namespace {
@@ -19,6 +22,34 @@ class EndedEvent final : public Event {
 };
 
 }  // namespace
+
+std::string HostMemoryDevice::machine() const {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+Bytes HostMemoryDevice::memory() const {
+  return physical_memory();
+}
+
+Bytes HostMemoryDevice::held() const {
+  return resident_memory();
+}
+
+Bytes HostMemoryDevice::most_held() const {
+  return peak_resident_memory();
+}
+
+void HostMemoryDevice::forget_most_held() {
+  reset_peak_memory();
+}
+
+void HostMemoryDevice::trim() {
+  return_free_memory();
+}
 
 void* HostMemoryDevice::reserve(Bytes bytes) {
   void* range = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,

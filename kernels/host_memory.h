@@ -7,6 +7,13 @@ namespace braid::kernels {
 /// A device whose memory is the host's, and whose operators have ended when their calls return.
 class HostMemoryDevice : public Device {
  public:
+  std::string machine() const override;
+  Bytes memory() const override;
+  Bytes held() const override;
+  Bytes most_held() const override;
+  void forget_most_held() override;
+  void trim() override;
+
   void* reserve(Bytes bytes) override;
   void discard(void* first, Bytes bytes) override;
   void release(void* base, Bytes bytes) override;

@@ -33,7 +33,7 @@ Link read_link_at(const Node& root, std::string_view key, const Cluster& cluster
   const Node* node = root.find(key);
   if (node && !node->is_null())
     return costmodel::read_link(*node, node->is_map() ? cluster.gpu : device_of(cluster), inside_node);
-  if (inside_node && cluster.gpu == "cpu") return costmodel::memory_link();
+  if (inside_node && cluster.own()) return costmodel::memory_link();
   const bool needed = inside_node ? cluster.gpus_per_node > 1 : cluster.nodes > 1;
   return needed ? costmodel::read_link(root.at(key), cluster.gpu, inside_node) : Link{};
 }
@@ -64,10 +64,10 @@ Cluster read_cluster(const std::filesystem::path& file) {
   return cluster;
 }
 
-Cluster local_cluster(std::int64_t cores) {
+Cluster local_cluster(std::int64_t ranks, std::string_view gpu) {
   Cluster cluster;
-  cluster.gpu = "cpu";
-  cluster.gpus_per_node = cores;
+  cluster.gpu = gpu;
+  cluster.gpus_per_node = ranks;
   cluster.intra_node = costmodel::memory_link();
   return cluster;
 }

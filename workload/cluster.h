@@ -13,13 +13,15 @@ using costmodel::Link;
 
 /// One pool of like nodes.
 struct Cluster {
-  std::string gpu;                ///< a built-in name or "cpu"; of a profile file, the path as written
+  std::string gpu;                ///< a built-in name, "cpu" or "cuda"; of a profile file, the path as written
   std::filesystem::path profile;  ///< absolute, when `gpu` is a profile file; else empty
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 1;  ///< ranks, on "cpu"
   Link intra_node;
   Link inter_node;
 
+  /// Of the machines that braid itself runs on and measures.
+  bool own() const { return gpu == "cpu" || gpu == "cuda"; }
   std::int64_t gpus() const { return nodes * gpus_per_node; }
   costmodel::Interconnect interconnect() const { return {intra_node, inter_node, gpus_per_node}; }
 
@@ -30,8 +32,8 @@ struct Cluster {
 /// the GPU is a known one is for the cost model to say. Throws Error "FILE:LINE: ..."; so also for a list of pools.
 Cluster read_cluster(const std::filesystem::path& file);
 
-/// One node of "cpu" with a rank per core.
-Cluster local_cluster(std::int64_t cores);
+/// One node of "cpu" with a rank per core, or of "cuda" with a rank per GPU.
+Cluster local_cluster(std::int64_t ranks, std::string_view gpu = "cpu");
 
 /// The form embedded in plan.json, and the same cluster read back from it.
 std::string to_json(const Cluster& cluster);

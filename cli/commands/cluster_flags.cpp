@@ -292,8 +292,9 @@ void resolve(const Given& given, ClusterFlags& flags) {
     settings.gpu_hour_price = given.price;
   }
   settings.cluster = flags.common.cluster.empty() ? default_cluster() : workload::read_cluster(flags.common.cluster);
-  if (settings.cluster.gpu == "cpu")
-    throw error("{}: a cluster of CPUs has no GPUs to share out; name a GPU", flags.common.cluster);
+  if (settings.cluster.own())
+    throw error("{}: a cluster of gpu: {} is what braid measures itself, and has no GPUs to share out; name one",
+                flags.common.cluster, settings.cluster.gpu);
   if (given.gpus != kLeftOut || flags.common.cluster.empty())
     sim::set_gpus(settings.cluster, given.gpus != kLeftOut ? given.gpus : kGpus);
   resolve_terms(given, settings.terms);

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/commands/analytic.h"
 #include "cli/commands/crossvalidate.h"
+#include "cli/support/backend.h"
 #include "cli/support/pilot.h"
 #include "cli/support/profiles.h"
 #include "cli/support/session.h"
@@ -44,7 +45,7 @@ std::string place_of(const costmodel::Departure& departure) {
 }
 
 void print_summary(const costmodel::Profile& profile, const std::string& file) {
-  fmt::print("{}: {} ranks of {} threads, {:.1f} GFLOP/s a rank at best (f32 matrix product)\n", profile.machine,
+  fmt::print("{}: {} ranks of {} threads, {:.1f} GFLOP/s a rank at best (large matrix product)\n", profile.machine,
              profile.corunning_ranks, profile.threads, profile.peak_flops / 1e9);
   std::map<std::pair<costmodel::Operator, costmodel::Pass>, Line> lines;
   std::vector<double> spreads;
@@ -155,7 +156,7 @@ int run_profile(const std::vector<std::string>& words) {
   line.add().add_options()("workload", boost::program_options::value(&flags.workload),
                            "whose backbone and adapters to measure");
   line.add().add_options()("ranks", boost::program_options::value(&flags.ranks),
-                           "ranks at work at once; left out: one a core");
+                           "ranks at work at once; left out: one a core, or a GPU");
   line.add().add_options()("policy", boost::program_options::value(&flags.policy)->default_value("megatron-pp,muxtune"),
                            "what will be planned: measured is what these plans use");
   line.add().add_options()("cluster", boost::program_options::value(&flags.cluster),
@@ -168,6 +169,7 @@ int run_profile(const std::vector<std::string>& words) {
                            "of each global batch of the plans");
   line.add_preference();
   line.add_profile_budget();
+  line.add_backend();
   std::string known;
   line.add().add_options()("known", boost::program_options::value(&known),
                            "a profile of this machine and backbone with as many ranks and threads, to add to; left "
@@ -225,8 +227,8 @@ int run_profile(const std::vector<std::string>& words) {
   const std::int64_t here = ranks_at_work(flags, cluster, workload.backbone, choices);
   const std::int64_t ranks = launched > 0 ? launched : flags.ranks > 0 ? flags.ranks : here;
   const int threads = threads_of_rank(flags, ranks);
-  const std::filesystem::path file =
-      flags.out.empty() ? cached_profile(workload, threads, ranks) : std::filesystem::path(flags.out);
+  const std::filesystem::path file = flags.out.empty() ? cached_profile(workload, backend_of(flags), threads, ranks)
+                                                       : std::filesystem::path(flags.out);
   if (!flags.out.empty() && std::filesystem::exists(file) && !flags.overwrite)
     throw error("{}: exists; give another file or --overwrite", file.string());
   if (flags.out.empty() && known.empty() && std::filesystem::exists(file)) known = file.string();

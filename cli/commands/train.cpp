@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "cli/command.h"
 #include "cli/commands/training_log.h"
+#include "cli/support/backend.h"
 #include "cli/support/launch.h"
 #include "cli/support/run_ranks.h"
 
@@ -48,25 +49,13 @@ bool tell_of_magnitudes(const workload::Workload& workload, const std::vector<do
   return written;
 }
 
-std::unique_ptr<kernels::Device> device_of(const std::string& backend) {
-  if (backend == "cpu") return kernels::make_cpu_device();
-  if (backend == "reference") return kernels::make_reference_device();
-  if (backend == "cuda") return kernels::make_cuda_device(0);
-  if (backend == "cuda-f32") return kernels::make_cuda_device(0, costmodel::DataType::f32);
-  throw error("--backend {}: unknown; known: cpu, reference, cuda, cuda-f32", backend);
-}
-
-bool is_gpu(const std::string& backend) {
-  return backend.starts_with("cuda");
-}
-
 int execute(const planner::Plan& plan, const CommonFlags& flags) {
   const std::unique_ptr<exec::Communicator> communicator = communicator_for(plan);
   check_ranks_are_alike(plan, *communicator);
   set_thread_count(threads_of_rank(flags, plan.ranks()));
   const Data data = load_data(plan.workload, true);
   const exec::RunInput input{plan.fixed, plan.workload, data.samples, data.datasets};
-  const std::unique_ptr<kernels::Device> device = device_of(flags.backend);
+  const std::unique_ptr<kernels::Device> device = make_device(backend_of(flags, plan));
   exec::Runner runner(input, *communicator, *device);
   const bool tells = communicator->rank() == 0;
   const std::filesystem::path out = flags.out;
@@ -116,15 +105,14 @@ int run_train(const std::vector<std::string>& words) {
   line.add_out("folder for adapters/, metrics.jsonl, timeline.json and plan.json");
   line.add_threads();
   line.add_timeline();
-  line.add_backend();
   if (!line.parse(words)) return kSuccess;
   if (flags.out.empty()) throw error("--out is missing; give a folder for the adapters and metrics");
   if (exec::launched_ranks() == 0) check_output_folder(flags.out, flags.overwrite);
   if (exec::launched_ranks() == 0) check_writable(std::filesystem::path(flags.out) / "plan.json");
-  device_of(flags.backend);
+  if (!flags.backend.empty()) make_device(flags.backend);
   const planner::Plan plan = plan_from_flags(flags);
-  if (is_gpu(flags.backend) && plan.ranks() > 1)
-    throw error("--backend {} runs plans of one rank, and this has {}; plan with --ranks 1", flags.backend,
+  if (is_gpu(backend_of(flags, plan)) && plan.ranks() > 1)
+    throw error("--backend {} runs plans of one rank, and this has {}; plan with --ranks 1", backend_of(flags, plan),
                 plan.ranks());
   if (!must_launch(plan)) return execute(plan, flags);
   return launch_with_plan("train", plan, flags);

@@ -13,11 +13,11 @@
 #include "cli/command.h"
 #include "cli/commands/comparison.h"
 #include "cli/commands/operator_comparison.h"
+#include "cli/support/backend.h"
 #include "cli/support/profiles.h"
 #include "cli/support/progress.h"
 #include "cli/support/results.h"
 #include "cli/support/run_ranks.h"
-#include "exec/profiling/process_memory.h"
 #include "exec/profiling/reference_pass.h"
 #include "planner/program/excerpt.h"
 #include "planner/window/predict.h"
@@ -26,9 +26,8 @@
 namespace braid::cli {
 namespace {
 
-/// Peak resident memory of every rank since `baseline`, on rank 0.
-std::vector<Bytes> gather_peaks(Bytes baseline, exec::Communicator& communicator) {
-  const Bytes mine = exec::peak_resident_memory() - baseline;
+/// Peak memory of every rank, on rank 0.
+std::vector<Bytes> gather_peaks(Bytes mine, exec::Communicator& communicator) {
   std::vector<Bytes> peaks;
   for (const std::string& part : communicator.gather(std::to_string(mine))) peaks.push_back(std::stoll(part));
   return peaks;
@@ -139,12 +138,12 @@ class Validation {
 
   /// The round once more, to hear what each operator takes, which takes time and memory itself.
   std::vector<Compared> operators() {
-    runner_.probe().recording = true;
+    runner_.probe().record(true);
     exec::TrainOptions options;
     options.windows = course_.round;
     options.recorded_windows = options.windows.size();
     const exec::TrainResult heard = exec::train(plan_, data_.samples, runner_, communicator_, options);
-    return compare_operators(plan_, heard.recorded, runner_.probe().records, communicator_);
+    return compare_operators(plan_, heard.recorded, runner_.probe().take_records(), communicator_);
   }
 
  private:
@@ -201,20 +200,21 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const ValidateF
   check_ranks_are_alike(plan, *communicator);
   set_thread_count(threads_of_rank(flags, plan.ranks()));
   const Data data = load_data(plan.workload, true);
-  const Bytes without_run = exec::resident_memory();
-  const std::unique_ptr<kernels::Device> device = kernels::make_cpu_device();
+  const std::unique_ptr<kernels::Device> device = make_device(plan.profile.backend);
+  // Of a GPU this process holds nothing for anything but the run.
+  const Bytes without_run = device->host_memory() ? device->held() : 0;
   exec::ReferencePass(plan.workload.backbone, *device);
-  exec::return_free_memory();
-  const Bytes kept = exec::resident_memory() - without_run;  // by libraries, as they would for the run alone
+  device->trim();
+  const Bytes kept = device->held() - without_run;  // by libraries, as they would for the run alone
   // What it holds from here on is none of the run's.
   exec::ReferencePass reference(plan.workload.backbone, *device);
-  exec::reset_peak_memory();
-  const Bytes baseline = exec::resident_memory() - kept;
+  device->forget_most_held();
+  const Bytes baseline = device->held() - kept;
   const exec::RunInput input{plan.fixed, plan.workload, data.samples, data.datasets};
   exec::Runner runner(input, *communicator, *device);
   Validation validation(plan, data, runner, *communicator, reference, flags, own);
   Execution execution = validation.run();
-  execution.peak_memory = gather_peaks(baseline + runner.mapped_weights(), *communicator);
+  execution.peak_memory = gather_peaks(device->most_held() - baseline - runner.mapped_weights(), *communicator);
   std::vector<Compared> operators;
   if (own.operators) operators = validation.operators();
   if (communicator->rank() != 0) return kSuccess;
@@ -254,6 +254,8 @@ int run_validate(const std::vector<std::string>& words) {
   if (!flags.out.empty() && std::filesystem::exists(flags.out) && !flags.overwrite && exec::launched_ranks() == 0)
     throw error("{}: exists; give another file or --overwrite", flags.out);
   const planner::Plan plan = plan_from_flags(flags);
+  if (backend_of(flags, plan) != plan.profile.backend)
+    throw error("{}: predicts --backend {}; plan anew to validate {}", flags.plan, plan.profile.backend, flags.backend);
   if (!flags.plan.empty() && exec::launched_ranks() == 0) check_machine(plan.profile, flags.plan, flags);
   if (!must_launch(plan)) return execute(plan, flags, own);
   flags.passed_on = {"--budget", fmt::format("{}", own.budget)};

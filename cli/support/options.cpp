@@ -60,7 +60,7 @@ void CommandLine::add_planning(const std::string& default_policy) {
   }
   described_.add_options()("workload", po::value(&flags_.workload), "workload.yaml: backbone and tasks");
   described_.add_options()("cluster", po::value(&flags_.cluster),
-                           "cluster.yaml; left out: this machine's cores, a rank each");
+                           "cluster.yaml; left out: this machine's cores, or its GPUs, a rank each");
   described_.add_options()("profile", po::value(&flags_.profile),
                            "profile file; left out: what plans use is measured, and kept for later ones");
   add_foreign_profile();
@@ -78,6 +78,7 @@ void CommandLine::add_planning(const std::string& default_policy) {
   described_.add_options()("microbatches", po::value(&flags_.microbatches), "microbatches of each global batch");
   described_.add_options()("ranks", po::value(&flags_.ranks), "ranks of this machine, in place of the cluster's");
   add_preference();
+  add_backend();
 }
 
 void CommandLine::add_foreign_profile() {
@@ -119,9 +120,9 @@ void CommandLine::add_threads() {
 
 void CommandLine::add_backend() {
   described_.add_options()(
-      "backend", po::value(&flags_.backend)->default_value("cpu"),
-      "what computes: cpu; cuda, a GPU, activations in bf16; cuda-f32, to check by; or reference, whose kernels are "
-      "slow, simple and read to be right");
+      "backend", po::value(&flags_.backend),
+      "what computes: cpu; cuda, a GPU a rank, activations in bf16; cuda-f32, to check by; or reference, whose kernels "
+      "are slow, simple and read to be right; left out: cpu, or what the plan was made for");
 }
 
 void CommandLine::add_seed() {

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "cli/command.h"
+#include "cli/support/backend.h"
 #include "cli/support/launch.h"
 #include "cli/support/profiles.h"
 #include "cli/support/results.h"
@@ -40,7 +41,7 @@ void tell(const exec::Pilot& pilot, const CommonFlags& flags) {
 costmodel::Profile pilot_here(const planner::Plan& plan, const Data& data, const CommonFlags& flags, double seconds,
                               exec::Communicator& communicator) {
   set_thread_count(threads_of_rank(flags, plan.ranks()));
-  const std::unique_ptr<kernels::Device> device = kernels::make_cpu_device();
+  const std::unique_ptr<kernels::Device> device = make_device(backend_of(flags, plan));
   const exec::Pilot pilot =
       exec::run_pilot(plan, data.samples, data.datasets, judge_by_replay(), seconds, communicator, *device);
   costmodel::Profile profile = plan.profile;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "cli/support/backend.h"
 #include "cli/support/launch.h"
 #include "cli/support/pilot.h"
 #include "cli/support/progress.h"
@@ -88,6 +89,7 @@ std::vector<std::string> measuring_words(const std::filesystem::path& file, cons
   pass_on("--layers", flags.layers);
   pass_on("--ranks", std::to_string(flags.ranks));
   pass_on("--prefer", flags.prefer);
+  pass_on("--backend", flags.backend);
   std::vector<std::string> policies;
   for (const planner::PolicyChoice& choice : planned.choices) policies.push_back(planner::spelled(choice));
   pass_on("--policy", fmt::format("{}", fmt::join(policies, ",")));
@@ -95,8 +97,15 @@ std::vector<std::string> measuring_words(const std::filesystem::path& file, cons
   return words;
 }
 
-std::vector<std::string> versions_here() {
-  return exec::machine_versions(*kernels::make_cpu_device());
+/// What times depend on here.
+struct Machine {
+  std::string name;
+  std::vector<std::string> versions;
+};
+
+Machine machine_here(const std::string& backend) {
+  const std::unique_ptr<kernels::Device> device = make_device(backend);
+  return {device->machine(), exec::machine_versions(*device)};
 }
 
 }  // namespace
@@ -116,11 +125,11 @@ void check_machine(const costmodel::Profile& profile, const std::string& file, c
         "--foreign-profile to plan with it all the same",
         file, theirs, ours);
   };
-  if (profile.machine != exec::machine_name())
-    refuse(fmt::format("on '{}'", profile.machine), fmt::format("'{}'", exec::machine_name()));
-  if (profile.versions != versions_here())
+  const Machine here = machine_here(profile.backend);
+  if (profile.machine != here.name) refuse(fmt::format("on '{}'", profile.machine), fmt::format("'{}'", here.name));
+  if (profile.versions != here.versions)
     refuse(fmt::format("with {}", fmt::join(profile.versions, ", ")),
-           fmt::format("{}", fmt::join(versions_here(), ", ")));
+           fmt::format("{}", fmt::join(here.versions, ", ")));
   if (profile.cores > 0 && profile.cores != cores)
     refuse(fmt::format("on {} cores", profile.cores), fmt::format("a machine of {}", cores));
 }
@@ -137,12 +146,14 @@ std::int64_t ranks_at_work(const CommonFlags& flags, const workload::Cluster& cl
   return std::min(cluster.gpus(), stages * overrides.tp.value_or(1));
 }
 
-std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks) {
+std::filesystem::path cached_profile(const workload::Workload& workload, const std::string& backend, int threads,
+                                     std::int64_t ranks) {
   const costmodel::BackboneShape& shape = workload.backbone;
+  const Machine here = machine_here(backend);
   const std::string key =
-      fmt::format("11 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", exec::machine_name(),
-                  fmt::join(versions_here(), " "), std::thread::hardware_concurrency(), shape.hidden,
-                  shape.intermediate, shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary, shape.layers,
+      fmt::format("12 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", backend, here.name,
+                  fmt::join(here.versions, " "), std::thread::hardware_concurrency(), shape.hidden, shape.intermediate,
+                  shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary, shape.layers,
                   static_cast<int>(shape.architecture), static_cast<int>(shape.nonlinearity),
                   name(workload.held_weights()), shape.qk_norm, shape.qkv_bias, threads, ranks, BRAID_VERSION);
   return cache_folder() / fmt::format("profile-{}.json", hash_bytes(key));
@@ -158,8 +169,9 @@ void measure_into(const std::filesystem::path& file, const std::filesystem::path
   const std::unique_ptr<exec::Communicator> communicator =
       ranks > 1 ? exec::make_mpi_communicator() : exec::make_local_communicator();
   set_thread_count(threads);
-  const std::unique_ptr<kernels::Device> device = kernels::make_cpu_device();
+  const std::unique_ptr<kernels::Device> device = make_device(backend_of(flags));
   exec::MeasureRequest request;
+  request.backend = backend_of(flags);
   request.backbone = planned.workload.backbone;
   request.weights = planned.workload.held_weights();
   for (const workload::Task& task : planned.workload.tasks) request.adapters.push_back(task.adapter);
@@ -183,12 +195,15 @@ void measure_into(const std::filesystem::path& file, const std::filesystem::path
 
 std::optional<costmodel::Profile> given_profile(const CommonFlags& flags, const workload::Cluster& cluster) {
   const std::string file = !flags.profile.empty() ? flags.profile : cluster.profile.string();
-  if (file.empty() && cluster.gpu == "cpu") return std::nullopt;
+  if (file.empty() && cluster.own()) return std::nullopt;
   costmodel::Profile profile = file.empty() ? costmodel::analytic_profile(cluster.gpu, costmodel::DataType::bf16)
                                             : costmodel::read_profile(file);
   if (!flags.profile.empty()) check_device(profile, flags.profile, cluster);
   // A cluster file speaks of machines elsewhere.
   if (!flags.profile.empty() && flags.cluster.empty()) check_machine(profile, flags.profile, flags);
+  if (profile.device.empty() && profile.backend != backend_of(flags))
+    throw error("{}: was measured with --backend {}, and here that is {}; give --backend {}", file, profile.backend,
+                backend_of(flags), profile.backend);
   if (!profile.device.empty() && profile.interconnect == costmodel::Interconnect{})
     profile.interconnect = cluster.interconnect();
   return profile;
@@ -211,7 +226,7 @@ Measuring measuring_for(const CommonFlags& flags, const PlannedWork& planned) {
   if (planned.choices.size() == 1) measuring.flags.profile_budget *= 1 - kPilotShare;
   measuring.ranks = ranks_at_work(flags, planned.cluster, planned.workload.backbone, planned.choices);
   measuring.threads = threads_of_rank(flags, measuring.ranks);
-  measuring.file = cached_profile(planned.workload, measuring.threads, measuring.ranks);
+  measuring.file = cached_profile(planned.workload, backend_of(flags), measuring.threads, measuring.ranks);
   measuring.key = measuring_key(measuring.flags, planned);
   return measuring;
 }
@@ -232,7 +247,7 @@ void check_weights(const costmodel::Profile& profile, const workload::Workload& 
 }
 
 bool is_measured_here(const CommonFlags& flags, const workload::Cluster& cluster) {
-  return flags.profile.empty() && cluster.profile.empty() && cluster.gpu == "cpu";
+  return flags.profile.empty() && cluster.profile.empty() && cluster.own();
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ std::int64_t ranks_at_work(const CommonFlags& flags, const workload::Cluster& cl
                            const costmodel::BackboneShape& backbone, const std::vector<planner::PolicyChoice>& choices);
 
 /// Where profile_for keeps what it measures; the name tells machine, libraries, backbone, threads and ranks apart.
-std::filesystem::path cached_profile(const workload::Workload& workload, int threads, std::int64_t ranks);
+std::filesystem::path cached_profile(const workload::Workload& workload, const std::string& backend, int threads,
+                                     std::int64_t ranks);
 
 /// Measures on `ranks` ranks of `threads` threads what plans would use, under mpirun where there are several, adds it
 /// to what `known` holds (empty: nothing), and writes the file. Rank 0 alone reads `planned`.

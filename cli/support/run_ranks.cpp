@@ -45,8 +45,12 @@ void check_ranks_are_alike(const planner::Plan& plan, exec::Communicator& commun
 }
 
 bool must_launch(const planner::Plan& plan) {
-  if (plan.cluster.gpu != "cpu" && plan.cluster.profile.empty())
-    throw error("the plan is for gpu '{}', which this build cannot execute; plan for gpu: cpu", plan.cluster.gpu);
+  if (!plan.cluster.own() && plan.cluster.profile.empty())
+    throw error(
+        "the plan is for gpu '{}' by its datasheet, which is simulated only; plan for gpu: cpu or cuda, whose ranks "
+        "braid "
+        "measures",
+        plan.cluster.gpu);
   exec::check_executable(plan.fixed);
   exec::check_targets(plan.workload);
   if (!plan.profile.device.empty())
@@ -71,7 +75,7 @@ int launch_with_plan(const std::string& command, const planner::Plan& plan, cons
   if (flags.threads > 0) pass_on("--threads", std::to_string(flags.threads));
   if (flags.json) words.emplace_back("--json");
   if (flags.quiet) words.emplace_back("--quiet");
-  if (flags.backend != "cpu") pass_on("--backend", flags.backend);
+  pass_on("--backend", flags.backend);
   words.insert(words.end(), flags.passed_on.begin(), flags.passed_on.end());
   int status = kFailure;
   try {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/steady_clock.h"
 #include "base/utf8.h"
+#include "cli/support/backend.h"
 #include "cli/support/profiles.h"
 #include "cli/support/progress.h"
 #include "exec/ranks/communicator.h"
@@ -47,9 +48,13 @@ workload::Cluster read_cluster_flags(const CommonFlags& flags) {
       cluster.nodes = 1;
       cluster.gpus_per_node = flags.ranks;
     }
+    if (cluster.own() && is_gpu(backend_of(flags)) != (cluster.gpu == "cuda"))
+      throw error("{}: is of gpu: {}, which --backend {} does not compute on; give {}", flags.cluster, cluster.gpu,
+                  backend_of(flags), cluster.gpu == "cuda" ? "--backend cuda" : "a cluster of gpu: cuda");
     return cluster;
   }
-  return workload::local_cluster(flags.ranks > 0 ? flags.ranks : std::max(1U, std::thread::hardware_concurrency()));
+  const std::string backend = backend_of(flags);
+  return workload::local_cluster(flags.ranks > 0 ? flags.ranks : ranks_here(backend), is_gpu(backend) ? "cuda" : "cpu");
 }
 
 int threads_of_rank(const CommonFlags& flags, std::int64_t ranks) {

@@ -108,8 +108,18 @@ Coefficients coefficients_from(const Node& node, const Fields& fields) {
 
 }  // namespace
 
+namespace {
+
+Storage own_storage(const Profile& profile) {
+  if (!profile.device.empty()) return gpu_storage(profile.dtype);
+  if (!profile.on_gpus()) return cpu_storage(profile.dtype);
+  return cuda_storage(profile.dtype, profile.backend == "cuda" ? DataType::bf16 : DataType::f32);
+}
+
+}  // namespace
+
 Storage Profile::storage() const {
-  Storage storage = device.empty() ? cpu_storage(dtype) : gpu_storage(dtype);
+  Storage storage = own_storage(*this);
   storage.attention = attention;
   storage.loss_in_place = loss_in_place;
   if (device.empty()) storage.context = runtime_bytes, storage.head_context = head_runtime_bytes;
@@ -144,6 +154,13 @@ Profile profile_from(const Node& node) {
   profile.head_runtime_bytes = node.integer_or("head_runtime_bytes", 0, 0);
   profile.pass_skew = node.number_or("pass_skew", 1.0, 0.0);
   profile.reference_pass_seconds = node.number_or("reference_pass_seconds", 0.0, 0.0);
+  if (const Node* backend = node.find("backend")) {
+    constexpr std::string_view kBackends[] = {"cpu", "cuda", "cuda-f32", "reference"};
+    profile.backend = backend->as_string("backend");
+    if (std::ranges::find(kBackends, profile.backend) == std::end(kBackends))
+      throw backend->error(fmt::format("unknown backend '{}'", profile.backend),
+                           fmt::format("give one of: {}", fmt::join(kBackends, ", ")));
+  }
   if (const Node* dtype = node.find("dtype")) profile.dtype = named(*dtype, "dtype", data_type_of);
   if (const Node* device = node.find("device")) {
     profile.device = device->as_string("device");
@@ -208,6 +225,7 @@ std::string to_json(const Profile& profile) {
   if (profile.pass_skew != 1) field("pass_skew", profile.pass_skew);
   if (profile.reference_pass_seconds > 0) field("reference_pass_seconds", profile.reference_pass_seconds);
   if (!profile.device.empty()) field("device", profile.device);
+  if (profile.backend != Profile().backend) field("backend", profile.backend);
   if (!profile.device.empty() || profile.dtype != Profile().dtype) field("dtype", name(profile.dtype));
   if (!profile.device.empty()) {
     field("launch_seconds", profile.launch_seconds);

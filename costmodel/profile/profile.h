@@ -71,6 +71,10 @@ struct Profile {
   /// A GPU whose datasheet stands in for whatever has no entry; empty: only what was measured is known.
   std::string device;
   DataType dtype = DataType::f32;  ///< of weights and activations
+  /// What of braid's own computed when it was measured: "cpu", "cuda", "cuda-f32" or "reference".
+  std::string backend = "cpu";
+  /// Of GPUs, measured or by a datasheet.
+  bool on_gpus() const { return !device.empty() || backend.starts_with("cuda"); }
   /// What starting a kernel costs the host of a GPU; the middle of the 4 to 6 microseconds that are measured for CUDA.
   double launch_seconds = 5e-6;
   /// What the GPU waits for each kernel beside that, in a framework whose host does not run ahead of it; the 0 of one

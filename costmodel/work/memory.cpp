@@ -22,6 +22,9 @@ class Tensors {
   Tensors& add(std::int64_t numbers, std::int64_t times = 1) {
     return add_bytes(numbers * bytes_of(storage_.activations), times);
   }
+  Tensors& add_statistics(std::int64_t numbers, std::int64_t times = 1) {
+    return add_bytes(numbers * bytes_of(storage_.statistics), times);
+  }
   Tensors& add_bytes(Bytes size, std::int64_t times) {
     constexpr Bytes kSmall = Bytes{10} << 20;
     const bool rounds = storage_.block > 1 && size > kSmall;
@@ -58,7 +61,7 @@ void add_adapter_inputs(const BackboneShape& shard, const MicrobatchLoad& load, 
 void add_attention(const BackboneShape& shard, const MicrobatchLoad& load, const Storage& storage, Tensors& tensors) {
   tensors.add(load.tokens * shard.query_width());
   if (storage.attention == AttentionKind::flash) {
-    tensors.add(load.tokens * shard.heads);
+    tensors.add_statistics(load.tokens * shard.heads);
     return;
   }
   const std::int64_t scores = score_numbers(shard, load);
@@ -103,12 +106,12 @@ Bytes layer_stash_bytes(const BackboneShape& backbone, const StageShape& stage, 
     switch (op.work) {
       case LayerWork::norm:
         // The rows' scales; a layer norm's means too.
-        tensors.add(between, shard.gated() ? 1 : 2);
+        tensors.add_statistics(between, shard.gated() ? 1 : 2);
         break;
       case LayerWork::head_norm:
         // Queries and keys before it, and its scales.
         tensors.add(tokens * shard.query_width()).add(tokens * shard.kv_width());
-        tensors.add(tokens * (shard.heads + shard.kv_heads));
+        tensors.add_statistics(tokens * (shard.heads + shard.kv_heads));
         break;
       case LayerWork::attention:
         if (stays) add_attention(shard, load, storage, tensors);
@@ -142,7 +145,7 @@ Bytes backbone_bytes(const BackboneShape& backbone, const StageShape& stage, con
   if (stage.has_embedding) others += shard.embedding_parameters();
   if (stage.has_embedding && stage.layers > 0 && held == 2) products -= shard.hidden * shard.qkv_width();
   // A tied head shares the embedding's table where both are here.
-  const bool shares_table = shard.tied_head && stage.has_embedding && !storage.packed_twice;
+  const bool shares_table = shard.tied_head && stage.has_embedding && storage.shares_tied_table;
   if (stage.has_head) others += shard.norm_parameters() + (shares_table ? 0 : copies * shard.vocabulary * shard.hidden);
   return weight_bytes(storage.weights, products) + others * bytes_of(storage.activations);
 }

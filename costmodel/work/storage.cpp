@@ -19,11 +19,21 @@ AttentionKind attention_kind_of(std::string_view name) {
   throw error("unknown attention '{}'; known: {}", name, names_of(kAttentionKinds));
 }
 
+Storage cuda_storage(DataType weights, DataType activations) {
+  Storage storage;
+  storage.weights = weights == DataType::f32 ? activations : weights;
+  storage.activations = activations;
+  storage.packed_twice = false;
+  return storage;
+}
+
 Storage gpu_storage(DataType type) {
   Storage storage;
   storage.weights = type;
   storage.activations = activation_type(type);
+  storage.statistics = storage.activations;
   storage.packed_twice = false;
+  storage.shares_tied_table = true;
   storage.keeps_operator_inputs = true;
   storage.whole_logits = true;
   storage.block = Bytes{2} << 20;

@@ -22,6 +22,8 @@ inline constexpr Bytes kCommunicatorBytes = 2 * 8 * (Bytes{4} << 20);
 struct Storage {
   DataType weights = DataType::f32;      ///< of the layers' products; the rest is in the activations' type
   DataType activations = DataType::f32;  ///< and messages
+  /// Of norms and of attention's sums, which are kept for the way back.
+  DataType statistics = DataType::f32;
   /// A copy of each linear layer packed for either direction, as oneDNN wants them; else one.
   bool packed_twice = true;
   /// The layers' products are held once all the same, and widened as they are used.
@@ -39,6 +41,8 @@ struct Storage {
   bool loss_in_place = false;
   /// Tensors above 10 MiB take multiples of this, as PyTorch's allocator rounds them; smaller ones share its segments.
   Bytes block = 1;
+  /// A head that is tied to the embedding has its table, where both are on one rank; else one of its own.
+  bool shares_tied_table = false;
   Bytes communicator = 0;  ///< buffers of one, in which shards or replicas meet
   /// Weights in shares (FSDP): a gather goes on beside computing, so that two layers are there at once, and what is of
   /// no layer is in shares too; else whoever computes fetches a layer when it comes to it, and the rest is whole.
@@ -56,6 +60,10 @@ inline Storage cpu_storage(DataType weights = DataType::f32) {
   storage.widens_products = weights != DataType::f32;
   return storage;
 }
+
+/// braid's own executor on GPUs: activations in bf16, and what is multiplied with them too unless it is compressed; or
+/// all in f32.
+Storage cuda_storage(DataType weights, DataType activations = DataType::bf16);
 
 /// PyTorch on a GPU, FlashAttention: 16-bit weights and activations; 0.4 GB beside them (MuxTune §2.2
 /// gives the items and the sum of LLaMA-7B, batch 8 × 128: 13.4, 4.3 and 18.1 GB).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace braid::exec {
 
@@ -55,9 +56,9 @@ void AdapterGroup::visit(const Work& work) {
     Adapter& adapter = adapter_of(span);
     const AdapterKind* kind = kind_of(adapter.shape().method);
     if (!kind || !targets_any(adapter.shape(), group_)) continue;
-    const SteadyClock::time_point start = context_.probe.recording ? SteadyClock::now() : SteadyClock::time_point();
+    const std::shared_ptr<kernels::Event> begun = context_.probe.mark();
     work(*kind, AdapterRows{context_, layer_, group_, batch_, span, weights_, adapter, kept[i]});
-    if (context_.probe.recording) kept[i].seconds += seconds_since(start);
+    if (begun) kept[i].stretches.push_back({begun, context_.probe.mark()});
   }
 }
 
@@ -73,12 +74,13 @@ void AdapterGroup::visit_methods(const Work& work) {
       methods[adapter.shape().method].push_back({context_, layer_, group_, batch_, span, weights_, adapter, kept[i]});
   }
   for (const auto& [method, tasks] : methods) {
-    const SteadyClock::time_point start = context_.probe.recording ? SteadyClock::now() : SteadyClock::time_point();
+    const std::shared_ptr<kernels::Event> begun = context_.probe.mark();
     work(*kind_of(method), std::span(tasks));
-    if (!context_.probe.recording) continue;
+    if (!begun) continue;
+    const std::shared_ptr<kernels::Event> ended = context_.probe.mark();
     double whole = 0;
     for (const AdapterRows& rows : tasks) whole += numbers_of(rows);
-    for (const AdapterRows& rows : tasks) rows.kept.seconds += seconds_since(start) * numbers_of(rows) / whole;
+    for (const AdapterRows& rows : tasks) rows.kept.stretches.push_back({begun, ended, numbers_of(rows) / whole});
   }
 }
 
@@ -88,8 +90,7 @@ void AdapterGroup::tell(costmodel::Pass pass) {
     const TaskSpan& span = batch_.tasks[i];
     const costmodel::AdapterShape& shape = adapter_of(span).shape();
     if (!kind_of(shape.method) || !targets_any(shape, group_)) continue;
-    context_.probe.hear(call(span, pass), kept[i].seconds);
-    kept[i].seconds = 0;
+    context_.probe.hear(call(span, pass), std::exchange(kept[i].stretches, {}));
   }
 }
 

@@ -1,14 +1,21 @@
 #include "exec/example/random_weights.h"
 
+#include <algorithm>
+#include <span>
+
 #include "base/random.h"
 #include "exec/rope_frequencies.h"
 
 namespace braid::exec {
 
 std::vector<float> random_numbers(std::int64_t count, double deviation, std::uint64_t key) {
+  constexpr std::int64_t kDrawn = 1'000'003;  // a prime: rows of a matrix differ
   std::vector<float> numbers(static_cast<std::size_t>(count));
   RandomStream random(key);
-  for (float& number : numbers) number = static_cast<float>((random.next_uniform() - 0.5) * deviation);
+  const std::span<float> drawn = std::span(numbers).first(static_cast<std::size_t>(std::min(count, kDrawn)));
+  for (float& number : drawn) number = static_cast<float>((random.next_uniform() - 0.5) * deviation);
+  for (std::int64_t i = kDrawn; i < count; ++i)
+    numbers[static_cast<std::size_t>(i)] = numbers[static_cast<std::size_t>(i - kDrawn)];
   return numbers;
 }
 

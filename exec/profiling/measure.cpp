@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -19,7 +18,6 @@
 #include "exec/optimizer.h"
 #include "exec/profiling/measured_samples.h"
 #include "exec/profiling/probed_backbone.h"
-#include "exec/profiling/process_memory.h"
 #include "exec/profiling/reference_pass.h"
 
 namespace braid::exec {
@@ -43,6 +41,16 @@ constexpr double kSecondsAReference = 0.2;
 constexpr int kRounds = 3;
 /// Neighbouring sizes of those are this far apart.
 constexpr double kGridStep = 2;
+
+/// What the device takes for what `work` calls on it.
+template <typename Work>
+double seconds_of(kernels::Device& device, const Work& work) {
+  const std::unique_ptr<kernels::Event> begun = device.record();
+  work();
+  const std::unique_ptr<kernels::Event> ended = device.record();
+  device.wait();
+  return seconds_between(*begun->ended(), *ended->ended());
+}
 
 class Measuring {
  public:
@@ -71,15 +79,16 @@ class Measuring {
   double elapsed() const { return seconds_since(began_); }
 
   void describe_machine() {
-    profile_.machine = machine_name();
+    profile_.machine = device_.machine();
+    profile_.backend = request_.backend;
     profile_.dtype = request_.weights;
     profile_.versions = machine_versions(device_);
     profile_.threads = thread_count();
     profile_.corunning_ranks = communicator_.size();
     profile_.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     profile_.memory_bytes =
-        static_cast<Bytes>((1 - costmodel::kFreeMemoryShare) * static_cast<double>(physical_memory())) /
-        communicator_.size();
+        static_cast<Bytes>((1 - costmodel::kFreeMemoryShare) * static_cast<double>(device_.memory())) /
+        ranks_of_device();
     communicator_.barrier();
     measure_runtime();
     profile_.peak_flops = measure_peak_flops(device_);
@@ -87,14 +96,14 @@ class Measuring {
 
   /// What threads and libraries keep. Before all else, so that nothing is there yet that a run's ranks lack.
   void measure_runtime() {
-    const Bytes before = resident_memory();
+    const Bytes before = device_.host_memory() ? device_.held() : 0;
     {
       ProbedBackbone backbone(request_.backbone, probed_layers(request_.backbone, communicator_.size()), device_, 1,
                               request_.weights);
       backbone.compile_layers();
-      const Bytes without_head = resident_memory();
+      const Bytes without_head = device_.held();
       backbone.compile_head();
-      profile_.head_runtime_bytes = std::max<Bytes>(resident_memory() - without_head, 0);
+      profile_.head_runtime_bytes = std::max<Bytes>(device_.held() - without_head, 0);
       backbone.set_adapters(request_.adapters);
       constexpr std::int64_t kTokens = 512, kContext = 64;
       for (std::size_t task = 0; task < request_.adapters.size(); ++task)
@@ -108,8 +117,8 @@ class Measuring {
       }
     }
     samples_.clear();
-    return_free_memory();
-    profile_.runtime_bytes = std::max<Bytes>(resident_memory() - before - profile_.head_runtime_bytes, 0);
+    device_.trim();
+    profile_.runtime_bytes = std::max<Bytes>(device_.held() - before - profile_.head_runtime_bytes, 0);
   }
 
   /// What is known by now: entries measured now in place of older ones, at the older ones' pace.
@@ -283,9 +292,8 @@ class Measuring {
   void time(const MeasuredSamples::Key& key, const Work& work) {
     communicator_.barrier();
     for (std::int64_t i = 0; i <= kMostPasses; ++i) {
-      const SteadyClock::time_point start = SteadyClock::now();
-      work();
-      if (i > 0) samples_.add(key, seconds_since(start));
+      const double seconds = seconds_of(device_, work);
+      if (i > 0) samples_.add(key, seconds);
     }
   }
 
@@ -305,6 +313,7 @@ class Measuring {
     for (std::int64_t rank = 1;; rank = std::llround(kGridStep * static_cast<double>(rank))) {
       costmodel::AdapterShape adapter_shape{rank, 1.0, false, 0.0, {true, true, true, true, true, true, true}};
       Adapter adapter(request_.backbone, adapter_shape, planner::LayerRange{0, 1}, 3);
+      adapter.move_to(device_);
       const auto numbers = static_cast<std::int64_t>(adapter.parameters().size());
       time({Operator::adamw, Pass::forward, {}, numbers, 0, 0}, [&] {
         squared_norms(adapter, pool, sums);
@@ -406,6 +415,9 @@ class Measuring {
     }
   }
 
+  /// That share the device's memory: a GPU is one rank's.
+  int ranks_of_device() const { return device_.host_memory() ? communicator_.size() : 1; }
+
   static std::int64_t bytes_of(std::int64_t floats) { return floats * static_cast<std::int64_t>(sizeof(float)); }
 
   const MeasureRequest& request_;
@@ -445,25 +457,19 @@ std::vector<std::string> machine_versions(const kernels::Device& device) {
 }
 
 double measure_peak_flops(kernels::Device& device) {
-  constexpr std::int64_t kRows = 1024, kSide = 1024;
-  const std::unique_ptr<kernels::FrozenLinear> linear = random_linear(kSide, kSide, false, 5, device.kernels());
-  const std::vector<float> x = random_numbers(kRows * kSide, 1.0, 6);
-  std::vector<float> y(static_cast<std::size_t>(kRows * kSide));
+  const bool gpu = device.activations() == costmodel::DataType::bf16;
+  const std::int64_t side = gpu ? 8192 : 1024;
+  const std::unique_ptr<kernels::FrozenLinear> linear = random_linear(side, side, false, 5, device.kernels());
+  BufferPool pool(device);
+  const Buffer x = pool.take(side * side), y = pool.take(side * side);
+  device.kernels().fill(1, x.row());
   std::vector<double> samples;
   for (int i = 0; i < 12; ++i) {
-    const SteadyClock::time_point start = SteadyClock::now();
-    linear->forward({x.data(), kRows, kSide}, {y.data(), kRows, kSide});
-    if (i > 1) samples.push_back(seconds_since(start));
+    const double seconds = seconds_of(device, [&] { linear->forward(x.matrix(side, side), y.matrix(side, side)); });
+    if (i > 1) samples.push_back(seconds);
   }
-  return 2.0 * kRows * kSide * kSide / median(samples);
-}
-
-std::string machine_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "unknown";
+  const auto length = static_cast<double>(side);
+  return 2.0 * length * length * length / median(samples);
 }
 
 }  // namespace braid::exec

@@ -24,6 +24,7 @@ struct MeasureRequest {
   costmodel::BackboneShape backbone;
   std::vector<costmodel::AdapterShape> adapters;           ///< the tasks'; at least one
   costmodel::DataType weights = costmodel::DataType::f32;  ///< of the layers' products
+  std::string backend = "cpu";                             ///< as the profile names the device
   /// What was measured before on this machine with as many ranks and threads of this backbone; nullptr: nothing.
   const costmodel::Profile* known = nullptr;
   double budget_seconds = 60;
@@ -46,11 +47,9 @@ costmodel::Profile measure_profile(const MeasureRequest& request, Communicator& 
 /// fill caches, and two at least, the bottom one and one like all others.
 std::int64_t probed_layers(const costmodel::BackboneShape& backbone, std::int64_t ranks);
 
-/// The best rate of a large f32 matrix product on this process's threads, FLOP/s: the median of several.
+/// The best rate of a large matrix product of activations on this process's device, FLOP/s: the median of several.
 double measure_peak_flops(kernels::Device& device);
 
-/// The processor's name.
-std::string machine_name();
 /// The libraries, MPI and the compiler that measured times depend on.
 std::vector<std::string> machine_versions(const kernels::Device& device);
 

@@ -29,13 +29,17 @@ ProbedBackbone::ProbedBackbone(const costmodel::BackboneShape& backbone, std::in
     : shape_(bottom_layers(backbone, layers)),
       layers_{0, static_cast<std::int32_t>(shape_.layers)},
       pool_(device),
+      probe_(device),
       model_(Shard(shape_, 0, tp), layers_, {}, random_weights(Shard(shape_, 0, tp).part(), device.kernels(), weights),
              pool_, probe_) {}
 
 void ProbedBackbone::set_adapters(std::span<const costmodel::AdapterShape> adapters) {
   adapters_.clear();
-  for (const costmodel::AdapterShape& adapter : adapters)
-    model_.begin(*adapters_.emplace_back(std::make_unique<Adapter>(shape_, adapter, layers_, kSeed)));
+  for (const costmodel::AdapterShape& adapter : adapters) {
+    Adapter& one = *adapters_.emplace_back(std::make_unique<Adapter>(shape_, adapter, layers_, kSeed));
+    model_.begin(one);
+    one.move_to(pool_.device());
+  }
 }
 
 ProbedBackbone::Passes ProbedBackbone::run(const MeasuredPoint& point, bool records) {
@@ -47,19 +51,21 @@ ProbedBackbone::Passes ProbedBackbone::run(const MeasuredPoint& point, bool reco
   TokenLosses losses(
       std::vector<double>(adapters_.size(), 1.0 / static_cast<double>(std::max<std::int64_t>(point.tokens(), 1))));
   const auto count = static_cast<planner::MicrobatchId>(batches.size());
-  probe_.recording = records;
-  probe_.records.clear();
+  kernels::Device& device = pool_.device();
+  probe_.record(records);
   Passes passes;
-  const SteadyClock::time_point start = SteadyClock::now();
+  device.wait();
+  const std::unique_ptr<kernels::Event> start = device.record();
   for (planner::MicrobatchId id = 0; id < count; ++id)
     run_apart(model_.forward(id, std::move(batches[static_cast<std::size_t>(id)]), {}, adapters_, seeds, losses));
-  passes.forward_seconds = seconds_since(start);
-  const std::size_t forwards = probe_.records.size();
-  const SteadyClock::time_point turn = SteadyClock::now();
+  const std::unique_ptr<kernels::Event> turn = device.record();
+  passes.forward = probe_.take_records();
+  const std::unique_ptr<kernels::Event> back = device.record();
   for (planner::MicrobatchId id = count; id-- > 0;) run_apart(model_.backward(id, {}, adapters_, seeds));
-  passes.backward_seconds = seconds_since(turn);
-  const std::span<const Probe::Record> all = probe_.records;
-  passes.forward = all.first(forwards), passes.backward = all.subspan(forwards);
+  const std::unique_ptr<kernels::Event> end = device.record();
+  passes.backward = probe_.take_records();
+  passes.forward_seconds = seconds_between(*start->ended(), *turn->ended());
+  passes.backward_seconds = seconds_between(*back->ended(), *end->ended());
   return passes;
 }
 

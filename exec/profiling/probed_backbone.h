@@ -25,10 +25,9 @@ class ProbedBackbone {
   void set_adapters(std::span<const costmodel::AdapterShape> adapters);
   std::int64_t layers() const { return shape_.layers; }
 
-  /// Until the next run.
   struct Passes {
     double forward_seconds = 0, backward_seconds = 0;
-    std::span<const Probe::Record> forward, backward;  ///< empty where operators are not recorded
+    std::vector<Probe::Record> forward, backward;  ///< empty where operators are not recorded
   };
   /// Forward through all microbatches of the point, and backward in reverse; their layers are this backbone's. Adapters
   /// must have been set. Shards do not meet.
@@ -37,8 +36,8 @@ class ProbedBackbone {
  private:
   costmodel::BackboneShape shape_;  // whole
   planner::LayerRange layers_;
-  Probe probe_;
   BufferPool pool_;
+  Probe probe_;
   StageModel model_;
   std::vector<std::unique_ptr<Adapter>> adapters_;
 };

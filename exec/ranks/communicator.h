@@ -89,6 +89,8 @@ void abort_ranks(int status);
 
 /// How many ranks mpirun or srun has started this process among; 0 when none has started it.
 int launched_ranks();
+/// Which of the ranks on its host this one is, from 0.
+int local_rank();
 /// "Open MPI v4.1.4", for profiles.
 std::string mpi_version();
 

@@ -248,6 +248,13 @@ int launched_ranks() {
   return 0;
 }
 
+int local_rank() {
+  for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+    if (const char* value = std::getenv(variable)) return std::max(0, std::atoi(value));
+  }
+  return 0;
+}
+
 std::string mpi_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;

@@ -5,6 +5,7 @@
 
 #include <cuda.h>
 
+#include "kernels/cuda/gpu_memory.h"
 #include "kernels/cuda/gpu_state.h"
 #include "kernels/cuda/table.h"
 
@@ -46,7 +47,9 @@ class AddressRanges {
     return result == CUDA_SUCCESS ? reinterpret_cast<void*>(base) : nullptr;
   }
 
-  void commit(void* first, Bytes bytes) {
+  /// Whether any was taken of the GPU.
+  bool commit(void* first, Bytes bytes) {
+    bool taken = false;
     const auto begin = reinterpret_cast<CUdeviceptr>(first);
     const CUdeviceptr last = begin + static_cast<CUdeviceptr>(bytes);
     for (CUdeviceptr chunk = begin / chunk_ * chunk_; chunk < last; chunk += chunk_) {
@@ -59,7 +62,9 @@ class AddressRanges {
       check_driver(driver<decltype(cuMemSetAccess)>("cuMemSetAccess")(chunk, chunk_, &access, 1),
                    "mapping memory of the GPU");
       mapped_[chunk] = handle;
+      taken = true;
     }
+    return taken;
   }
 
   /// Of chunks that lie within it as a whole.
@@ -130,17 +135,16 @@ class CudaEvent final : public Event {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(int ordinal, costmodel::DataType activations) : ordinal_(ordinal), ranges_(begin(ordinal)) {
+  CudaDevice(int ordinal, costmodel::DataType activations)
+      : ordinal_(ordinal), watch_(ordinal), ranges_(begin(ordinal)) {
     state_.emplace();
     state_->activations = activations;
     check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking));
     check(cublasLtCreate(&state_->cublas));
     check(cudaMalloc(&state_->workspace, GpuState::kWorkspace));
     // What operators take for a moment stays with the process for the next of them.
-    cudaMemPool_t pool = nullptr;
-    check(cudaDeviceGetDefaultMemPool(&pool, ordinal));
     std::uint64_t all = UINT64_MAX;
-    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+    check(cudaMemPoolSetAttribute(pool(), cudaMemPoolAttrReleaseThreshold, &all));
     set_gpu_state(&*state_);
     zero_ = std::make_shared<TimedEvent>(state_->stream);
     check(cudaStreamSynchronize(state_->stream));
@@ -155,21 +159,38 @@ class CudaDevice final : public Device {
   }
 
   std::string_view name() const override { return "cuda"; }
+  std::string machine() const override {
+    cudaDeviceProp property{};
+    check(cudaGetDeviceProperties(&property, ordinal_));
+    return property.name;
+  }
   const Kernels& kernels() const override { return table(); }
   costmodel::DataType activations() const override { return state_->activations; }
   std::vector<std::string> library_versions() const override {
     int driver = 0, runtime = 0;
     check(cudaDriverGetVersion(&driver));
     check(cudaRuntimeGetVersion(&runtime));
-    cudaDeviceProp property{};
-    check(cudaGetDeviceProperties(&property, ordinal_));
-    return {property.name, fmt::format("CUDA {}.{}", runtime / 1000, runtime % 1000 / 10),
+    return {fmt::format("CUDA {}.{}", runtime / 1000, runtime % 1000 / 10),
             fmt::format("driver for CUDA {}.{}", driver / 1000, driver % 1000 / 10),
             fmt::format("cuBLASLt {}", cublasLtGetVersion())};
   }
 
+  Bytes memory() const override { return watch_.memory(); }
+  Bytes held() const override { return watch_.held(); }
+  Bytes most_held() const override {
+    watch_.held();
+    return watch_.most();
+  }
+  void forget_most_held() override { watch_.forget_most(); }
+  void trim() override {
+    wait();
+    check(cudaMemPoolTrimTo(pool(), 0));
+  }
+
   void* reserve(Bytes bytes) override { return ranges_.reserve(bytes); }
-  void commit(void* first, Bytes bytes) override { ranges_.commit(first, bytes); }
+  void commit(void* first, Bytes bytes) override {
+    if (ranges_.commit(first, bytes)) watch_.held();
+  }
   void discard(void* first, Bytes bytes) override {
     wait();
     ranges_.discard(first, bytes);
@@ -182,6 +203,7 @@ class CudaDevice final : public Device {
   void* allocate(Bytes bytes) override {
     void* memory = nullptr;
     check(cudaMalloc(&memory, static_cast<std::size_t>(bytes)));
+    watch_.held();
     return memory;
   }
   void free(void* memory) override {
@@ -256,6 +278,12 @@ class CudaDevice final : public Device {
     std::span<std::byte> to;
   };
 
+  cudaMemPool_t pool() const {
+    cudaMemPool_t pool = nullptr;
+    check(cudaDeviceGetDefaultMemPool(&pool, ordinal_));
+    return pool;
+  }
+
   static int begin(int ordinal) {
     check(cudaSetDevice(ordinal));
     check(cudaFree(nullptr));  // the context
@@ -263,6 +291,7 @@ class CudaDevice final : public Device {
   }
 
   int ordinal_;
+  mutable MemoryWatch watch_;
   AddressRanges ranges_;
   std::optional<GpuState> state_;
   PinnedBySize pinned_;  // that serve nobody
@@ -284,6 +313,12 @@ std::optional<SteadyClock::time_point> CudaEvent::ended() {
 }  // namespace braid::kernels::cuda
 
 /// What kernels/cuda_device.cpp asks of the library that it loads.
+extern "C" __attribute__((visibility("default"))) int braid_count_cuda_devices() {
+  int count = 0;
+  braid::kernels::cuda::check(cudaGetDeviceCount(&count));
+  return count;
+}
+
 extern "C" __attribute__((visibility("default"))) braid::kernels::Device* braid_make_cuda_device(int ordinal,
                                                                                                  bool f32) {
   using braid::costmodel::DataType;

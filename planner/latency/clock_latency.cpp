@@ -14,7 +14,7 @@ using costmodel::StageShape;
 
 ClockLatency::ClockLatency(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone)
     : latency_(cost, backbone), run_prices_(cost, latency_.backbone()) {
-  if (cost.profile().device.empty()) return;
+  if (!cost.profile().on_gpus()) return;
   pricing_ = device_pricing(cost);
 }
 

@@ -52,7 +52,7 @@ class KindMaker {
 /// Powers of two within a node, and whole nodes.
 std::vector<std::int64_t> tensor_degrees(const ProposalInput& input) {
   if (input.overrides.tp) return {*input.overrides.tp};
-  if (input.cluster.gpu == "cpu") return {1};
+  if (input.cluster.own()) return {1};
   std::vector<std::int64_t> degrees;
   for (std::int64_t tp = 1; tp <= input.cluster.gpus(); tp *= 2) {
     const bool whole_nodes = tp % input.cluster.gpus_per_node == 0;

@@ -197,7 +197,7 @@ std::vector<std::vector<ReplicaShape>> deployments(const workload::Workload& wor
   check(workload, cluster, overrides, parallelism);
   const std::int64_t ranks = cluster.gpus(), layers = workload.backbone.layers;
   std::vector<std::vector<ReplicaShape>> found;
-  const bool may_idle = !parallelism.data && cluster.gpu != "cpu";
+  const bool may_idle = !parallelism.data && !cluster.own();
   std::int64_t most_used = 0;
   for (const std::int64_t tp : tensor_degrees(workload, cluster, overrides, parallelism)) {
     const std::int64_t deepest = parallelism.pipeline ? std::min(ranks / tp, layers) : 1;

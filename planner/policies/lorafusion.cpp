@@ -42,7 +42,7 @@ class LoraFusion final : public Policy {
     if (value("packing") == "greedy") rules.search = BinSearch::greedy;
     if (value("packing") == "solved") rules.search = BinSearch::solved;
     if (value("merge") != "auto") rules.merges = {value("merge") == "on"};
-    const bool separate = value("kernels") == "separate" || (value("kernels") == "auto" && input.cluster.gpu == "cpu");
+    const bool separate = value("kernels") == "separate" || (value("kernels") == "auto" && input.cluster.own());
     if (separate) rules.kernels = costmodel::AdapterKernels::separate;
     rules.recompute = input.recompute;
     return propose_lorafusion(input, rules);

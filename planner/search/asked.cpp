@@ -14,16 +14,16 @@ void check_microbatches(const workload::Workload& workload, const Overrides& ove
     throw error("--microbatches {} is not usable; give 1..{}, the samples of the largest global batch", given, most);
 }
 
-void check_on_cpus(const PolicyChoice& choice) {
+void check_executed(const PolicyChoice& choice) {
   for (const auto& [option, value] : choice.options) {
     if ((option == "kernels" && value == "fused") || (option == "pruning" && value == "off"))
-      throw error("policy {}: {}={} are kernels of GPUs, and these ranks are CPUs; leave it out", choice.policy->name(),
-                  option, value);
+      throw error("policy {}: {}={} are kernels that are simulated only, for GPUs that a cluster names; leave it out",
+                  choice.policy->name(), option, value);
     if (option == "sequence_parallel" && value == "on")
-      throw error("policy {}: sequence_parallel=on is simulated only, and these ranks are CPUs; leave it out",
+      throw error("policy {}: sequence_parallel=on is simulated only, for GPUs that a cluster names; leave it out",
                   choice.policy->name());
     if (option == "overlap" && value == "off")
-      throw error("policy {}: overlap=off is between GPUs, and these ranks are CPUs; leave it out",
+      throw error("policy {}: overlap=off is simulated only, for GPUs that a cluster names; leave it out",
                   choice.policy->name());
   }
 }
@@ -50,7 +50,7 @@ std::int64_t largest_batch(const workload::Workload& workload) {
 Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrides& overrides,
                                  const PolicyChoice& choice) {
   Parallelism parallelism = choice.policy->parallelism(choice.options);
-  if (cluster.gpu == "cpu") {
+  if (cluster.own()) {
     parallelism.tensor = parallelism.tensor && overrides.tp.has_value();
   }
   return parallelism;
@@ -59,7 +59,7 @@ Parallelism searched_parallelism(const workload::Cluster& cluster, const Overrid
 void check_placement(const workload::Workload& workload, const workload::Cluster& cluster, const Overrides& overrides,
                      const PolicyChoice& choice) {
   deployments(workload, cluster, overrides, searched_parallelism(cluster, overrides, choice));
-  if (cluster.gpu == "cpu") check_on_cpus(choice);
+  if (cluster.own()) check_executed(choice);
   check_microbatches(workload, overrides);
   check_proposer(overrides, choice);
 }
@@ -70,7 +70,7 @@ void check_overrides(const workload::Workload& workload, const workload::Cluster
 }
 
 const PlanningInput& checked(const PlanningInput& input, const PolicyChoice& choice) {
-  if (input.cost.profile().device.empty()) check_on_cpus(choice);
+  if (input.cost.profile().device.empty()) check_executed(choice);
   check_microbatches(input.workload, input.overrides);
   check_proposer(input.overrides, choice);
   return input;

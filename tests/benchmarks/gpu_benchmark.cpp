@@ -116,7 +116,7 @@ void measure_layer(kernels::Device& device, std::int64_t width, std::int64_t tok
   adapter.rank = kRank, adapter.alpha = 2 * kRank;
   adapter.targets = costmodel::kSeparateModules;
   BufferPool pool(device);
-  Probe probe;
+  Probe probe(device);
   const planner::LayerRange layers{0, 2};
   StageModel model(Shard(shape), layers, {}, random_weights(shape, device.kernels(), costmodel::DataType::bf16), pool,
                    probe);

@@ -60,7 +60,7 @@ void train_one_task(benchmark::State& state, ExampleSize size) {
   const planner::LayerRange layers{0, static_cast<std::int32_t>(backbone.layers)};
   const Task task(backbone.vocabulary);
   BufferPool pool(cpu_device());
-  Probe probe;
+  Probe probe(cpu_device());
   StageModel model(Shard(backbone), layers, {}, random_weights(backbone, cpu_device().kernels()), pool, probe);
   std::vector<std::unique_ptr<Adapter>> adapters;
   adapters.push_back(std::make_unique<Adapter>(backbone, shapes[0], layers, 1));

@@ -209,8 +209,8 @@ TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
 TEST_F(BadInput, WhatThisBuildCannotExecuteIsSaidWithTheRemedy) {
   const std::string train = "train " + planning() + " --ranks 1 --out " + path("out") + " --policy ";
   for (const std::string option : {"kernels=fused", "pruning=off"})
-    expect_bad_input(train + "mlora:" + option, option + " are kernels of GPUs, and these ranks are CPUs");
-  expect_bad_input(train + "mlora:overlap=off", "overlap=off is between GPUs, and these ranks are CPUs");
+    expect_bad_input(train + "mlora:" + option, option + " are kernels that are simulated only");
+  expect_bad_input(train + "mlora:overlap=off", "overlap=off is simulated only, for GPUs that a cluster names");
 }
 
 TEST_F(BadInput, TensorParallelismIsPlannedAndTrainNamesIt) {

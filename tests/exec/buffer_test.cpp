@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "exec/devices.h"
-#include "exec/profiling/process_memory.h"
+#include "kernels/process_memory.h"
 
 namespace braid::exec {
 namespace {
@@ -73,10 +73,11 @@ TEST(BufferPool, HoldsNoMorePagesThanWereOnLoanAtOnce) {
 }
 
 TEST(BufferPool, IsResidentWithWhatItHolds) {
-  const Bytes before = resident_memory();
+  const Bytes before = kernels::resident_memory();
   BufferPool pool(cpu_device());
   Bytes most = 0;
-  lend_at_random(pool, 300, 2'000'000, [&](const std::vector<Loan>&) { most = std::max(most, resident_memory()); });
+  lend_at_random(pool, 300, 2'000'000,
+                 [&](const std::vector<Loan>&) { most = std::max(most, kernels::resident_memory()); });
 #ifdef __SANITIZE_ADDRESS__
   // Its shadow is resident too, a byte for eight, and it keeps what was freed for a while.
   const Bytes other = pool.peak() / 4 + (Bytes{16} << 20);
@@ -84,7 +85,7 @@ TEST(BufferPool, IsResidentWithWhatItHolds) {
   const Bytes other = Bytes{2} << 20;
 #endif
   EXPECT_LE(most - before, pool.peak() + other);
-  EXPECT_GE(resident_memory() - before, pool.held() - other);
+  EXPECT_GE(kernels::resident_memory() - before, pool.held() - other);
 }
 
 TEST(BufferPool, GivesTheSameRoomAgain) {

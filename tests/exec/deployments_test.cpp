@@ -124,11 +124,11 @@ std::vector<std::int64_t> row_split_products(const planner::Program& program, co
   run_on_threads(2, [&](Communicator& communicator) {
     workload::SampleIndex samples = *study().samples;
     Runner runner({fixed, study().workload, samples, study().datasets}, communicator, cpu_device());
-    runner.probe().recording = true;
+    runner.probe().record(true);
     runner.run(program, planner::most_waiting_messages(program), turns);
     if (communicator.rank() != 0) return;
     const std::int64_t split = study().workload.backbone.heads * study().workload.backbone.head_dim / 2;
-    for (const Probe::Record& record : runner.probe().records) {
+    for (const Probe::Record& record : runner.probe().take_records()) {
       const costmodel::OperatorCall& call = record.call;
       if (call.op == costmodel::Operator::linear && call.pass == costmodel::Pass::forward && call.shape[0] == split)
         tokens.push_back(call.tokens);

@@ -99,6 +99,7 @@ struct GoldenCase {
         expected(SafetensorsFolder::open_file(folder / "expected.safetensors")),
         shape(read_adapter_shape(folder / "adapter", backbone.architecture)),
         pool(device),
+        probe(device),
         model(Shard(backbone), layers(), recompute,
               load_stage_weights(SafetensorsFolder::open(folder), Shard(backbone), layers(), device.kernels(), type),
               pool, probe) {

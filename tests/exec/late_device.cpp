@@ -201,6 +201,13 @@ class LateDevice final : public Device {
   const Kernels& kernels() const override { return kLate; }
   std::vector<std::string> library_versions() const override { return {}; }
 
+  std::string machine() const override { return base().machine(); }
+  Bytes memory() const override { return base().memory(); }
+  Bytes held() const override { return base().held(); }
+  Bytes most_held() const override { return base().most_held(); }
+  void forget_most_held() override { base().forget_most_held(); }
+  void trim() override { base().trim(); }
+
   void* reserve(Bytes bytes) override { return base().reserve(bytes); }
   void discard(void* first, Bytes bytes) override {
     queue_.push([first, bytes] { base().discard(first, bytes); });

@@ -27,9 +27,8 @@ inline void expect_charged_work(Tasks& tasks) {
   const costmodel::MicrobatchLoad load = planner::load_of(microbatch, tasks.shapes);
   const costmodel::StageShape stage{tasks.golden.backbone.layers, true, true};
   TokenLosses losses = tasks.token_losses();
-  tasks.golden.probe.recording = true;
+  tasks.golden.probe.record(true);
   for (const costmodel::Pass pass : {costmodel::Pass::forward, costmodel::Pass::backward}) {
-    tasks.golden.probe.records.clear();
     if (pass == costmodel::Pass::forward) {
       run_whole(tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds,
                                            losses));
@@ -48,7 +47,7 @@ inline void expect_charged_work(Tasks& tasks) {
       else
         charged[{call.op, call.pass, call.shape, call.tokens}] += call.count;
     }
-    for (const Probe::Record& record : tasks.golden.probe.records) {
+    for (const Probe::Record& record : tasks.golden.probe.take_records()) {
       if (record.call.op == costmodel::Operator::attention)
         attended_done += static_cast<double>(record.call.tokens);
       else

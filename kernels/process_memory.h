@@ -2,7 +2,7 @@
 
 #include "base/units.h"
 
-namespace braid::exec {
+namespace braid::kernels {
 
 /// Resident memory of this process now.
 Bytes resident_memory();
@@ -17,4 +17,4 @@ void return_free_memory();
 /// Of the machine.
 Bytes physical_memory();
 
-}  // namespace braid::exec
+}  // namespace braid::kernels

@@ -1,4 +1,4 @@
-#include "exec/profiling/process_memory.h"
+#include "kernels/process_memory.h"
 
 #include <fstream>
 #include <string>
@@ -6,7 +6,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
-namespace braid::exec {
+namespace braid::kernels {
 namespace {
 
 /// A line of /proc/self/status, "NAME:  N kB".
@@ -49,4 +49,4 @@ Bytes physical_memory() {
   return static_cast<Bytes>(::sysconf(_SC_PHYS_PAGES)) * static_cast<Bytes>(::sysconf(_SC_PAGESIZE));
 }
 
-}  // namespace braid::exec
+}  // namespace braid::kernels
