@@ -201,7 +201,7 @@ std::optional<costmodel::Profile> given_profile(const CommonFlags& flags, const 
   if (!flags.profile.empty()) check_device(profile, flags.profile, cluster);
   // A cluster file speaks of machines elsewhere.
   if (!flags.profile.empty() && flags.cluster.empty()) check_machine(profile, flags.profile, flags);
-  if (profile.device.empty() && profile.backend != backend_of(flags))
+  if (profile.device.empty() && !flags.foreign_profile && is_gpu(profile.backend) != is_gpu(backend_of(flags)))
     throw error("{}: was measured with --backend {}, and here that is {}; give --backend {}", file, profile.backend,
                 backend_of(flags), profile.backend);
   if (!profile.device.empty() && profile.interconnect == costmodel::Interconnect{})

@@ -457,8 +457,7 @@ std::vector<std::string> machine_versions(const kernels::Device& device) {
 }
 
 double measure_peak_flops(kernels::Device& device) {
-  const bool gpu = device.activations() == costmodel::DataType::bf16;
-  const std::int64_t side = gpu ? 8192 : 1024;
+  const std::int64_t side = device.host_memory() ? 1024 : 8192;
   const std::unique_ptr<kernels::FrozenLinear> linear = random_linear(side, side, false, 5, device.kernels());
   BufferPool pool(device);
   const Buffer x = pool.take(side * side), y = pool.take(side * side);

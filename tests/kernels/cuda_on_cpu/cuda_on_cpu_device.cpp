@@ -25,8 +25,25 @@ std::shared_ptr<void> device_copy(const void* host, std::int64_t bytes) {
   return memory;
 }
 
+namespace {
+
+/// The numbers as f32, row after row.
+std::vector<float> widened(ConstMatrix matrix) {
+  std::vector<float> numbers(static_cast<std::size_t>(matrix.rows * matrix.columns));
+  copy(matrix, {numbers.data(), matrix.rows, matrix.columns});
+  return numbers;
+}
+
+}  // namespace
+
+/// In place of cuBLASLt's.
 void large_matmul(ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, Matrix c) {
-  matmul(1, a, a_transpose, b, b_transpose, 0, c);
+  const std::vector<float> first = widened(a), second = widened(b);
+  std::vector<float> sums(static_cast<std::size_t>(c.rows * c.columns));
+  const Matrix product(sums.data(), c.rows, c.columns);
+  reference::matmul(1, {first.data(), a.rows, a.columns}, a_transpose, {second.data(), b.rows, b.columns}, b_transpose,
+                    0, product);
+  copy(product, c);
 }
 
 namespace {

@@ -1,0 +1,13 @@
+#include "cuda_on_cpu_device.h"
+
+/// What kernels/cuda_device.cpp asks of the library that it loads: this one's GPUs are the processor. As many as a test
+/// has ranks.
+extern "C" __attribute__((visibility("default"))) int braid_count_cuda_devices() {
+  return 8;
+}
+
+extern "C" __attribute__((visibility("default"))) braid::kernels::Device* braid_make_cuda_device(int /*ordinal*/,
+                                                                                                 bool f32) {
+  using braid::costmodel::DataType;
+  return braid::kernels::make_cuda_on_cpu_device(f32 ? DataType::f32 : DataType::bf16, 1).release();
+}
