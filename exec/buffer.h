@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "exec/ranks/communicator.h"
 #include "kernels/device.h"
 
 namespace braid::exec {
@@ -32,10 +33,8 @@ class Buffer {
   kernels::Vector vector() const;
   /// As so many doubles, of which each takes the place of two f32 numbers.
   kernels::BasicVector<double> doubles() const { return {reinterpret_cast<double*>(data_), size_ / 2}; }
-  /// Its bytes as a message carries them, once an event says that what is in it has been computed.
-  std::span<float> span() const {
-    return {data_, static_cast<std::size_t>((size_ * costmodel::bytes_of(type_) + 3) / 4)};
-  }
+  /// For a message.
+  Numbers numbers() const { return {data_, size_, type_}; }
   void release();
 
  private:

@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t kTokens = 512;
 /// Microbatches' hidden states that may wait to be taken.
 constexpr std::size_t kWaiting = 2;
+/// Of these messages, beside those of a Program's channels.
+constexpr int kTag = 30000;
 
 class SequenceSums final : public Objective {
  public:
@@ -40,6 +42,11 @@ class Scoring {
     const auto first = std::find_if(rank.places.begin(), rank.places.end(), of_replica);
     first_rank_ = static_cast<int>(first - rank.places.begin());
     stages_ = static_cast<int>(std::count_if(first, rank.places.end(), of_replica)) / rank.place.shards;
+    for (std::size_t from = 0; from < rank.places.size(); ++from) {
+      for (std::size_t to = 0; to < rank.places.size(); ++to)
+        if (follows(rank.places[from], rank.places[to]))
+          rank.communicator.open_path(static_cast<int>(from), static_cast<int>(to), kTag);
+    }
   }
 
   References run(std::span<const std::int64_t> samples) {
@@ -57,6 +64,14 @@ class Scoring {
   }
 
  private:
+  /// Whether the first sends the second what it has computed, round the stages of their replica.
+  bool follows(const RankPlace& from, const RankPlace& to) const {
+    std::int32_t stages = 0;
+    for (const RankPlace& place : rank_.places)
+      if (place.replica == from.replica) stages = std::max(stages, place.stage + 1);
+    return from.replica == to.replica && from.shard == to.shard && stages > 1 && to.stage == (from.stage + 1) % stages;
+  }
+
   void append(std::int64_t number, planner::Microbatch& microbatch) const {
     const workload::Sample& sample =
         rank_.input.datasets[static_cast<std::size_t>(task_)].samples[static_cast<std::size_t>(number)];
@@ -78,9 +93,8 @@ class Scoring {
       const std::unique_ptr<ShardedPass> pass =
           rank_.model.score(std::move(batch), std::move(input), rank_.adapters, rank_.seeds, sink_, {run, run + 1});
       while (const std::optional<kernels::Matrix> partial = pass->next()) {
-        wait_for_device();
-        wait_for(
-            *rank_.shards->all_reduce({partial->data, static_cast<std::size_t>(partial->rows * partial->columns)}));
+        follow(rank_.communicator, rank_.pool.device(),
+               [&](const kernels::Event& after) { return rank_.shards->all_reduce(numbers_of(*partial), after); });
       }
       if (!ends) send(pass->take_result());
     }
@@ -93,16 +107,18 @@ class Scoring {
 
   Buffer receive(std::int64_t numbers) {
     Buffer buffer = rank_.pool.take(numbers);
-    wait_for_device();
-    wait_for(*rank_.communicator.receive(buffer.span(), rank_of(rank_.place.stage - 1), 0));
+    follow(rank_.communicator, rank_.pool.device(), [&](const kernels::Event& after) {
+      return rank_.communicator.receive(buffer.numbers(), rank_of(rank_.place.stage - 1), kTag, after);
+    });
     return buffer;
   }
 
   void send(Buffer buffer) {
     Sent& sent = sent_.emplace_back();
     sent.buffer = std::move(buffer);
-    wait_for_device();
-    sent.request = rank_.communicator.send(sent.buffer.span(), rank_of(rank_.place.stage + 1), 0);
+    const std::unique_ptr<kernels::Event> now = rank_.pool.device().record();
+    if (!rank_.communicator.on_devices()) rank_.pool.device().wait();
+    sent.request = rank_.communicator.send(sent.buffer.numbers(), rank_of(rank_.place.stage + 1), kTag, *now);
     wait_for_sends(kWaiting);
   }
 
@@ -110,8 +126,6 @@ class Scoring {
     for (; sent_.size() > most; sent_.pop_front()) wait_for(*sent_.front().request);
   }
 
-  /// Messages are between hosts' memory.
-  void wait_for_device() const { rank_.pool.device().wait(); }
   static void wait_for(Request& request) {
     while (!request.done()) std::this_thread::yield();
   }

@@ -81,16 +81,17 @@ class Runner::Execution {
     MicrobatchId microbatch = planner::kNone;
     planner::ChannelIndex channel = planner::kNone;
   };
-  /// A send, receive or collective that has started.
+  /// A send, receive or collective that has started, or that devices were told of.
   struct UnderWay {
     InstructionId id = 0;
     std::unique_ptr<Request> request;
+    std::shared_ptr<kernels::Event> ready;  // of devices: when it can start
   };
-  /// What starts once the device has come so far. All that starts does so in the order of the list, so that ranks meet
-  /// in collectives in one order.
+  /// What the host starts once the device has come so far. All that starts does so in the order of the list, so that
+  /// ranks meet in collectives in one order.
   struct ToStart {
     std::unique_ptr<kernels::Event> ready;
-    std::function<void()> start;
+    std::function<void(const kernels::Event& ready)> start;
   };
   /// A compute instruction that the device has been told of.
   struct Computing {
@@ -122,7 +123,9 @@ class Runner::Execution {
     }
   }
 
-  const kernels::Kernels& kernels() const { return runner_.device().kernels(); }
+  kernels::Device& device() const { return runner_.device(); }
+  Communicator& communicator() const { return *runner_.communicator_; }
+  const kernels::Kernels& kernels() const { return device().kernels(); }
   InstructionId id_of(std::size_t place) const { return stage_->first_id + static_cast<InstructionId>(place); }
   /// Null: of an earlier Program, and it has ended.
   Span* span_of(InstructionId id) {
@@ -133,7 +136,7 @@ class Runner::Execution {
 
   /// Of a message: activations or their gradients.
   std::int64_t numbers(const Instruction& instruction) const {
-    return instruction.bytes / costmodel::bytes_of(runner_.device().activations());
+    return instruction.bytes / costmodel::bytes_of(device().activations());
   }
 
   int peer(const Instruction& instruction) const {
@@ -161,21 +164,29 @@ class Runner::Execution {
     Arrival& arrival = arrivals_[id_of(place)];
     arrival = {runner_.pool_.take(numbers(instruction)), instruction.microbatch, instruction.channel};
     begin(id_of(place),
-          [this, numbers = arrival.buffer.span(), from = peer(instruction), channel = instruction.channel] {
-            return runner_.communicator_.receive(numbers, from, channel);
-          });
+          [this, numbers = arrival.buffer.numbers(), from = peer(instruction), channel = instruction.channel](
+              const kernels::Event& after) { return communicator().receive(numbers, from, channel, after); });
   }
 
-  /// Starts what `start` returns as that instruction, once the device has ended all that it was told until now.
-  template <typename Start>
+  using Start = std::function<std::unique_ptr<Request>(const kernels::Event& after)>;
+
+  /// Starts what `start` returns as that instruction, once the device has ended all that it was told until now. Devices
+  /// are told at once, and wait themselves.
   void begin(InstructionId id, Start start) {
-    start_later([this, id, start = std::move(start)] {
+    if (!communicator().on_devices()) return begin_by_host(id, std::move(start));
+    std::shared_ptr<kernels::Event> ready = device().record();
+    std::unique_ptr<Request> request = start(*ready);
+    under_way_.push_back({id, std::move(request), std::move(ready)});
+    poll();
+  }
+  void begin_by_host(InstructionId id, Start start) {
+    start_later([this, id, start = std::move(start)](const kernels::Event& ready) {
       span_of(id)->started = runner_.now();
-      under_way_.push_back({id, start()});
+      under_way_.push_back({id, start(ready), nullptr});
     });
   }
-  void start_later(std::function<void()> start) {
-    to_start_.push_back({runner_.device().record(), std::move(start)});
+  void start_later(std::function<void(const kernels::Event& ready)> start) {
+    to_start_.push_back({device().record(), std::move(start)});
     poll();
   }
 
@@ -187,13 +198,13 @@ class Runner::Execution {
       if (!ended) break;
       Span& span = *span_of(first.id);
       span = {runner_.at(*first.begun->ended()), runner_.at(*ended)};
-      report_.memory.push_back({runner_.communicator_.rank(), span.ended, first.held});
+      report_.memory.push_back({communicator().rank(), span.ended, first.held});
       computing_.pop_front();
     }
     while (!to_start_.empty() && to_start_.front().ready->ended()) {
-      const std::function<void()> start = std::move(to_start_.front().start);
+      const ToStart first = std::move(to_start_.front());
       to_start_.pop_front();
-      start();
+      first.start(*first.ready);
     }
     for (std::size_t i = 0; i < under_way_.size();) {
       if (!under_way_[i].request->done()) {
@@ -201,7 +212,12 @@ class Runner::Execution {
         continue;
       }
       const InstructionId id = under_way_[i].id;
-      span_of(id)->ended = runner_.now();
+      Span& span = *span_of(id);
+      if (const auto& ready = under_way_[i].ready) {
+        span = {runner_.at(*ready->ended()), runner_.at(*under_way_[i].request->event()->ended())};
+      } else {
+        span.ended = runner_.now();
+      }
       outgoing_.erase(id);
       under_way_[i] = std::move(under_way_.back());
       under_way_.pop_back();
@@ -213,12 +229,22 @@ class Runner::Execution {
     std::this_thread::yield();
   }
 
-  /// What the device computes comes before all that it is told of later, and before all that starts later.
+  /// What the device computes comes before all that it is told of later, and before all that starts later; what other
+  /// devices tell it, it waits for itself.
   void wait_for_inputs(const Instruction& instruction) {
     for (const InstructionId id : stage_->waits_of(instruction)) {
       if (computes(kind_of(id))) continue;
+      if (kernels::Event* const event = event_of(id)) {
+        device().follow(*event);
+        continue;
+      }
       for (const Span* span = span_of(id); span && span->ended < 0;) wait_a_little();
     }
+  }
+  /// When that instruction ends, where devices go on with it; else null.
+  kernels::Event* event_of(InstructionId id) const {
+    const auto found = std::ranges::find(under_way_, id, &UnderWay::id);
+    return found == under_way_.end() ? nullptr : found->request->event();
   }
   static bool computes(Kind kind) { return kind == Kind::forward || kind == Kind::backward || kind == Kind::step; }
   /// Of one that is not told: of what is, anything.
@@ -232,7 +258,7 @@ class Runner::Execution {
     const Instruction& instruction = stage_->instructions[place];
     if (planner::is_recv(instruction.kind)) return;  // posted ahead
     wait_for_inputs(instruction);
-    Computing computing{id_of(place), runner_.device().record(), nullptr, 0};
+    Computing computing{id_of(place), device().record(), nullptr, 0};
     switch (instruction.kind) {
       case Kind::forward:
         forward(id_of(place), instruction);
@@ -257,7 +283,7 @@ class Runner::Execution {
       case Kind::recv_gradient:
         break;
     }
-    computing.ended = runner_.device().record();
+    computing.ended = device().record();
     computing.held = runner_.pool_.in_use();
     computing_.push_back(std::move(computing));
     poll();
@@ -340,15 +366,23 @@ class Runner::Execution {
   /// Up to the next partial sum, which begins, or to the end.
   void go_on(Passing& passing) {
     if (passing.ended) return;
-    while (passing.summing && !(passing.sum && passing.sum->done())) wait_a_little();
+    if (kernels::Event* const event = passing.sum ? passing.sum->event() : nullptr) {
+      device().follow(*event);
+    } else {
+      while (passing.summing && !(passing.sum && passing.sum->done())) wait_a_little();
+    }
     passing.sum.reset();
     passing.summing = false;
     if (const std::optional<kernels::Matrix> partial = passing.pass->next()) {
-      const auto numbers = static_cast<std::size_t>(partial->rows * partial->columns);
       passing.summing = true;
-      start_later([this, &passing, sums = std::span(partial->data, numbers)] {
-        passing.sum = runner_.shards_->all_reduce(sums);
-      });
+      const auto meet = [this, &passing, sums = numbers_of(*partial)](const kernels::Event& ready) {
+        passing.sum = runner_.shards_->all_reduce(sums, ready);
+      };
+      if (communicator().on_devices()) {
+        meet(*device().record());
+      } else {
+        start_later(meet);
+      }
       return;
     }
     results_[passing.microbatch] = passing.pass->take_result();
@@ -359,17 +393,17 @@ class Runner::Execution {
   void send(InstructionId id, const Instruction& instruction) {
     Buffer& buffer = outgoing_[id] = std::move(results_[instruction.microbatch]);
     results_.erase(instruction.microbatch);
-    begin(id, [this, numbers = buffer.span(), to = peer(instruction), channel = instruction.channel] {
-      return runner_.communicator_.send(numbers, to, channel);
-    });
+    begin(id, [this, numbers = buffer.numbers(), to = peer(instruction), channel = instruction.channel](
+                  const kernels::Event& after) { return communicator().send(numbers, to, channel, after); });
   }
 
   /// Each shard and replica has the gradient of its own tokens and columns.
   void sync_adapter(InstructionId id, const Instruction& instruction) {
     Adapter& adapter = *runner_.adapters_[static_cast<std::size_t>(instruction.task)];
     CommunicatorGroup& group = *runner_.groups_[static_cast<std::size_t>(instruction.group)];
-    begin(id,
-          [&group, gradients = adapter.gradients(instruction.layers)] { return group.all_reduce(gradients.span()); });
+    begin(id, [&group, gradients = adapter.gradients(instruction.layers)](const kernels::Event& after) {
+      return group.all_reduce(numbers_of(gradients.span()), after);
+    });
   }
 
   void reduce_norm(InstructionId id, const Instruction& instruction) {
@@ -377,12 +411,12 @@ class Runner::Execution {
     squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)], runner_.pool_, norms.mine());
     norms.prepare(*program_, instruction.group, runner_.place_.shard == 0);
     CommunicatorGroup& group = *runner_.groups_[static_cast<std::size_t>(instruction.group)];
-    begin(id, [&norms, &group] { return norms.start(group); });
+    begin_by_host(id, [&norms, &group](const kernels::Event&) { return norms.start(group); });
   }
 
   /// Until all that the device was told has ended and its losses are told, while messages go on.
   void wait_for_device() {
-    const std::unique_ptr<kernels::Event> now = runner_.device().record();
+    const std::unique_ptr<kernels::Event> now = device().record();
     while (!now->ended()) wait_a_little();
     for (const auto& model : runner_.models_) model->settle_losses();
   }
@@ -449,8 +483,8 @@ class Runner::Execution {
     Nanoseconds& free = free_[static_cast<std::size_t>(instruction.stream)];
     span.started = std::min(std::max(span.started, free), span.ended);
     free = std::max(free, span.ended);
-    report_.events.push_back({runner_.communicator_.rank(), runner_.stage(), instruction.stream, instruction.kind, id,
-                              span.started, span.ended});
+    report_.events.push_back(
+        {communicator().rank(), runner_.stage(), instruction.stream, instruction.kind, id, span.started, span.ended});
   }
 
   Runner& runner_;
@@ -480,7 +514,9 @@ class Runner::Execution {
 
 Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Device& device)
     : input_(input),
-      communicator_(communicator),
+      devices_(device.has_groups() && communicator.size() > 1 ? make_device_communicator(communicator, device)
+                                                              : nullptr),
+      communicator_(devices_ ? devices_.get() : &communicator),
       pool_(device),
       probe_(device),
       objectives_(input.workload.tasks, input.samples) {
@@ -518,7 +554,7 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
     std::vector<int> ranks(static_cast<std::size_t>(places_[first].shards));
     std::iota(ranks.begin(), ranks.end(), static_cast<int>(first));
     if (ranks.size() < 2) continue;
-    if (auto group = communicator.make_group(ranks)) shards_ = std::move(group);
+    if (auto group = communicator_->make_group(ranks)) shards_ = std::move(group);
   }
   zero_ = nanoseconds_of(SteadyClock::now());
   communicator.barrier();
@@ -540,6 +576,18 @@ Nanoseconds Runner::now() const {
   return at(SteadyClock::now());
 }
 
+/// Each shard of a stage has a path to its like.
+void Runner::open_paths(const planner::Program& program) {
+  for (std::size_t channel = 0; channel < program.channels.size(); ++channel) {
+    const auto ranks_of = [&](planner::StageIndex stage) -> std::span<const std::int32_t> {
+      return program.stages[static_cast<std::size_t>(stage)].ranks;
+    };
+    const auto from = ranks_of(program.channels[channel].from), to = ranks_of(program.channels[channel].to);
+    for (std::size_t shard = 0; shard < from.size(); ++shard)
+      communicator_->open_path(from[shard], to[shard], static_cast<int>(channel));
+  }
+}
+
 RunReport Runner::run(const planner::Program& program) {
   return run(program, planner::most_waiting_messages(program));
 }
@@ -552,8 +600,9 @@ RunReport Runner::run(const planner::Program& program, std::span<const std::int6
       for (const planner::StageIndex stage : group.stages) {
         for (const std::int32_t rank : program.stages[static_cast<std::size_t>(stage)].ranks) ranks.push_back(rank);
       }
-      groups_.push_back(communicator_.make_group(ranks));
+      groups_.push_back(communicator_->make_group(ranks));
     }
+    open_paths(program);
     execution_ = std::make_unique<Execution>(*this, program);
   }
   return execution_->run(program, ahead, turns);
@@ -561,7 +610,7 @@ RunReport Runner::run(const planner::Program& program, std::span<const std::int6
 
 void Runner::score_references(std::span<const std::int64_t> windows,
                               const std::function<void(TaskIndex task, std::size_t pairs)>& tell) {
-  const ScoringRank rank{*models_.front(), places_, place_, communicator_, shards_.get(),
+  const ScoringRank rank{*models_.front(), places_, place_, *communicator_, shards_.get(),
                          adapters_,        seeds_,  pool_,  input_};
   for (TaskIndex task = 0; task < static_cast<TaskIndex>(input_.workload.tasks.size()); ++task) {
     if (!input_.workload.tasks[static_cast<std::size_t>(task)].objective.pairs()) continue;

@@ -37,10 +37,11 @@ struct RunReport {
 /// or without them one microbatch after another; the same on all shards.
 ///
 /// The rank walks its list in order. Compute instructions are told to the device, which may run them later; sends,
-/// receives and collectives start once the device has come so far; an instruction that waits for one of these asks
-/// until it is done. At each Step the rank waits for the device, as what is done there depends on its numbers. Each
-/// channel keeps as many receives posted ahead as `most_waiting_messages` says, so that no sender is held up. A
-/// Program's list is therefore run just as a replay runs it.
+/// receives and collectives start once the device has come so far, and whoever waits for one of these asks until it is
+/// done. Devices that tell each other their numbers (Device::has_groups) are told of these as well, and wait
+/// themselves. At each Step the rank waits for the device, as what is done there depends on its numbers. Each channel
+/// keeps as many receives posted ahead as `most_waiting_messages` says, so that no sender is held up. A Program's list
+/// is therefore run just as a replay runs it.
 class Runner {
  public:
   /// Loads this rank's stage into `device`, which outlives the runner as the input does. Throws Error as
@@ -80,12 +81,14 @@ class Runner {
  private:
   class Execution;
 
+  void open_paths(const planner::Program& program);
   /// Since zero.
   Nanoseconds at(SteadyClock::time_point time) const;
   Nanoseconds now() const;
 
   RunInput input_;
-  Communicator& communicator_;
+  std::unique_ptr<Communicator> devices_;  // where the devices tell each other their numbers
+  Communicator* communicator_;
   std::vector<RankPlace> places_;  // of all ranks
   RankPlace place_;
   BufferPool pool_;

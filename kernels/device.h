@@ -23,11 +23,25 @@ class Event {
   virtual std::optional<SteadyClock::time_point> ended() = 0;
 };
 
+/// Some ranks' devices, which tell each other numbers of their memory in a stream of the group's own, beside the
+/// compute stream. What is called goes in the order of the calls, each after `after`; members call alike.
+class DeviceGroup {
+ public:
+  virtual ~DeviceGroup() = default;
+  /// Sums over the group in place, of f32 or bf16.
+  virtual std::unique_ptr<Event> all_reduce(void* numbers, std::int64_t count, costmodel::DataType type,
+                                            const Event& after) = 0;
+  /// `to` and `from` are places in the group.
+  virtual std::unique_ptr<Event> send(const void* numbers, Bytes bytes, int to, const Event& after) = 0;
+  virtual std::unique_ptr<Event> receive(void* numbers, Bytes bytes, int from, const Event& after) = 0;
+};
+
 /// Where a rank computes: its memory, the stream that its operators run in, and events by which the host and others
 /// wait for it. Whoever executes a plan is given one and names none.
 ///
-/// Operators and copies run in the order of their calls, at the latest when somebody waits (see Kernels). Messages
-/// and collectives are no matter of the device: who starts one waits for an event first. One thread at a time.
+/// Operators and copies run in the order of their calls, at the latest when somebody waits (see Kernels). Messages and
+/// collectives go beside them: by groups of devices, or by the host, which waits for an event first. One thread at a
+/// time.
 class Device {
  public:
   virtual ~Device() = default;
@@ -76,6 +90,17 @@ class Device {
   virtual std::unique_ptr<Event> record() = 0;
   /// Until all that was called has ended.
   virtual void wait() = 0;
+  /// What is called from here on runs after that event, which is of a group of this device.
+  virtual void follow(const Event& /*event*/) {}
+
+  /// Whether there are groups of such devices; else the host tells others what is in its memory.
+  virtual bool has_groups() const { return false; }
+  /// For join_group: what no other group is called.
+  virtual std::string name_group() { return {}; }
+  /// Returns when all `size` members have joined, each as another `place`.
+  virtual std::unique_ptr<DeviceGroup> join_group(const std::string& /*name*/, int /*size*/, int /*place*/) {
+    return nullptr;
+  }
 };
 
 /// This machine's processor, by kernels that are fast on it.

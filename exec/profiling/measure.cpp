@@ -55,7 +55,11 @@ double seconds_of(kernels::Device& device, const Work& work) {
 class Measuring {
  public:
   Measuring(const MeasureRequest& request, Communicator& communicator, kernels::Device& device)
-      : request_(request), communicator_(communicator), device_(device) {
+      : request_(request),
+        devices_(device.has_groups() && communicator.size() > 1 ? make_device_communicator(communicator, device)
+                                                                : nullptr),
+        communicator_(devices_ ? *devices_ : communicator),
+        device_(device) {
     if (request.known) profile_ = *request.known;
   }
 
@@ -63,8 +67,8 @@ class Measuring {
     if (!request_.known) describe_machine();
     take_reference();
     if (!knows(Operator::adamw, most_parameters())) measure_optimizer();
-    if (communicator_.size() > 1 && !(knows(Operator::send_recv, 1) && knows(Operator::all_gather, 1)))
-      measure_messages();
+    const bool gathers = !device_.host_memory() || knows(Operator::all_gather, 1);
+    if (communicator_.size() > 1 && !(knows(Operator::send_recv, 1) && gathers)) measure_messages();
     while (measure_next()) {
     }
     const std::time_t now = std::time(nullptr);
@@ -359,43 +363,47 @@ class Measuring {
         measure_message(count);
         for (const auto& [size, group] : groups) {
           measure_sum(group.get(), size, count);
-          measure_gather(*memory, size, count);
+          if (device_.host_memory()) measure_gather(*memory, size, count);
         }
       }
       take_reference();
     }
   }
 
-  static void finish(Request& request) {
-    while (!request.done()) {
-    }
-  }
-
   /// Rank 0 and 1 play ball; half a round is one message.
   void measure_message(std::int64_t count) {
+    for (const int from : {0, 1}) communicator_.open_path(from, 1 - from, 0);
     if (communicator_.rank() > 1) return;
-    std::vector<float> numbers(static_cast<std::size_t>(count), 1.0F);
+    BufferPool pool(device_);
+    const Buffer numbers = pool.take_f32(count);
+    device_.kernels().fill(1, numbers.row());
     const MeasuredSamples::Key key{Operator::send_recv, Pass::forward, {}, bytes_of(count), 0, 0};
     const int other = 1 - communicator_.rank();
     for (std::int64_t i = 0; i <= kMostPasses; ++i) {
-      const SteadyClock::time_point start = SteadyClock::now();
-      for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
-        const auto request = mine ? communicator_.send(numbers, other, 0) : communicator_.receive(numbers, other, 0);
-        finish(*request);
-      }
-      if (i > 0) samples_.add(key, seconds_since(start) / 2);
+      const double seconds = seconds_of(device_, [&] {
+        for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
+          follow(communicator_, device_, [&](const kernels::Event& after) {
+            return mine ? communicator_.send(numbers.numbers(), other, 0, after)
+                        : communicator_.receive(numbers.numbers(), other, 0, after);
+          });
+        }
+      });
+      if (i > 0) samples_.add(key, seconds / 2);
     }
   }
 
   void measure_sum(CommunicatorGroup* group, std::int64_t ranks, std::int64_t count) {
-    std::vector<float> numbers(static_cast<std::size_t>(count), 1.0F);
+    BufferPool pool(device_);
+    const Buffer numbers = pool.take_f32(count);
+    device_.kernels().fill(0, numbers.row());
     communicator_.barrier();
     if (!group) return;
     for (std::int64_t i = 0; i <= kMostPasses; ++i) {
-      const SteadyClock::time_point start = SteadyClock::now();
-      finish(*group->all_reduce(numbers));
-      if (i > 0)
-        samples_.add({Operator::all_reduce, Pass::forward, {ranks}, bytes_of(count), 0, 0}, seconds_since(start));
+      const double seconds = seconds_of(device_, [&] {
+        follow(communicator_, device_,
+               [&](const kernels::Event& after) { return group->all_reduce(numbers.numbers(), after); });
+      });
+      if (i > 0) samples_.add({Operator::all_reduce, Pass::forward, {ranks}, bytes_of(count), 0, 0}, seconds);
     }
   }
 
@@ -421,6 +429,7 @@ class Measuring {
   static std::int64_t bytes_of(std::int64_t floats) { return floats * static_cast<std::int64_t>(sizeof(float)); }
 
   const MeasureRequest& request_;
+  std::unique_ptr<Communicator> devices_;  // where the devices tell each other their numbers
   Communicator& communicator_;
   kernels::Device& device_;
   const SteadyClock::time_point began_ = SteadyClock::now();

@@ -1,12 +1,31 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "kernels/device.h"
+
 namespace braid::exec {
+
+/// Numbers of a device's memory that ranks tell each other.
+struct Numbers {
+  void* data = nullptr;
+  std::int64_t count = 0;
+  costmodel::DataType type = costmodel::DataType::f32;  ///< or bf16
+
+  std::size_t bytes() const { return static_cast<std::size_t>(count * costmodel::bytes_of(type)); }
+};
+inline Numbers numbers_of(std::span<float> floats) {
+  return {floats.data(), std::ssize(floats)};
+}
+
+inline Numbers numbers_of(const kernels::Matrix& rows) {
+  return {rows.data, rows.rows * rows.columns, rows.type};
+}
 
 /// Something under way between ranks. Its buffers must stay until it is done.
 class Request {
@@ -14,6 +33,8 @@ class Request {
   virtual ~Request() = default;
   /// True once it has ended; asking lets it go on.
   virtual bool done() = 0;
+  /// When it ends, of what goes on in a stream of the device; null of what the host lets go on.
+  virtual kernels::Event* event() { return nullptr; }
 };
 
 /// Of what has ended when it returns.
@@ -26,9 +47,9 @@ class DoneRequest final : public Request {
 class CommunicatorGroup {
  public:
   virtual ~CommunicatorGroup() = default;
-  /// Sums over the group in place.
-  virtual std::unique_ptr<Request> all_reduce(std::span<float> numbers) = 0;
-  /// Everyone's numbers in the order of ranks; `counts` are how many each gives.
+  /// Sums over the group in place; `after` as Communicator has it.
+  virtual std::unique_ptr<Request> all_reduce(Numbers numbers, const kernels::Event& after) = 0;
+  /// Everyone's numbers of the host in the order of ranks; `counts` are how many each gives.
   virtual std::unique_ptr<Request> all_gather(std::span<const double> mine, std::span<const int> counts,
                                               std::span<double> all) = 0;
 };
@@ -47,8 +68,9 @@ class SharedMemory {
   virtual std::size_t mapped() const { return 0; }
 };
 
-/// How the ranks of a run talk. All of it starts something and returns; nothing blocks but `sum`, `barrier`,
-/// `gather` and `receive_bytes`.
+/// How the ranks of a run talk. All of it starts something and returns; nothing blocks but `sum`, `barrier`, `gather`
+/// and `receive_bytes`. What is told of a device's memory goes after the event `after`: whoever tells the host waits
+/// for that first, and tells devices at once.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -57,8 +79,13 @@ class Communicator {
   /// One host: clocks agree.
   virtual bool one_host() const = 0;
 
-  virtual std::unique_ptr<Request> send(std::span<const float> numbers, int to, int tag) = 0;
-  virtual std::unique_ptr<Request> receive(std::span<float> numbers, int from, int tag) = 0;
+  /// Whether devices tell each other their numbers.
+  virtual bool on_devices() const { return false; }
+  /// Messages will go from one rank to another under that tag. Called by all ranks of the run alike, before the first;
+  /// again, it changes nothing.
+  virtual void open_path(int /*from*/, int /*to*/, int /*tag*/) {}
+  virtual std::unique_ptr<Request> send(Numbers numbers, int to, int tag, const kernels::Event& after) = 0;
+  virtual std::unique_ptr<Request> receive(Numbers numbers, int from, int tag, const kernels::Event& after) = 0;
   /// Less than 2 GiB, which are kept until they are gone. What one rank sends another comes as it went.
   virtual std::unique_ptr<Request> send_bytes(std::string bytes, int to) = 0;
   /// The next of these, once they have come.
@@ -77,6 +104,14 @@ class Communicator {
   /// Every rank's bytes on rank 0, in order; empty elsewhere.
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;
 };
+
+/// Has the device compute after what `start` starts, which itself goes after all that was called on the device until
+/// now. By the host it has ended when this returns.
+void follow(const Communicator& communicator, kernels::Device& device,
+            const std::function<std::unique_ptr<Request>(const kernels::Event& after)>& start);
+
+/// The ranks of `control`, whose devices tell each other their numbers: `device` has groups. Both outlive it.
+std::unique_ptr<Communicator> make_device_communicator(Communicator& control, kernels::Device& device);
 
 /// A run of one rank, without MPI.
 std::unique_ptr<Communicator> make_local_communicator();

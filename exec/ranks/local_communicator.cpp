@@ -8,7 +8,9 @@ namespace {
 
 class LocalGroup final : public CommunicatorGroup {
  public:
-  std::unique_ptr<Request> all_reduce(std::span<float>) override { return std::make_unique<DoneRequest>(); }
+  std::unique_ptr<Request> all_reduce(Numbers, const kernels::Event&) override {
+    return std::make_unique<DoneRequest>();
+  }
   std::unique_ptr<Request> all_gather(std::span<const double> mine, std::span<const int>,
                                       std::span<double> all) override {
     std::copy(mine.begin(), mine.end(), all.begin());
@@ -35,10 +37,10 @@ class LocalCommunicator final : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   bool one_host() const override { return true; }
-  std::unique_ptr<Request> send(std::span<const float>, int, int) override {
+  std::unique_ptr<Request> send(Numbers, int, int, const kernels::Event&) override {
     throw InternalError("a single rank has nobody to send to");
   }
-  std::unique_ptr<Request> receive(std::span<float>, int, int) override {
+  std::unique_ptr<Request> receive(Numbers, int, int, const kernels::Event&) override {
     throw InternalError("a single rank has nobody to receive from");
   }
   std::unique_ptr<Request> send_bytes(std::string, int) override {

@@ -9,6 +9,7 @@
 #include <mpi.h>
 
 #include "base/error.h"
+#include "exec/data_type.h"
 #include "exec/ranks/communicator.h"
 
 namespace braid::exec {
@@ -42,15 +43,36 @@ class MpiBytesRequest final : public Request {
   MpiRequest request_;
 };
 
+MPI_Datatype type_of(const Numbers& numbers) {
+  return numbers.type == costmodel::DataType::bf16 ? MPI_UINT16_T : MPI_FLOAT;
+}
+
+void add_bf16(void* in, void* in_out, int* count, MPI_Datatype*) {
+  const auto* from = static_cast<const std::uint16_t*>(in);
+  auto* to = static_cast<std::uint16_t*>(in_out);
+  for (int i = 0; i < *count; ++i) to[i] = bf16_from_f32(f32_from_bf16(to[i]) + f32_from_bf16(from[i]));
+}
+
+/// Sums numbers that MPI does not know. Goes with MPI itself.
+MPI_Op bf16_sum() {
+  static const MPI_Op sum = [] {
+    MPI_Op made = MPI_OP_NULL;
+    MPI_Op_create(&add_bf16, 1, &made);
+    return made;
+  }();
+  return sum;
+}
+
 class MpiGroup final : public CommunicatorGroup {
  public:
   explicit MpiGroup(MPI_Comm communicator) : communicator_(communicator) {}
   ~MpiGroup() override { MPI_Comm_free(&communicator_); }
 
-  std::unique_ptr<Request> all_reduce(std::span<float> numbers) override {
+  std::unique_ptr<Request> all_reduce(Numbers numbers, const kernels::Event&) override {
     auto request = std::make_unique<MpiRequest>();
-    MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_FLOAT, MPI_SUM, communicator_,
-                   request->handle());
+    const bool halves = numbers.type == costmodel::DataType::bf16;
+    MPI_Iallreduce(MPI_IN_PLACE, numbers.data, static_cast<int>(numbers.count), halves ? MPI_UINT16_T : MPI_FLOAT,
+                   halves ? bf16_sum() : MPI_SUM, communicator_, request->handle());
     return request;
   }
 
@@ -153,15 +175,16 @@ class MpiCommunicator final : public Communicator {
   int size() const override { return size_; }
   bool one_host() const override { return one_host_; }
 
-  std::unique_ptr<Request> send(std::span<const float> numbers, int to, int tag) override {
+  std::unique_ptr<Request> send(Numbers numbers, int to, int tag, const kernels::Event&) override {
     auto request = std::make_unique<MpiRequest>();
-    MPI_Isend(numbers.data(), static_cast<int>(numbers.size()), MPI_FLOAT, to, tag, MPI_COMM_WORLD, request->handle());
+    MPI_Isend(numbers.data, static_cast<int>(numbers.count), type_of(numbers), to, tag, MPI_COMM_WORLD,
+              request->handle());
     return request;
   }
 
-  std::unique_ptr<Request> receive(std::span<float> numbers, int from, int tag) override {
+  std::unique_ptr<Request> receive(Numbers numbers, int from, int tag, const kernels::Event&) override {
     auto request = std::make_unique<MpiRequest>();
-    MPI_Irecv(numbers.data(), static_cast<int>(numbers.size()), MPI_FLOAT, from, tag, MPI_COMM_WORLD,
+    MPI_Irecv(numbers.data, static_cast<int>(numbers.count), type_of(numbers), from, tag, MPI_COMM_WORLD,
               request->handle());
     return request;
   }

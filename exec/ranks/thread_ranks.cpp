@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "exec/data_type.h"
 
 namespace braid::exec {
 namespace {
@@ -69,7 +70,7 @@ constexpr int kBytesTag = -1;
 /// A message that is awaited. Of one path, messages are taken in the order in which they were asked for.
 class Receiving final : public Request {
  public:
-  Receiving(World& world, std::tuple<int, int, int> path, std::span<float> numbers,
+  Receiving(World& world, std::tuple<int, int, int> path, Numbers numbers,
             std::shared_ptr<std::deque<Receiving*>> waiting)
       : world_(world), path_(path), numbers_(numbers), waiting_(std::move(waiting)) {
     waiting_->push_back(this);
@@ -91,15 +92,15 @@ class Receiving final : public Request {
 
  private:
   void take(const std::string& bytes) {
-    BRAID_CHECK(bytes.size() == numbers_.size_bytes(), "a message of {} bytes has come for {}", bytes.size(),
-                numbers_.size_bytes());
-    std::memcpy(numbers_.data(), bytes.data(), bytes.size());
+    BRAID_CHECK(bytes.size() == numbers_.bytes(), "a message of {} bytes has come for {}", bytes.size(),
+                numbers_.bytes());
+    std::memcpy(numbers_.data, bytes.data(), bytes.size());
     done_ = true;
   }
 
   World& world_;
   std::tuple<int, int, int> path_;
-  std::span<float> numbers_;
+  Numbers numbers_;
   std::shared_ptr<std::deque<Receiving*>> waiting_;  // of this rank's on this path
   bool done_ = false;
 };
@@ -154,6 +155,10 @@ std::string bytes_of(std::span<const T> numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
 }
 
+std::string bytes_of(const Numbers& numbers) {
+  return {static_cast<const char*>(numbers.data), numbers.bytes()};
+}
+
 template <typename T>
 void sum_up(std::span<const std::string> given, std::span<T> numbers) {
   std::fill(numbers.begin(), numbers.end(), T{0});
@@ -168,6 +173,16 @@ void sum_up(std::span<const std::string> given, std::span<T> numbers) {
   }
 }
 
+/// Summed in f32.
+void sum_up_bf16(std::span<const std::string> given, Numbers numbers) {
+  std::vector<float> sums(static_cast<std::size_t>(numbers.count)), each(sums.size());
+  for (const std::string& bytes : given) {
+    widen(DataType::bf16, std::as_bytes(std::span(bytes)), each);
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += each[i];
+  }
+  narrow(DataType::bf16, sums, {static_cast<std::byte*>(numbers.data), numbers.bytes()});
+}
+
 class ThreadGroup final : public CommunicatorGroup {
  public:
   ThreadGroup(World& world, std::shared_ptr<GroupState> group, int rank)
@@ -176,9 +191,11 @@ class ThreadGroup final : public CommunicatorGroup {
         member_(static_cast<std::size_t>(std::find(group_->ranks.begin(), group_->ranks.end(), rank) -
                                          group_->ranks.begin())) {}
 
-  std::unique_ptr<Request> all_reduce(std::span<float> numbers) override {
-    return meet(bytes_of<float>(numbers),
-                [numbers](std::span<const std::string> given) { sum_up<float>(given, numbers); });
+  std::unique_ptr<Request> all_reduce(Numbers numbers, const kernels::Event&) override {
+    return meet(bytes_of(numbers), [numbers](std::span<const std::string> given) {
+      if (numbers.type == costmodel::DataType::bf16) return sum_up_bf16(given, numbers);
+      sum_up<float>(given, {static_cast<float*>(numbers.data), static_cast<std::size_t>(numbers.count)});
+    });
   }
 
   std::unique_ptr<Request> all_gather(std::span<const double> mine, std::span<const int> counts,
@@ -232,11 +249,11 @@ class ThreadCommunicator final : public Communicator {
   int size() const override { return world_.size; }
   bool one_host() const override { return true; }
 
-  std::unique_ptr<Request> send(std::span<const float> numbers, int to, int tag) override {
+  std::unique_ptr<Request> send(Numbers numbers, int to, int tag, const kernels::Event&) override {
     post(bytes_of(numbers), to, tag);
     return std::make_unique<DoneRequest>();
   }
-  std::unique_ptr<Request> receive(std::span<float> numbers, int from, int tag) override {
+  std::unique_ptr<Request> receive(Numbers numbers, int from, int tag, const kernels::Event&) override {
     std::shared_ptr<std::deque<Receiving*>>& waiting = waiting_[{from, tag}];
     if (!waiting) waiting = std::make_shared<std::deque<Receiving*>>();
     return std::make_unique<Receiving>(world_, std::tuple(from, rank_, tag), numbers, waiting);

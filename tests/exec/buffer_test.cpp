@@ -19,7 +19,7 @@ struct Loan {
   float mark = 0;
 
   bool is_whole() const {
-    return std::all_of(buffer.span().begin(), buffer.span().end(), [&](float number) { return number == mark; });
+    return std::all_of(buffer.vector().begin(), buffer.vector().end(), [&](float number) { return number == mark; });
   }
 };
 
@@ -37,7 +37,7 @@ void lend_at_random(BufferPool& pool, int takes, std::uint64_t largest, const Ch
     }
     Loan& loan = loans.emplace_back(
         Loan{pool.take(1 + static_cast<std::int64_t>(random.next_below(largest))), static_cast<float>(i)});
-    std::fill(loan.buffer.span().begin(), loan.buffer.span().end(), loan.mark);
+    std::fill(loan.buffer.vector().begin(), loan.buffer.vector().end(), loan.mark);
     check(loans);
   }
 }

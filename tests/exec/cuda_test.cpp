@@ -1,5 +1,6 @@
 #include "cuda_on_cpu_device.h"
 #include "exec/golden.h"
+#include "exec/tasks_laws.h"
 #include "exec/training.h"
 
 /// Whole models by the kernels of GPUs: thread by thread on this processor, and on a GPU where there is one.
@@ -91,6 +92,18 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaGolden,
                                                               "opt", "gpt2", "dora", "vera", "ia3", "prefix", "shira",
                                                               "bottleneck")),
                          name_of);
+
+/// Of activations in bf16 beside statistics in f32.
+TEST(CudaOnCpuMemory, APassTakesTheBytesThatArePredicted) {
+  const std::unique_ptr<kernels::Device> device = kernels::make_cuda_on_cpu_device(costmodel::DataType::bf16);
+  for (const auto& [backbone, recompute] :
+       {std::pair("llama", kRecomputes.front()), {"opt", kRecomputes.front()}, {"llama", kRecomputes.back()}}) {
+    Tasks tasks({adapter_shape(4, 0, kAll), adapter_shape(8, 0.1, {Module::q, Module::down})}, backbone, recompute,
+                *device);
+    expect_known_memory(tasks, tasks.microbatch({0, 1}, 24), recompute, backbone,
+                        costmodel::cuda_storage(costmodel::DataType::f32));
+  }
+}
 
 TEST(CudaOnCpuRanks, ShardsAndStagesLearnWhatOneRankLearns) {
   const TrainerStudy study = short_study("llama");

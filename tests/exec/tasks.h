@@ -28,8 +28,8 @@ inline const std::initializer_list<Module> kAll = {Module::q,    Module::k,  Mod
 /// Several tasks on a golden backbone, with samples of odd lengths.
 struct Tasks {
   explicit Tasks(std::vector<costmodel::AdapterShape> adapter_shapes, const char* backbone = "llama",
-                 costmodel::Recompute recompute = {})
-      : golden(backbone, recompute), shapes(std::move(adapter_shapes)) {
+                 costmodel::Recompute recompute = {}, kernels::Device& device = cpu_device())
+      : golden(backbone, recompute, device), shapes(std::move(adapter_shapes)) {
     const auto vocabulary = static_cast<std::uint64_t>(golden.backbone.vocabulary);
     RandomStream random(5);
     for (std::size_t task = 0; task < shapes.size(); ++task) {

@@ -60,7 +60,8 @@ inline void expect_charged_work(Tasks& tasks) {
 
 /// A pass takes the bytes that are predicted, to the last but for the rounding of buffers.
 inline void expect_known_memory(Tasks& tasks, const planner::Microbatch& microbatch,
-                                const costmodel::Recompute& recompute, const std::string& which) {
+                                const costmodel::Recompute& recompute, const std::string& which,
+                                const costmodel::Storage& storage = costmodel::cpu_storage()) {
   const std::string what = fmt::format("{} of {} layers, {}", name(recompute.kind), recompute.layers, which);
   const costmodel::MicrobatchLoad load = planner::load_of(microbatch, tasks.shapes);
   const costmodel::BackboneShape& backbone = tasks.golden.backbone;
@@ -72,17 +73,15 @@ inline void expect_known_memory(Tasks& tasks, const planner::Microbatch& microba
       tasks.golden.model.forward(0, make_batch(microbatch, tasks.datasets), {}, tasks.adapters, tasks.seeds, losses));
   // Buffers begin on cache lines.
   const Bytes rounding = 64 * 30 * (stage.layers + 1);
-  const Bytes stash = costmodel::stash_bytes(backbone, stage, load, costmodel::cpu_storage());
+  const Bytes stash = costmodel::stash_bytes(backbone, stage, load, storage);
   EXPECT_GE(pool.in_use(), stash) << what;
   EXPECT_LE(pool.in_use(), stash + rounding) << what;
-  const Bytes forward =
-      stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::forward, costmodel::cpu_storage());
+  const Bytes forward = stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::forward, storage);
   EXPECT_GE(pool.peak(), forward) << what;
   EXPECT_LE(pool.peak(), forward + rounding) << what;
   run_whole(tasks.golden.model.backward(0, {}, tasks.adapters, tasks.seeds));
-  const Bytes whole = std::max(
-      forward,
-      stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::backward, costmodel::cpu_storage()));
+  const Bytes whole =
+      std::max(forward, stash + costmodel::workspace_bytes(backbone, stage, load, costmodel::Pass::backward, storage));
   EXPECT_EQ(pool.in_use(), 0);
   EXPECT_GE(pool.peak(), whole) << what;
   EXPECT_LE(pool.peak(), whole + rounding) << what;

@@ -6,9 +6,15 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "exec/devices.h"
 
 namespace braid::exec {
 namespace {
+
+const kernels::Event& now() {
+  static const std::unique_ptr<kernels::Event> ended = cpu_device().record();
+  return *ended;
+}
 
 void finish(Request& request) {
   while (!request.done()) std::this_thread::yield();
@@ -19,10 +25,11 @@ TEST(ThreadRanks, MessagesOfAPathComeInTheirOrderWhicheverIsAskedFirst) {
     const int next = (ranks.rank() + 1) % 3, before = (ranks.rank() + 2) % 3;
     std::vector<std::vector<float>> sent, got(6, std::vector<float>(5));
     std::vector<std::unique_ptr<Request>> requests;
-    for (int i = 0; i < 6; ++i) requests.push_back(ranks.receive(got[static_cast<std::size_t>(i)], before, i % 2));
+    for (int i = 0; i < 6; ++i)
+      requests.push_back(ranks.receive(numbers_of(got[static_cast<std::size_t>(i)]), before, i % 2, now()));
     for (int i = 0; i < 6; ++i) {
       sent.emplace_back(5, static_cast<float>(10 * ranks.rank() + i));
-      finish(*ranks.send(sent.back(), next, i % 2));
+      finish(*ranks.send(numbers_of(sent.back()), next, i % 2, now()));
     }
     for (std::size_t i = requests.size(); i-- > 0;) finish(*requests[i]);
     for (int i = 0; i < 6; ++i)
@@ -35,13 +42,13 @@ TEST(ThreadRanks, BytesDoNotMixWithNumbers) {
     std::vector<float> number = {7};
     if (ranks.rank() == 0) {
       ranks.send_bytes("first", 1);
-      ranks.send(number, 1, 0);
+      ranks.send(numbers_of(number), 1, 0, now());
       ranks.send_bytes("", 1);
     } else {
       number[0] = 0;
       EXPECT_EQ(ranks.receive_bytes(0), "first");
       EXPECT_EQ(ranks.receive_bytes(0), "");
-      finish(*ranks.receive(number, 0, 0));
+      finish(*ranks.receive(numbers_of(number), 0, 0, now()));
       EXPECT_EQ(number[0], 7);
     }
   });
@@ -59,8 +66,8 @@ TEST(ThreadRanks, GroupsMeetAsOftenAsTheyLikeAndSumInTheOrderOfRanks) {
     for (const float magnitude : magnitudes) expected += magnitude;
     for (int round = 0; round < 50; ++round) {
       std::vector<float> numbers(3, magnitudes[static_cast<std::size_t>(ranks.rank())]), both(1, 1.0F);
-      const auto sum = of_all->all_reduce(numbers);
-      if (of_odd) finish(*of_odd->all_reduce(both));
+      const auto sum = of_all->all_reduce(numbers_of(numbers), now());
+      if (of_odd) finish(*of_odd->all_reduce(numbers_of(both), now()));
       finish(*sum);
       EXPECT_EQ(numbers, std::vector<float>(3, expected));
       EXPECT_EQ(both[0], of_odd ? 2 : 1);
@@ -88,9 +95,9 @@ TEST(ThreadRanks, WhoWaitsForARankThatThrewIsToldAndTheErrorComesOut) {
         if (ranks.rank() == 1) throw error("rank 1 does not like this");
         std::vector<float> number(1);
         if (waits_for == 0) ranks.barrier();
-        if (waits_for == 1) finish(*ranks.receive(number, 1, 0));
+        if (waits_for == 1) finish(*ranks.receive(numbers_of(number), 1, 0, now()));
         if (waits_for == 2) ranks.receive_bytes(1);
-        if (waits_for == 3) finish(*ranks.make_group(std::vector<int>{0, 1, 2})->all_reduce(number));
+        if (waits_for == 3) finish(*ranks.make_group(std::vector<int>{0, 1, 2})->all_reduce(numbers_of(number), now()));
         ADD_FAILURE() << "rank " << ranks.rank() << " went on";
       });
       ADD_FAILURE() << "nothing was thrown";
