@@ -1,41 +1,24 @@
 #include "exec/late_device.h"
 
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <tuple>
 #include <utility>
 
-#include "base/random.h"
+#include "exec/late_group.h"
 
 namespace braid::exec {
 namespace {
 
 using namespace kernels;
 
-/// What has been called and has not run.
-class Queue {
- public:
-  explicit Queue(std::uint64_t seed) : random_(seed) {}
-
-  void push(std::function<void()> work) { waiting_.push_back(std::move(work)); }
-  void run_a_few() { run(static_cast<std::int64_t>(random_.next_below(20))); }
-  void run_all() { run(std::ssize(waiting_)); }
-
- private:
-  void run(std::int64_t count) {
-    for (; count > 0 && !waiting_.empty(); --count) {
-      const std::function<void()> work = std::move(waiting_.front());
-      waiting_.pop_front();
-      work();
-    }
-  }
-
-  RandomStream random_;
-  std::deque<std::function<void()>> waiting_;
-};
-
-thread_local Queue* queue = nullptr;
+/// An operator that waits its turn.
+void push(std::function<void()> work) {
+  late_streams->compute().push([work = std::move(work)] {
+    work();
+    return true;
+  });
+}
 
 Device& base() {
   static const std::unique_ptr<Device> device = make_reference_device();
@@ -107,8 +90,7 @@ struct Later<Operator> {
   static void call(Arguments... arguments) {
     const auto kept = std::make_shared<std::tuple<Kept<std::remove_cvref_t<Arguments>>...>>(
         Kept<std::remove_cvref_t<Arguments>>(arguments)...);
-    queue->push(
-        [kept] { std::apply([](const auto&... each) { (base().kernels().*Operator)(each.get()...); }, *kept); });
+    push([kept] { std::apply([](const auto&... each) { (base().kernels().*Operator)(each.get()...); }, *kept); });
   }
 };
 
@@ -121,10 +103,10 @@ class LateLinear final : public FrozenLinear {
   std::int64_t bytes() const override { return linear_->bytes(); }
   std::vector<std::span<std::byte>> storage() override { return linear_->storage(); }
   void forward(ConstMatrix x, Matrix y) const override {
-    queue->push([linear = linear_, x, y] { linear->forward(x, y); });
+    push([linear = linear_, x, y] { linear->forward(x, y); });
   }
   void backward(ConstMatrix dy, Matrix dx) const override {
-    queue->push([linear = linear_, dy, dx] { linear->backward(dy, dx); });
+    push([linear = linear_, dy, dx] { linear->backward(dy, dx); });
   }
 
  private:
@@ -175,26 +157,13 @@ constexpr Kernels kLate = {
     .adamw = Later<&Kernels::adamw>::call,
 };
 
-class LateEvent final : public Event {
- public:
-  std::optional<SteadyClock::time_point> ended() override {
-    if (!*at_ && queue) queue->run_a_few();
-    return *at_;
-  }
-  /// Comes to be known when the queue has run so far.
-  std::shared_ptr<std::optional<SteadyClock::time_point>> at() const { return at_; }
-
- private:
-  std::shared_ptr<std::optional<SteadyClock::time_point>> at_ =
-      std::make_shared<std::optional<SteadyClock::time_point>>();
-};
-
 class LateDevice final : public Device {
  public:
-  explicit LateDevice(std::uint64_t seed) : queue_(seed), before_(std::exchange(queue, &queue_)) {}
+  LateDevice(std::uint64_t seed, bool groups)
+      : streams_(seed), before_(std::exchange(late_streams, &streams_)), groups_(groups) {}
   ~LateDevice() override {
     wait();
-    queue = before_;
+    late_streams = before_;
   }
 
   std::string_view name() const override { return "late"; }
@@ -210,7 +179,7 @@ class LateDevice final : public Device {
 
   void* reserve(Bytes bytes) override { return base().reserve(bytes); }
   void discard(void* first, Bytes bytes) override {
-    queue_.push([first, bytes] { base().discard(first, bytes); });
+    push([first, bytes] { base().discard(first, bytes); });
   }
   void release(void* range, Bytes bytes) override {
     wait();
@@ -227,27 +196,30 @@ class LateDevice final : public Device {
     base().free(memory);
   }
   void upload(std::span<const std::byte> from, void* to) override {
-    queue_.push([bytes = std::vector<std::byte>(from.begin(), from.end()), to] { base().upload(bytes, to); });
+    push([bytes = std::vector<std::byte>(from.begin(), from.end()), to] { base().upload(bytes, to); });
   }
   void download(const void* from, std::span<std::byte> to) override {
-    queue_.push([from, to] { base().download(from, to); });
+    push([from, to] { base().download(from, to); });
   }
-  std::unique_ptr<Event> record() override {
-    auto event = std::make_unique<LateEvent>();
-    queue_.push([at = event->at()] { *at = SteadyClock::now(); });
-    return event;
+  std::unique_ptr<Event> record() override { return std::make_unique<LateEvent>(streams_.compute().record()); }
+  void wait() override { streams_.run_all(); }
+  void follow(const Event& event) override { streams_.compute().follow(static_cast<const LateEvent&>(event).at()); }
+  bool has_groups() const override { return groups_; }
+  std::string name_group() override { return LateGroup::new_name(); }
+  std::unique_ptr<DeviceGroup> join_group(const std::string& name, int size, int place) override {
+    return std::make_unique<LateGroup>(streams_, name, size, place);
   }
-  void wait() override { queue_.run_all(); }
 
  private:
-  Queue queue_;
-  Queue* before_;
+  LateStreams streams_;
+  LateStreams* before_;
+  bool groups_;
 };
 
 }  // namespace
 
-std::unique_ptr<kernels::Device> make_late_device(std::uint64_t seed) {
-  return std::make_unique<LateDevice>(seed);
+std::unique_ptr<kernels::Device> make_late_device(std::uint64_t seed, bool groups) {
+  return std::make_unique<LateDevice>(seed, groups);
 }
 
 }  // namespace braid::exec

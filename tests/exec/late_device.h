@@ -9,7 +9,9 @@ namespace braid::exec {
 /// GPU may be at worst: whoever reads on the host what no event has said to be there reads what was there before, and
 /// whoever changes what a waiting operator is to read spoils its result.
 ///
+/// With `groups` such devices tell each other their numbers as late, beside what they compute.
+///
 /// One for each thread at a time.
-std::unique_ptr<kernels::Device> make_late_device(std::uint64_t seed);
+std::unique_ptr<kernels::Device> make_late_device(std::uint64_t seed, bool groups = false);
 
 }  // namespace braid::exec

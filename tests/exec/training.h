@@ -147,14 +147,18 @@ inline void expect_nothing_hurries(const TrainerStudy& study, const planner::Fix
                                    const std::string& what) {
   const Trained at_once = train_on(study, fixed, kernels::make_reference_device);
   static std::atomic<std::uint64_t> seed = 1;
-  const Trained late = train_on(study, fixed, [] { return make_late_device(seed++); });
-  for (std::size_t task = 0; task < at_once.steps.size(); ++task) {
-    ASSERT_EQ(late.steps[task].size(), at_once.steps[task].size()) << what << ", task " << task;
-    for (std::size_t i = 0; i < at_once.steps[task].size(); ++i) {
-      EXPECT_EQ(late.steps[task][i].loss, at_once.steps[task][i].loss) << what << ", " << task << " " << i;
-      EXPECT_EQ(late.steps[task][i].gradient_norm, at_once.steps[task][i].gradient_norm) << what;
+  for (const bool groups : {false, true}) {
+    const Trained late = train_on(study, fixed, [&] { return make_late_device(seed++, groups); });
+    const std::string told = what + (groups ? ", by groups of devices" : "");
+    for (std::size_t task = 0; task < at_once.steps.size(); ++task) {
+      ASSERT_EQ(late.steps[task].size(), at_once.steps[task].size()) << told << ", task " << task;
+      for (std::size_t i = 0; i < at_once.steps[task].size(); ++i) {
+        EXPECT_EQ(late.steps[task][i].loss, at_once.steps[task][i].loss) << told << ", " << task << " " << i;
+        EXPECT_EQ(late.steps[task][i].gradient_norm, at_once.steps[task][i].gradient_norm) << told;
+      }
+      EXPECT_EQ(late.adapters[task], at_once.adapters[task]) << told << ", task " << task;
     }
-    EXPECT_EQ(late.adapters[task], at_once.adapters[task]) << what << ", task " << task;
+    if (fixed.ranks() == 1) break;
   }
 }
 
