@@ -200,6 +200,7 @@ class Runner::Execution {
       span = {runner_.at(*first.begun->ended()), runner_.at(*ended)};
       report_.memory.push_back({communicator().rank(), span.ended, first.held});
       computing_.pop_front();
+      came_on_ = SteadyClock::now();
     }
     while (!to_start_.empty() && to_start_.front().ready->ended()) {
       const ToStart first = std::move(to_start_.front());
@@ -219,6 +220,7 @@ class Runner::Execution {
         span.ended = runner_.now();
       }
       outgoing_.erase(id);
+      came_on_ = SteadyClock::now();
       under_way_[i] = std::move(under_way_.back());
       under_way_.pop_back();
     }
@@ -227,6 +229,10 @@ class Runner::Execution {
   void wait_a_little() {
     poll();
     std::this_thread::yield();
+    if (seconds_since(came_on_) > runner_.patience_)
+      throw Failure(fmt::format(
+          "rank {} has waited {:g} s for others: one has stopped, or hangs; look at the ranks with ps or nvidia-smi",
+          communicator().rank(), runner_.patience_));
   }
 
   /// What the device computes comes before all that it is told of later, and before all that starts later; what other
@@ -256,6 +262,7 @@ class Runner::Execution {
 
   void execute(std::size_t place) {
     const Instruction& instruction = stage_->instructions[place];
+    came_on_ = SteadyClock::now();
     if (planner::is_recv(instruction.kind)) return;  // posted ahead
     wait_for_inputs(instruction);
     Computing computing{id_of(place), device().record(), nullptr, 0};
@@ -497,6 +504,8 @@ class Runner::Execution {
   std::vector<ChannelReceives> channels_;
   std::vector<Span> spans_;
   RunReport report_;
+
+  SteadyClock::time_point came_on_ = SteadyClock::now();  // when anything last did
 
   // What outlives it.
   std::map<InstructionId, Earlier> earlier_;  // of earlier Programs, not told

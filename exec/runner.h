@@ -63,6 +63,9 @@ class Runner {
   void score_references(std::span<const std::int64_t> windows,
                         const std::function<void(planner::TaskIndex task, std::size_t pairs)>& tell);
 
+  /// How long a rank waits while nothing comes on, before it throws Failure: another has stopped, or hangs.
+  void set_patience(double seconds) { patience_ = seconds; }
+
   /// Has the task take no further Step.
   void stop(planner::TaskIndex task);
 
@@ -100,6 +103,7 @@ class Runner {
   std::vector<std::unique_ptr<CommunicatorGroup>> groups_;  // of the Program
   std::unique_ptr<CommunicatorGroup> shards_;               // of the stage, where there are several
   std::unique_ptr<Execution> execution_;                    // from the first Program on
+  double patience_ = 3600;                                  // seconds
   std::int64_t zero_ = 0;                                   // of the clock
 };
 

@@ -111,10 +111,7 @@ int run_train(const std::vector<std::string>& words) {
   if (exec::launched_ranks() == 0) check_writable(std::filesystem::path(flags.out) / "plan.json");
   if (!flags.backend.empty()) make_device(flags.backend);
   const planner::Plan plan = plan_from_flags(flags);
-  if (is_gpu(backend_of(flags, plan)) && plan.ranks() > 1)
-    throw error("--backend {} runs plans of one rank, and this has {}; plan with --ranks 1", backend_of(flags, plan),
-                plan.ranks());
-  if (!must_launch(plan)) return execute(plan, flags);
+  if (!must_launch(plan, backend_of(flags, plan))) return execute(plan, flags);
   return launch_with_plan("train", plan, flags);
 }
 

@@ -257,7 +257,7 @@ int run_validate(const std::vector<std::string>& words) {
   if (backend_of(flags, plan) != plan.profile.backend)
     throw error("{}: predicts --backend {}; plan anew to validate {}", flags.plan, plan.profile.backend, flags.backend);
   if (!flags.plan.empty() && exec::launched_ranks() == 0) check_machine(plan.profile, flags.plan, flags);
-  if (!must_launch(plan)) return execute(plan, flags, own);
+  if (!must_launch(plan, plan.profile.backend)) return execute(plan, flags, own);
   flags.passed_on = {"--budget", fmt::format("{}", own.budget)};
   const auto pass_on = [&](const char* flag, std::int64_t value) {
     if (value > 0) flags.passed_on.insert(flags.passed_on.end(), {flag, std::to_string(value)});

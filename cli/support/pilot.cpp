@@ -56,7 +56,7 @@ costmodel::Profile pilot_here(const planner::Plan& plan, const Data& data, const
 
 costmodel::Profile piloted_profile(const planner::Plan& plan, const Data& data, const CommonFlags& flags,
                                    double seconds) {
-  if (!must_launch(plan)) {
+  if (!must_launch(plan, plan.profile.backend)) {
     const auto communicator = communicator_for(plan);
     return pilot_here(plan, data, flags, seconds, *communicator);
   }
@@ -82,7 +82,7 @@ int run_pilot_of_plan(CommonFlags flags) {
   planner::check_data_hashes(plan);
   if (exec::launched_ranks() == 0) check_machine(plan.profile, flags.plan, flags);
   const Data data = load_data(plan.workload, true);
-  if (must_launch(plan)) {
+  if (must_launch(plan, plan.profile.backend)) {
     write_file(flags.out, costmodel::to_json(piloted_profile(plan, data, flags, flags.profile_budget)));
     return kSuccess;
   }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
+#include "cli/support/backend.h"
 #include "cli/support/launch.h"
 #include "exec/executable.h"
 
@@ -44,7 +45,20 @@ void check_ranks_are_alike(const planner::Plan& plan, exec::Communicator& commun
   }
 }
 
-bool must_launch(const planner::Plan& plan) {
+namespace {
+
+/// A rank has a GPU of its own.
+void check_gpus(const planner::Plan& plan, const std::string& backend) {
+  if (plan.fixed.shards_weights)
+    throw error("the plan keeps weights in shares, which --backend {} does not; plan with another policy", backend);
+  const std::int64_t here = ranks_here(backend);
+  const std::int64_t of_node = std::min<std::int64_t>(plan.ranks(), plan.cluster.gpus_per_node);
+  if (here < of_node) throw error("the plan needs {} GPUs, and here are {}; plan with --ranks {}", of_node, here, here);
+}
+
+}  // namespace
+
+bool must_launch(const planner::Plan& plan, const std::string& backend) {
   if (!plan.cluster.own() && plan.cluster.profile.empty())
     throw error(
         "the plan is for gpu '{}' by its datasheet, which is simulated only; plan for gpu: cpu or cuda, whose ranks "
@@ -57,6 +71,7 @@ bool must_launch(const planner::Plan& plan) {
     throw error(
         "the plan's profile is that of {}, which this build cannot execute; plan with a profile of this machine",
         plan.profile.device);
+  if (is_gpu(backend)) check_gpus(plan, backend);
   if (plan.cluster.nodes > 1 && exec::launched_ranks() == 0)
     throw error("the plan is for {} nodes; start it on them with mpirun -n {}", plan.cluster.nodes, plan.ranks());
   return plan.ranks() > 1 && exec::launched_ranks() == 0;

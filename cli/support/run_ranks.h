@@ -16,8 +16,9 @@ std::unique_ptr<exec::Communicator> communicator_for(const planner::Plan& plan);
 /// throws Error that names the first which has another.
 void check_ranks_are_alike(const planner::Plan& plan, exec::Communicator& communicator);
 
-/// True when the plan needs several ranks and no launcher has started any: the command must start itself again.
-bool must_launch(const planner::Plan& plan);
+/// True when the plan needs several ranks and no launcher has started any: the command must start itself again. Throws
+/// Error for a plan that the backend cannot execute here.
+bool must_launch(const planner::Plan& plan, const std::string& backend);
 
 /// Starts this command again as the plan's ranks, on a copy of the plan, and returns their status.
 int launch_with_plan(const std::string& command, const planner::Plan& plan, const CommonFlags& flags);

@@ -3,137 +3,17 @@
 #include <deque>
 #include <map>
 
-#include <cuda.h>
-
+#include "kernels/cuda/gpu_event.h"
+#include "kernels/cuda/gpu_group.h"
 #include "kernels/cuda/gpu_memory.h"
+#include "kernels/cuda/gpu_ranges.h"
 #include "kernels/cuda/gpu_state.h"
 #include "kernels/cuda/table.h"
 
 namespace braid::kernels::cuda {
 namespace {
 
-/// A function of the driver, which is not linked: programs start where there is none.
-template <typename Function>
-Function* driver(const char* name) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  check(cudaGetDriverEntryPointByVersion(name, &found, CUDA_VERSION, cudaEnableDefault, &result));
-  if (result != cudaDriverEntryPointSuccess)
-    throw Failure(fmt::format("the GPU's driver has no {}; install one for CUDA 13", name));
-  return reinterpret_cast<Function*>(found);
-}
-
-void check_driver(CUresult result, const char* doing) {
-  if (result != CUDA_SUCCESS)
-    throw Failure(fmt::format("{} failed ({}); plan for less memory, or end what else runs on the GPU (nvidia-smi)",
-                              doing, static_cast<int>(result)));
-}
-
-/// Ranges of addresses whose memory comes chunk by chunk, as parts of them are committed.
-class AddressRanges {
- public:
-  explicit AddressRanges(int ordinal) {
-    property_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    property_.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
-    check_driver(driver<decltype(cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity")(
-                     &chunk_, &property_, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
-                 "asking the GPU for the size of its pages");
-  }
-
-  void* reserve(Bytes bytes) {
-    CUdeviceptr base = 0;
-    const CUresult result =
-        driver<decltype(cuMemAddressReserve)>("cuMemAddressReserve")(&base, chunks_of(bytes) * chunk_, 0, 0, 0);
-    return result == CUDA_SUCCESS ? reinterpret_cast<void*>(base) : nullptr;
-  }
-
-  /// Whether any was taken of the GPU.
-  bool commit(void* first, Bytes bytes) {
-    bool taken = false;
-    const auto begin = reinterpret_cast<CUdeviceptr>(first);
-    const CUdeviceptr last = begin + static_cast<CUdeviceptr>(bytes);
-    for (CUdeviceptr chunk = begin / chunk_ * chunk_; chunk < last; chunk += chunk_) {
-      if (mapped_.contains(chunk)) continue;
-      CUmemGenericAllocationHandle handle = 0;
-      check_driver(driver<decltype(cuMemCreate)>("cuMemCreate")(&handle, chunk_, &property_, 0),
-                   "taking memory of the GPU");
-      check_driver(driver<decltype(cuMemMap)>("cuMemMap")(chunk, chunk_, 0, handle, 0), "mapping memory of the GPU");
-      const CUmemAccessDesc access{property_.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-      check_driver(driver<decltype(cuMemSetAccess)>("cuMemSetAccess")(chunk, chunk_, &access, 1),
-                   "mapping memory of the GPU");
-      mapped_[chunk] = handle;
-      taken = true;
-    }
-    return taken;
-  }
-
-  /// Of chunks that lie within it as a whole.
-  void discard(void* first, Bytes bytes) {
-    const auto begin = reinterpret_cast<CUdeviceptr>(first);
-    const CUdeviceptr last = begin + static_cast<CUdeviceptr>(bytes);
-    for (auto chunk = mapped_.lower_bound(begin); chunk != mapped_.end() && chunk->first + chunk_ <= last;) {
-      driver<decltype(cuMemUnmap)>("cuMemUnmap")(chunk->first, chunk_);
-      driver<decltype(cuMemRelease)>("cuMemRelease")(chunk->second);
-      chunk = mapped_.erase(chunk);
-    }
-  }
-
-  void release(void* base, Bytes bytes) {
-    const std::size_t size = chunks_of(bytes) * chunk_;
-    discard(base, static_cast<Bytes>(size));
-    driver<decltype(cuMemAddressFree)>("cuMemAddressFree")(reinterpret_cast<CUdeviceptr>(base), size);
-  }
-
- private:
-  std::size_t chunks_of(Bytes bytes) const { return (static_cast<std::size_t>(bytes) + chunk_ - 1) / chunk_; }
-
-  CUmemAllocationProp property_{};
-  std::size_t chunk_ = 0;
-  std::map<CUdeviceptr, CUmemGenericAllocationHandle> mapped_;
-};
-
-/// A timed event of CUDA.
-class TimedEvent {
- public:
-  explicit TimedEvent(cudaStream_t stream) {
-    check(cudaEventCreate(&event_));
-    check(cudaEventRecord(event_, stream));
-  }
-  TimedEvent(const TimedEvent&) = delete;
-  TimedEvent& operator=(const TimedEvent&) = delete;
-  ~TimedEvent() { cudaEventDestroy(event_); }
-  bool has_ended() const {
-    const cudaError_t status = cudaEventQuery(event_);
-    if (status == cudaErrorNotReady) return false;
-    check(status);
-    return true;
-  }
-  double seconds_after(const TimedEvent& other) const {
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, other.event_, event_));
-    return double{milliseconds} * 1e-3;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
-class CudaDevice;
-
-class CudaEvent final : public Event {
- public:
-  CudaEvent(CudaDevice& device, cudaStream_t stream, std::int64_t downloads)
-      : device_(device), event_(std::make_shared<TimedEvent>(stream)), downloads_(downloads) {}
-  std::optional<SteadyClock::time_point> ended() override;
-
- private:
-  CudaDevice& device_;
-  std::shared_ptr<TimedEvent> event_;
-  std::int64_t downloads_;  // that were called before
-  std::optional<SteadyClock::time_point> at_;
-};
-
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public EventClock {
  public:
   CudaDevice(int ordinal, costmodel::DataType activations)
       : ordinal_(ordinal), watch_(ordinal), ranges_(begin(ordinal)) {
@@ -241,15 +121,26 @@ class CudaDevice final : public Device {
   }
 
   std::unique_ptr<Event> record() override {
-    return std::make_unique<CudaEvent>(*this, state_->stream, downloads_called_);
+    return std::make_unique<GpuEvent>(*this, state_->stream, downloads_called_);
   }
+  /// With others' GPUs the stream may wait for a rank that never comes.
   void wait() override {
-    check(cudaStreamSynchronize(state_->stream));
+    if (groups_.empty()) {
+      check(cudaStreamSynchronize(state_->stream));
+    } else {
+      wait_patiently(state_->stream, groups_);
+    }
     take_downloads(downloads_called_);
   }
+  void follow(const Event& event) override { static_cast<const GpuEvent&>(event).hold_up(state_->stream); }
+  bool has_groups() const override { return true; }
+  std::string name_group() override { return new_group_name(); }
+  std::unique_ptr<DeviceGroup> join_group(const std::string& name, int size, int place) override {
+    return join_nccl_group(name, size, place, *this, groups_);
+  }
 
-  /// The first so many downloads have ended.
-  void take_downloads(std::int64_t ended) {
+ private:
+  void take_downloads(std::int64_t ended) override {
     for (; downloads_taken_ < ended; ++downloads_taken_) {
       Download& first = downloads_.front();
       std::memcpy(first.to.data(), first.pinned.mapped().get(), first.to.size());
@@ -259,7 +150,7 @@ class CudaDevice final : public Device {
   }
 
   /// Counted from an event that ended lately, as CUDA tells milliseconds in f32.
-  SteadyClock::time_point time_of(const std::shared_ptr<TimedEvent>& event) {
+  SteadyClock::time_point time_of(const std::shared_ptr<TimedEvent>& event) override {
     const double since = event->seconds_after(*zero_);
     const auto at =
         zero_time_ + std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(since));
@@ -270,7 +161,6 @@ class CudaDevice final : public Device {
     return at;
   }
 
- private:
   using Pinned = std::shared_ptr<void>;
   using PinnedBySize = std::multimap<std::size_t, Pinned>;
   struct Download {
@@ -294,20 +184,13 @@ class CudaDevice final : public Device {
   mutable MemoryWatch watch_;
   AddressRanges ranges_;
   std::optional<GpuState> state_;
+  LiveGroups groups_;
   PinnedBySize pinned_;  // that serve nobody
   std::deque<Download> downloads_;
   std::int64_t downloads_called_ = 0, downloads_taken_ = 0;
   std::shared_ptr<TimedEvent> zero_;
   SteadyClock::time_point zero_time_;
 };
-
-std::optional<SteadyClock::time_point> CudaEvent::ended() {
-  if (at_ || !event_->has_ended()) return at_;
-  device_.take_downloads(downloads_);
-  at_ = device_.time_of(event_);
-  event_.reset();
-  return at_;
-}
 
 }  // namespace
 }  // namespace braid::kernels::cuda

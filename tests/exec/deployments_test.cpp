@@ -246,6 +246,26 @@ RC_GTEST_PROP(Deployments, NothingHurriesOnAnyPlan, ()) {
   RC_ASSERT(!::testing::Test::HasFailure());
 }
 
+/// Which would wait for ever.
+TEST(Deployments, ARankWhoseNeighbourHangsEndsWithAnError) {
+  planner::FixedPlan fixed = one_rank();
+  fixed.deployment = planner::deploy(6, 1, 2, 1);
+  const planner::Program program = planner::window_program(fixed, {study().workload, *study().samples}, 0);
+  run_on_threads(2, [&](Communicator& communicator) {
+    workload::SampleIndex samples = *study().samples;
+    Runner runner({fixed, study().workload, samples, study().datasets}, communicator, cpu_device());
+    if (communicator.rank() == 0) return;
+    runner.set_patience(0.2);
+    try {
+      runner.run(program);
+      ADD_FAILURE() << "nobody sent anything";
+    } catch (const Failure& failure) {
+      EXPECT_NE(std::string(failure.what()).find("rank 1 has waited 0.2 s for others"), std::string::npos)
+          << failure.what();
+    }
+  });
+}
+
 TEST(Deployments, NothingHurriesWhereStagesInterleaveOrWeightsAreShared) {
   planner::FixedPlan fixed = one_rank();
   fixed.schedule.pipeline = PipelineTemplate::interleaved;

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <memory>
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/errors.h"
+#include "kernels/device.h"
+
+namespace braid::kernels::cuda {
+
+/// A timed event of CUDA.
+class TimedEvent {
+ public:
+  explicit TimedEvent(cudaStream_t stream) {
+    check(cudaEventCreate(&event_));
+    check(cudaEventRecord(event_, stream));
+  }
+  TimedEvent(const TimedEvent&) = delete;
+  TimedEvent& operator=(const TimedEvent&) = delete;
+  ~TimedEvent() { cudaEventDestroy(event_); }
+  bool has_ended() const {
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status == cudaErrorNotReady) return false;
+    check(status);
+    return true;
+  }
+  double seconds_after(const TimedEvent& other) const {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, other.event_, event_));
+    return double{milliseconds} * 1e-3;
+  }
+
+  void hold_up(cudaStream_t stream) const { check(cudaStreamWaitEvent(stream, event_)); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// What a device's events are told by.
+class EventClock {
+ public:
+  virtual ~EventClock() = default;
+  /// The first so many downloads have ended.
+  virtual void take_downloads(std::int64_t ended) = 0;
+  /// Of an event that has ended.
+  virtual SteadyClock::time_point time_of(const std::shared_ptr<TimedEvent>& event) = 0;
+};
+
+/// A point of the compute stream or of a group's.
+class GpuEvent final : public Event {
+ public:
+  /// `downloads` were called before.
+  GpuEvent(EventClock& clock, cudaStream_t stream, std::int64_t downloads = 0)
+      : clock_(clock), event_(std::make_shared<TimedEvent>(stream)), downloads_(downloads) {}
+  std::optional<SteadyClock::time_point> ended() override {
+    if (at_ || !event_->has_ended()) return at_;
+    clock_.take_downloads(downloads_);
+    at_ = clock_.time_of(event_);
+    event_.reset();
+    return at_;
+  }
+  /// What is put into the stream from here on runs after it.
+  void hold_up(cudaStream_t stream) const {
+    if (event_) event_->hold_up(stream);
+  }
+
+ private:
+  EventClock& clock_;
+  std::shared_ptr<TimedEvent> event_;
+  std::int64_t downloads_;
+  std::optional<SteadyClock::time_point> at_;
+};
+
+}  // namespace braid::kernels::cuda

@@ -1,0 +1,121 @@
+#include <cstdlib>
+#include <map>
+
+#include "base/node.h"
+#include "cli/workspace.h"
+
+/// The commands with --backend cuda, whose GPU is this processor: the kernels of kernels/cuda, thread by thread
+/// (tests/kernels/cuda_on_cpu).
+namespace braid::cli {
+namespace {
+
+using testing::Outcome;
+using testing::read_text;
+using testing::run_braid;
+using testing::write_text;
+
+class CudaCommands : public testing::Workspace {
+ protected:
+  void SetUp() override {
+    Workspace::SetUp();
+    ::setenv("BRAID_CUDA_LIBRARY", BRAID_CUDA_ON_CPU, 1);
+    // Little, as a GPU's thread takes the processor a thousand times as long.
+    std::string text = "backbone: " BRAID_SOURCE_DIR "/tests/golden/llama\ntasks:\n";
+    for (const std::string task : {"0", "1"})
+      text += "  - {name: task" + task + ", dataset: data" + task +
+              ".jsonl, max_length: 24, adapter: {type: lora, r: " + (task == "0" ? "2" : "4") +
+              (task == "0" ? "" : ", dropout: 0.1") +
+              "}, global_batch_size: 2, steps: 2, optimizer: {type: adamw, lr: 1e-2}, seed: " + task + "}\n";
+    write_text(folder / "workload.yaml", text);
+    measured_by("cuda");
+  }
+  void TearDown() override {
+    ::unsetenv("BRAID_CUDA_LIBRARY");
+    Workspace::TearDown();
+  }
+
+  /// Has the profile say so.
+  void measured_by(const std::string& backend) const {
+    std::string profile = read_text(folder / "profile.json");
+    profile.insert(profile.find("\"peak_flops\""), "\"backend\": \"" + backend + "\",\n  ");
+    write_text(folder / ("profile_" + backend + ".json"), profile);
+  }
+  std::string planning_by(const std::string& profile) const {
+    return "--workload " + path("workload.yaml") + " --profile " + path(profile) +
+           " --foreign-profile --policy megatron-pp ";
+  }
+
+  /// Losses by task and step.
+  std::map<std::string, double> losses_of(const std::string& run) const {
+    std::map<std::string, double> losses;
+    std::istringstream text(read_text(folder / run / "metrics.jsonl"));
+    for (std::string line; std::getline(text, line);) {
+      const Node node = parse_json(line, "metrics.jsonl");
+      losses[node.string_at("task") + " " + std::to_string(node.integer_at("step"))] = node.number_at("loss");
+    }
+    return losses;
+  }
+};
+
+TEST_F(CudaCommands, WhatIsPlannedForGpusIsTrainedAndValidatedOnThem) {
+  ASSERT_EQ(run_braid("train " + planning_by("profile.json") + "--ranks 1 --out " + path("cpu")).status, 0);
+  for (const std::string ranks : {"1", "2"}) {
+    const std::string plan = path("plan" + ranks + ".json"), out = "run" + ranks;
+    const Outcome planned = run_braid("plan " + planning_by("profile_cuda.json") + "--backend cuda --pp " + ranks +
+                                      " --ranks " + ranks + " --out " + plan);
+    ASSERT_EQ(planned.status, 0) << planned.text;
+    EXPECT_EQ(read_json(plan).at("profile").string_at("backend"), "cuda");
+    EXPECT_EQ(read_json(plan).at("cluster").string_at("gpu"), "cuda");
+    const Outcome trained = run_braid("train --plan " + plan + " --out " + path(out));
+    ASSERT_EQ(trained.status, 0) << trained.text;
+    const auto cpu = losses_of("cpu"), cuda = losses_of(out);
+    ASSERT_EQ(cuda.size(), 4U);
+    bool any_rounded = false;
+    for (const auto& [step, loss] : cpu) {
+      EXPECT_NEAR(cuda.at(step) / loss, 1, 5e-3) << step;
+      any_rounded |= cuda.at(step) != loss;
+    }
+    EXPECT_TRUE(any_rounded) << "activations are in bf16";
+  }
+  const Outcome validated = run_braid("validate --foreign-profile --plan " + path("plan1.json") +
+                                      " --windows 1 --runs 1 --operators --json --out " + path("validated.json"));
+  ASSERT_EQ(validated.status, 0) << validated.text;
+  const Node comparison = read_json(path("validated.json"));
+  bool attends = false;
+  for (const Node& op : comparison.at("operators").sequence("operators")) {
+    attends |= op.string_at("what") == "attention forward";
+    EXPECT_GT(op.number_at("measured") + (op.string_at("what").starts_with("dispatch") ? 1 : 0), 0);
+  }
+  EXPECT_TRUE(attends);
+}
+
+TEST_F(CudaCommands, WhatWasMeasuredByOthersIsNotTakenForIt) {
+  const auto refused = [&](const std::string& command, const std::string& words) {
+    expect_bad_input(command + " --out " + path("out"), words);
+  };
+  const std::string workload = "--workload " + path("workload.yaml") + " --policy megatron-pp --ranks 1 ";
+  refused("plan " + workload + "--profile " + path("profile_cuda.json"),
+          "profile_cuda.json: was measured on 'made up'");
+  measured_by("cpux");
+  refused("plan " + planning_by("profile_cpux.json"), "unknown backend 'cpux'; give one of: cpu, cuda, cuda-f32");
+  write_text(folder / "cluster.yaml", "gpu: cuda\ngpus_per_node: 1\n");
+  refused("plan " + workload + "--cluster " + path("cluster.yaml"),
+          "cluster.yaml: is of gpu: cuda, which --backend cpu does not compute on; give --backend cuda");
+  write_text(folder / "cluster.yaml", "gpu: cpu\ngpus_per_node: 1\n");
+  refused("plan " + workload + "--backend cuda --cluster " + path("cluster.yaml"), "give a cluster of gpu: cuda");
+  ASSERT_EQ(
+      run_braid("plan " + planning_by("profile_cuda.json") + "--backend cuda --ranks 1 --out " + path("plan.json"))
+          .status,
+      0);
+  refused("validate --backend cpu --plan " + path("plan.json"), "predicts --backend cuda; plan anew to validate cpu");
+  ASSERT_EQ(run_braid("plan " + planning_by("profile_cuda.json") + "--backend cuda --ranks 2 --pp 2 --out " +
+                      path("two.json"))
+                .status,
+            0);
+  ::setenv("BRAID_GPUS_ON_CPU", "1", 1);
+  refused("train --plan " + path("two.json"), "the plan needs 2 GPUs, and here are 1; plan with --ranks 1");
+  ::unsetenv("BRAID_GPUS_ON_CPU");
+}
+
+}  // namespace
+}  // namespace braid::cli
