@@ -31,9 +31,6 @@ const Folders kMayInclude = {
 /// Folders beside them that hold no sources of the program.
 const std::set<std::string> kHoldNoSources = {"build", "cmake", "docs", "quickstart", "results", "scripts", "tests"};
 
-/// gpu-probe is copied to where a GPU is and includes nothing but itself.
-const std::string kGpuProbe = "kernels/gpu_probe/";
-
 /// The rooms of planner/, likewise. What a file of one includes of planner/ is of a room.
 const Folders kPlannerMayInclude = {
     {"program", {}},
@@ -101,8 +98,6 @@ std::vector<std::string> violations_in(const std::string& file, const std::strin
     };
     if (target == included || !kMayInclude.contains(target)) {
       say("\"" + included + "\" begins with no folder of sources");
-    } else if (file.starts_with(kGpuProbe) != included.starts_with(kGpuProbe)) {
-      say(file.starts_with(kGpuProbe) ? "gpu-probe stands alone" : folder + " may not include gpu-probe");
     } else if (target != folder && !kMayInclude.at(folder).contains(target)) {
       say(folder + " may not include " + target);
     } else if (folder != "kernels" && is_of_a_device(included)) {
@@ -179,8 +174,6 @@ TEST(IncludeDirections, TheScannerCatchesWhatIsWrong) {
   write("sim/bad.cpp", "  #  include \"exec/runner.h\"  // why not\n#include \"planner/plan/plan.h\"\n");
   write("exec/deep/bad.cu", "#include \"sim/replay.h\"\n#include \"kernels/cpu/rows.h\"\n");
   write("kernels/bad.inc", "#include \"rows.h\"\n#include \"../base/error.h\"\n");
-  write("kernels/gpu_probe/bad.cpp", "#include \"kernels/gpu_probe/good.h\"\n#include \"base/error.h\"\n");
-  write("kernels/worse.cpp", "#include \"kernels/gpu_probe/good.h\"\n");
   write("tests/any.cpp", "#include \"exec/runner.h\"\n#include \"shell.h\"\n");
   write("cli/good.cpp", "#include \"sim/replay.h\"\n#include \"exec/runner.h\"\n#include \"cli/command.h\"\n");
   write("planner/bad.h", "#include <cli/command.h>\n");
@@ -197,8 +190,7 @@ TEST(IncludeDirections, TheScannerCatchesWhatIsWrong) {
                 "extra: a folder without a row in this test's table",
                 "kernels/bad.inc:1: \"rows.h\" begins with no folder of sources",
                 "kernels/bad.inc:2: \"../base/error.h\" begins with no folder of sources",
-                "kernels/gpu_probe/bad.cpp:2: gpu-probe stands alone",
-                "kernels/worse.cpp:1: kernels may not include gpu-probe",
+
                 "loose.cpp: a source file outside any folder",
                 "planner/bad.h: a source file outside any room of this test's table",
                 "planner/bad.h:1: planner may not include cli",

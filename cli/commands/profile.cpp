@@ -185,7 +185,7 @@ int run_profile(const std::vector<std::string>& words) {
   std::string measured;
   line.add().add_options()(
       "fit", boost::program_options::value(&measured),
-      "a GPU's measured profile, such as gpu-probe writes: learn from its products and copies what "
+      "a GPU's measured profile, such as --backend cuda writes: learn from its products and copies what "
       "plans take for all others, and write it with that to --out");
   line.add().add_options()("plan", boost::program_options::value(&flags.plan),
                            "a plan for this machine: run a few microbatches of it, and write its profile to --out, "

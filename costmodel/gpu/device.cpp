@@ -74,4 +74,20 @@ std::vector<std::string> device_names() {
   return names;
 }
 
+/// Whole names: the PCIe and NVL cards of the same chips have other rates. V100s know no bf16.
+const Device* find_device_of_machine(std::string_view machine) {
+  using Name = std::pair<std::string_view, std::string_view>;
+  constexpr std::array kNames = {Name{"NVIDIA GeForce RTX 3090", "rtx3090"},
+                                 Name{"NVIDIA A40", "a40"},
+                                 Name{"NVIDIA RTX A6000", "rtxa6000"},
+                                 Name{"NVIDIA L40S", "l40s"},
+                                 Name{"NVIDIA A100-SXM4-40GB", "a100-40"},
+                                 Name{"NVIDIA A100-SXM4-80GB", "a100-80"},
+                                 Name{"NVIDIA A800-SXM4-80GB", "a800-80"},
+                                 Name{"NVIDIA H100 80GB HBM3", "h100-sxm"},
+                                 Name{"NVIDIA H200", "h200-sxm"}};
+  const auto* const found = std::ranges::find(kNames, machine, &Name::first);
+  return found == kNames.end() ? nullptr : find_device(found->second);
+}
+
 }  // namespace braid::costmodel

@@ -35,4 +35,7 @@ const Device* find_device(std::string_view name);
 const Device& device_of(std::string_view name);
 std::vector<std::string> device_names();
 
+/// The GPU that CUDA calls so, such as "NVIDIA H200"; nullptr for any other.
+const Device* find_device_of_machine(std::string_view machine);
+
 }  // namespace braid::costmodel

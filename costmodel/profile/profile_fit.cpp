@@ -64,9 +64,24 @@ bool tell_all(std::span<const StreamPoint> copies, const Device& device) {
   return cached.size() >= kFewestSizes && beyond.size() >= kFewestSizes;
 }
 
+/// What braid's own measured of a GPU that has a datasheet, which stands in from here on for what has no entry.
+Profile of_known_gpu(Profile profile) {
+  const Device* device = find_device_of_machine(profile.machine);
+  if (!profile.device.empty() || !device || !profile.on_gpus()) return profile;
+  profile.device = device->name;
+  // What is not compressed is held as it is multiplied.
+  const DataType held = profile.backend == "cuda" && profile.dtype == DataType::f32 ? DataType::bf16 : profile.dtype;
+  for (ProfileEntry& entry : profile.entries)
+    if (entry.dtype == name(profile.dtype)) entry.dtype = name(held);
+  profile.dtype = held;
+  profile.backend = Profile().backend;
+  return profile;
+}
+
 }  // namespace
 
-ProfileFit fit_profile(const Profile& profile) {
+ProfileFit fit_profile(const Profile& measured) {
+  const Profile profile = of_known_gpu(measured);
   if (profile.device.empty())
     throw error("the profile of {} is of no GPU with a datasheet: nothing departs from it", profile.machine);
   if (profile.clock != 1)

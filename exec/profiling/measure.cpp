@@ -69,6 +69,7 @@ class Measuring {
     if (!knows(Operator::adamw, most_parameters())) measure_optimizer();
     const bool gathers = !device_.host_memory() || knows(Operator::all_gather, 1);
     if (communicator_.size() > 1 && !(knows(Operator::send_recv, 1) && gathers)) measure_messages();
+    if (!device_.host_memory() && !knows(Operator::launch, 1)) measure_gpu();
     while (measure_next()) {
     }
     const std::time_t now = std::time(nullptr);
@@ -328,6 +329,26 @@ class Measuring {
     }
   }
 
+  /// What its datasheet's figures are held against (costmodel/profile/profile_fit).
+  void measure_gpu() {
+    BufferPool pool(device_);
+    for (Bytes bytes = 128 << 10; bytes <= Bytes{256} << 20; bytes *= 2) {
+      const auto numbers = bytes / 2 / static_cast<Bytes>(sizeof(float));
+      const Buffer from = pool.take_f32(numbers), to = pool.take_f32(numbers);
+      device_.kernels().fill(1, from.row());
+      time({Operator::copy, Pass::forward, {}, bytes, 0, 0}, [&] { device_.kernels().copy(from.row(), to.row()); });
+    }
+    constexpr int kCalls = 100;
+    const Buffer little = pool.take_f32(1);
+    for (std::int64_t i = 0; i <= kMostPasses; ++i) {
+      device_.wait();
+      const SteadyClock::time_point start = SteadyClock::now();
+      for (int call = 0; call < kCalls; ++call) device_.kernels().fill(0, little.row());
+      const double seconds = seconds_since(start) / kCalls;
+      if (i > 0) samples_.add({Operator::launch, Pass::forward, {}, 1, 0, 0}, seconds);
+    }
+  }
+
   /// Of `size` ranks each, as many as there are; null for ranks that are left over.
   std::unique_ptr<CommunicatorGroup> group_of(int size) const {
     std::unique_ptr<CommunicatorGroup> mine;
@@ -465,19 +486,31 @@ std::vector<std::string> machine_versions(const kernels::Device& device) {
   return versions;
 }
 
-double measure_peak_flops(kernels::Device& device) {
-  const std::int64_t side = device.host_memory() ? 1024 : 8192;
+namespace {
+
+/// Seconds of a product of three square matrices of activations, in the median; once to begin with.
+double product_seconds(kernels::Device& device, std::int64_t side, int times) {
   const std::unique_ptr<kernels::FrozenLinear> linear = random_linear(side, side, false, 5, device.kernels());
   BufferPool pool(device);
   const Buffer x = pool.take(side * side), y = pool.take(side * side);
   device.kernels().fill(1, x.row());
   std::vector<double> samples;
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i <= times; ++i) {
     const double seconds = seconds_of(device, [&] { linear->forward(x.matrix(side, side), y.matrix(side, side)); });
-    if (i > 1) samples.push_back(seconds);
+    if (i > 0) samples.push_back(seconds);
   }
+  return median(samples);
+}
+
+}  // namespace
+
+double measure_peak_flops(kernels::Device& device) {
+  // A product of a millisecond and more keeps all of a device busy.
+  constexpr std::int64_t kLeast = 1024, kMost = 8192;
+  std::int64_t side = kLeast;
+  while (side < kMost && product_seconds(device, side, 1) < 1e-3) side *= 2;
   const auto length = static_cast<double>(side);
-  return 2.0 * length * length * length / median(samples);
+  return 2.0 * length * length * length / product_seconds(device, side, 10);
 }
 
 }  // namespace braid::exec

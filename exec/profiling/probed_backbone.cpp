@@ -64,6 +64,7 @@ ProbedBackbone::Passes ProbedBackbone::run(const MeasuredPoint& point, bool reco
   for (planner::MicrobatchId id = count; id-- > 0;) run_apart(model_.backward(id, {}, adapters_, seeds));
   const std::unique_ptr<kernels::Event> end = device.record();
   passes.backward = probe_.take_records();
+  model_.settle_losses();
   passes.forward_seconds = seconds_between(*start->ended(), *turn->ended());
   passes.backward_seconds = seconds_between(*back->ended(), *end->ended());
   return passes;

@@ -75,6 +75,23 @@ TEST(ProfileFit, RecoversAPlantedGpuUnderNoise) {
   }
 }
 
+/// As braid itself measures one, whose weights are held as they are multiplied.
+TEST(ProfileFit, KnowsTheDatasheetOfAGpuByItsName) {
+  const Profile named = measured_on(planted_gpu(), 0.03);
+  Profile own = named;
+  own.device.clear();
+  own.machine = "NVIDIA H100 80GB HBM3", own.backend = "cuda", own.dtype = DataType::f32;
+  for (ProfileEntry& entry : own.entries) entry.dtype = "f32";
+  const Profile fitted = fit_profile(own).profile, expected = fit_profile(named).profile;
+  EXPECT_EQ(fitted.device, "h100-sxm");
+  EXPECT_EQ(fitted.dtype, DataType::bf16);
+  EXPECT_EQ(fitted.backend, "cpu");
+  ASSERT_TRUE(fitted.products && expected.products);
+  EXPECT_EQ(fitted.products->rate_efficiency, expected.products->rate_efficiency);
+  own.machine = "NVIDIA H100 NVL";
+  EXPECT_THROW(fit_profile(own), Error);
+}
+
 TEST(ProfileFit, WhatWasMeasuredStaysAndComesBackFromAFile) {
   const Profile measured = measured_on(planted_gpu(), 0);
   const ProfileFit fit = fit_profile(measured);
