@@ -25,11 +25,9 @@ TEST(MeasureProfile, DevicesOfTheirOwnMemoryAreMeasuredByTheirEvents) {
     adapter.targets = costmodel::kSeparateModules;
     request.adapters = {adapter};
     request.backend = "cuda-f32";
-    bool asked = false;
-    request.next = [&](const costmodel::Profile&, double) {
-      return std::exchange(asked, true) ? std::vector<MeasuredPoint>{}
-                                        : std::vector<MeasuredPoint>{uniform_point(0, 24, 12, 0, 22)};
-    };
+    std::vector<MeasuredPoint> points = {uniform_point(0, 24, 12, 0, 22)};
+    points[0].attends = points[0].needed = true;
+    request.next = [&](const costmodel::Profile&, double) { return std::exchange(points, {}); };
     const costmodel::Profile profile = measure_profile(request, communicator, *device);
     if (communicator.rank() != 0) return;
     EXPECT_EQ(profile.backend, "cuda-f32");
