@@ -41,6 +41,8 @@ Matmul matmul;
 MatmulGroup matmul_group;
 }  // namespace cpu
 
+/// Of f32 exactly, and where a matrix is of bf16 of numbers rounded to that, by tensor cores: adapters in f32 beside
+/// activations in bf16. The order of each sum depends on K and on the lesser of M and N alone.
 namespace cuda {
 Matmul matmul;
 MatmulGroup matmul_group;

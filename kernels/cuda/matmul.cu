@@ -1,4 +1,5 @@
 #include "kernels/cuda/simt.h"
+#include "kernels/cuda/tensor_matmul.h"
 #include "kernels/matmul.h"
 
 namespace braid::kernels::cuda {
@@ -82,9 +83,8 @@ Operand operand(ConstMatrix matrix, Transpose transpose) {
           matrix.type == costmodel::DataType::bf16};
 }
 
-}  // namespace
-
-void matmul_group(std::span<const MatmulCall> calls) {
+/// Of f32 alone: checked by.
+void simt_matmul_group(std::span<const MatmulCall> calls) {
   std::vector<Product> products;
   std::vector<Tile> tiles;
   for (const MatmulCall& call : calls) {
@@ -104,6 +104,15 @@ void matmul_group(std::span<const MatmulCall> calls) {
   const Numbers<Tile> staged_tiles(tiles);
   launch(products_kernel, dim3(static_cast<unsigned>(tiles.size())), kThreads, 2 * kStep * kTile * sizeof(float),
          staged.data(), staged_tiles.data());
+}
+
+}  // namespace
+
+void matmul_group(std::span<const MatmulCall> calls) {
+  std::vector<MatmulCall> rounded, exact;
+  for (const MatmulCall& call : calls) (by_tensor_cores(call) ? rounded : exact).push_back(call);
+  tensor_matmul_group(rounded);
+  simt_matmul_group(exact);
 }
 
 void matmul(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, float beta,

@@ -39,10 +39,14 @@ class Numbers {
  public:
   Numbers(Device& device, RandomStream& random, std::int64_t rows, std::int64_t columns, DataType type,
           float deviation = 1)
+      : Numbers(device, random, rows, columns, type, type, deviation) {}
+  /// Of type `type`, but as `rounds` rounds them.
+  Numbers(Device& device, RandomStream& random, std::int64_t rows, std::int64_t columns, DataType type, DataType rounds,
+          float deviation)
       : device_(&device), type_(type), host_(rows, columns), stride_(columns + 5) {
     testing::fill_normal(host_, random, deviation);
     for (std::int64_t row = 0; row < rows; ++row)
-      for (std::int64_t i = 0; i < columns; ++i) host_.at(row, i) = rounded(host_.at(row, i), type);
+      for (std::int64_t i = 0; i < columns; ++i) host_.at(row, i) = rounded(host_.at(row, i), rounds);
     const Bytes bytes = std::max<Bytes>(rows * stride_, 1) * costmodel::bytes_of(type);
     memory_ = {device.allocate(bytes), [&device](void* memory) { device.free(memory); }};
     std::vector<std::byte> stored(static_cast<std::size_t>(bytes), std::byte{0xFF});
@@ -129,6 +133,10 @@ class Devices : public ::testing::TestWithParam<std::tuple<Tested, int>> {
   }
   Numbers f32(std::int64_t rows, std::int64_t columns, float deviation = 1) {
     return {*device_, random_, rows, columns, DataType::f32, deviation};
+  }
+  /// Of an adapter, whose products with activations in bf16 are made of numbers rounded to that.
+  Numbers parameters(std::int64_t rows, std::int64_t columns, float deviation = 1) {
+    return {*device_, random_, rows, columns, DataType::f32, type(), deviation};
   }
   std::vector<std::int32_t> integers(std::int64_t count, std::int64_t below) {
     std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
@@ -301,7 +309,7 @@ TEST_P(Devices, ProductsOfAllTypesAndTranspositions) {
     for (const bool b_across : {false, true}) {
       const std::int64_t rows = between(1, 70), columns = between(1, 70), depth = between(0, 70);
       Numbers a = activations(a_across ? depth : rows, a_across ? rows : depth);
-      Numbers b = f32(b_across ? columns : depth, b_across ? depth : columns), c = activations(rows, columns);
+      Numbers b = parameters(b_across ? columns : depth, b_across ? depth : columns), c = activations(rows, columns);
       Numbers gradient = f32(rows, columns);
       const auto across = [](bool yes) { return yes ? Transpose::yes : Transpose::no; };
       for (const float beta : {0.0F, 1.0F}) {
@@ -316,6 +324,22 @@ TEST_P(Devices, ProductsOfAllTypesAndTranspositions) {
   }
 }
 
+/// As of an adapter's two gradients: of many tokens, or of a wide layer.
+TEST_P(Devices, LongSums) {
+  for (const bool across : {false, true}) {
+    const std::int64_t few = between(1, 20), many = between(60, 80), depth = between(2050, 2200);
+    for (const auto& [rows, columns] : {std::pair(few, many), {many, few}}) {
+      Numbers a = activations(across ? depth : rows, across ? rows : depth);
+      Numbers b = activations(across ? depth : columns, across ? columns : depth), c = f32(rows, columns);
+      const Transpose first = across ? Transpose::yes : Transpose::no;
+      const Transpose second = across ? Transpose::no : Transpose::yes;
+      reference().matmul(2, a.host(), first, b.host(), second, 1, c.host());
+      own().matmul(2, a.there(), first, b.there(), second, 1, c.there());
+      EXPECT_LT(c.difference(), 2e-5);
+    }
+  }
+}
+
 /// One task and sixteen, of ranks from 4 to 128, of which some have no rows.
 TEST_P(Devices, AdaptersOfManyTasks) {
   for (const int tasks : {1, 16}) {
@@ -324,7 +348,8 @@ TEST_P(Devices, AdaptersOfManyTasks) {
     std::vector<MatmulCall> down, up, own_down, own_up;
     for (int task = 0; task < tasks; ++task) {
       const std::int64_t rows = task % 5 == 4 ? 0 : between(1, 40), rank = task == 3 ? 128 : between(4, 32);
-      xs.push_back(activations(rows, in)), as.push_back(f32(rank, in, 0.3F)), bs.push_back(f32(out, rank, 0.3F));
+      xs.push_back(activations(rows, in)), as.push_back(parameters(rank, in, 0.3F)),
+          bs.push_back(parameters(out, rank, 0.3F));
       lows.push_back(activations(rows, rank)), ys.push_back(activations(rows, out));
     }
     for (std::size_t t = 0; t < xs.size(); ++t) {

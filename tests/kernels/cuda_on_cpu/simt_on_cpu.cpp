@@ -137,17 +137,28 @@ class Block {
   }
 
   std::uint64_t exchange(std::uint64_t mine, unsigned from) {
-    Thread& thread = threads_[current_];
-    const unsigned turn = thread.turn++ % 2, lane = current_ / kWarp * kWarp + from;
-    thread.brought[turn] = mine;
-    wait(State::in_warp);
+    const unsigned turn = bring(mine), lane = current_ / kWarp * kWarp + from;
     BRAID_CHECK(lane < count_, "lane {} of {} threads", lane, count_);
     return threads_[lane].brought[turn];
+  }
+  void exchange_all(std::uint64_t mine, std::uint64_t (&all)[32]) {
+    const unsigned turn = bring(mine), first = current_ / kWarp * kWarp;
+    BRAID_CHECK(first + kWarp <= count_, "a warp of {} threads", count_ - first);
+    for (unsigned lane = 0; lane < kWarp; ++lane) all[lane] = threads_[first + lane].brought[turn];
   }
 
   RandomStream random_{1};
 
  private:
+  /// To the warp, which meets; tells which of its turns it is.
+  unsigned bring(std::uint64_t mine) {
+    Thread& thread = threads_[current_];
+    const unsigned turn = thread.turn++ % 2;
+    thread.brought[turn] = mine;
+    wait(State::in_warp);
+    return turn;
+  }
+
   /// Until it waits or ends.
   void go_on(unsigned place) {
     enter(place);
@@ -255,6 +266,10 @@ void set_order(std::uint64_t seed) {
 
 std::uint64_t exchange(std::uint64_t mine, unsigned from) {
   return block.exchange(mine, from);
+}
+
+void exchange_all(std::uint64_t mine, std::uint64_t (&all)[32]) {
+  block.exchange_all(mine, all);
 }
 
 void* shared_bytes() {

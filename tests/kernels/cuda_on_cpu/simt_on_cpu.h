@@ -40,6 +40,16 @@ void set_order(std::uint64_t seed);
 /// Has the calling fiber wait for its warp; gives what the lane `from` of it brought along.
 std::uint64_t exchange(std::uint64_t mine, unsigned from);
 
+/// The same of all lanes.
+void exchange_all(std::uint64_t mine, std::uint64_t (&all)[32]);
+/// Every lane's address, on every lane; what it shows must stay until the warp has met again.
+template <typename T>
+void share(const T* mine, const T* (&all)[32]) {
+  std::uint64_t words[32];
+  exchange_all(reinterpret_cast<std::uint64_t>(mine), words);
+  for (int lane = 0; lane < 32; ++lane) all[lane] = reinterpret_cast<const T*>(words[lane]);
+}
+
 void run(dim3 blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& thread);
 void* shared_bytes();
 

@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cuda/tensor_core.h"
+#include "kernels/cuda/tensor_matmul.h"
+
+namespace braid::kernels::cuda {
+namespace {
+
+/// A block of four warps makes a tile of 64 rows, 16 of each warp, by 16 or 64 columns; K goes by in steps.
+constexpr int kRows = 64, kStep = 64, kBlock = 128;
+/// Numbers that are loaded at once; 16 bytes of bf16.
+constexpr int kTogether = 8;
+/// Rows in shared memory are so many numbers longer than what they hold, so that tiles' rows lie in unlike banks.
+constexpr int kGap = 8;
+
+/// One side of a product: `count` rows of `depth` numbers, whichever way they lie.
+struct Side {
+  const void* data;
+  std::int64_t count, row_stride, depth_stride;
+  bool bf16;
+  bool vectors;  // eight neighbours lie on 16 bytes
+  __device__ Bf16 at(std::int64_t row, std::int64_t k) const {
+    const std::int64_t place = row * row_stride + k * depth_stride;
+    return bf16 ? static_cast<const Bf16*>(data)[place] : Bf16(static_cast<const float*>(data)[place]);
+  }
+};
+
+struct Product {
+  Side left, right;                // `left` has more rows
+  std::int64_t depth, depth_each;  // of a part
+  void* c;
+  std::int64_t row_stride, column_stride;  // of c, by rows of `left` and of `right`
+  float alpha, beta;
+  bool bf16;                          // c
+  std::int64_t parts, first_partial;  // sums of parts in scratch memory, where there are several
+};
+
+struct Tile {
+  std::int32_t product, row, column, part;
+};
+
+/// Eight neighbours in bf16.
+struct alignas(16) Together {
+  std::uint32_t halves[4];
+};
+
+/// Along K, or along rows, from (row, k) on; zeros beyond the matrix.
+template <bool across>
+__device__ Together load_together(const Side& side, std::int64_t row, std::int64_t k, std::int64_t last_k) {
+  const std::int64_t rows_left = side.count - row, left = last_k - k;
+  const bool inside = across ? rows_left >= kTogether && left > 0 : rows_left > 0 && left >= kTogether;
+  Together loaded{};
+  if (inside && side.vectors) {
+    const std::int64_t place = row * side.row_stride + k * side.depth_stride;
+    if (side.bf16) return *reinterpret_cast<const Together*>(static_cast<const Bf16*>(side.data) + place);
+    struct alignas(16) Four {
+      float numbers[4];
+    };
+    const auto* from = reinterpret_cast<const Four*>(static_cast<const float*>(side.data) + place);
+    for (int i = 0; i < 4; ++i) {
+      const Four four = from[i / 2];
+      loaded.halves[i] = pack(Bf16(four.numbers[i % 2 * 2]), Bf16(four.numbers[i % 2 * 2 + 1]));
+    }
+    return loaded;
+  }
+  Bf16 numbers[kTogether];
+  for (int i = 0; i < kTogether; ++i) {
+    const bool there = across ? i < rows_left && left > 0 : rows_left > 0 && i < left;
+    numbers[i] = there ? side.at(across ? row + i : row, across ? k : k + i) : Bf16(0.0F);
+  }
+  for (int i = 0; i < 4; ++i) loaded.halves[i] = pack(numbers[2 * i], numbers[2 * i + 1]);
+  return loaded;
+}
+
+/// A tile of one side on its way to shared memory: [rows, K], or `across` [K, rows].
+template <int rows, bool across>
+struct Stage {
+  static constexpr int kLength = across ? rows : kStep;
+  static constexpr int kStride = kLength + kGap;
+  static constexpr int kNumbers = (across ? kStep : rows) * kStride;
+  static constexpr int kEach = rows * kStep / kTogether / kBlock;  // that a thread loads
+  static_assert(kEach * kTogether * kBlock == rows * kStep);
+  Together loaded[kEach];
+
+  __device__ static int line(int i) { return i / (kLength / kTogether); }
+  __device__ static int within(int i) { return i % (kLength / kTogether) * kTogether; }
+  __device__ void load(const Side& side, std::int64_t first_row, std::int64_t first_k, std::int64_t last_k) {
+#pragma unroll
+    for (int n = 0; n < kEach; ++n) {
+      const int i = static_cast<int>(threadIdx.x) + n * kBlock;
+      loaded[n] = across ? load_together<true>(side, first_row + within(i), first_k + line(i), last_k)
+                         : load_together<false>(side, first_row + line(i), first_k + within(i), last_k);
+    }
+  }
+  __device__ void store(Bf16* to) const {
+#pragma unroll
+    for (int n = 0; n < kEach; ++n) {
+      const int i = static_cast<int>(threadIdx.x) + n * kBlock;
+      *reinterpret_cast<Together*>(to + line(i) * kStride + within(i)) = loaded[n];
+    }
+  }
+};
+
+__device__ void put(const Product& product, std::int64_t row, std::int64_t column, float sum) {
+  const std::int64_t place = row * product.row_stride + column * product.column_stride;
+  float number = product.alpha * sum;
+  if (product.bf16) {
+    Bf16* to = static_cast<Bf16*>(product.c) + place;
+    if (product.beta != 0) number += product.beta * static_cast<float>(*to);
+    *to = Bf16(number);
+  } else {
+    float* to = static_cast<float*>(product.c) + place;
+    *to = product.beta != 0 ? number + product.beta * *to : number;
+  }
+}
+
+template <int columns, bool left_across, bool right_across>
+__device__ void make_tile(const Product& product, const Tile& tile, float* partials) {
+  using Left = Stage<kRows, left_across>;
+  using Right = Stage<columns, right_across>;
+  Bf16* const left_memory = shared_memory<Bf16>();
+  Bf16* const right_memory = left_memory + Left::kNumbers;
+  const std::int64_t first_row = std::int64_t{tile.row} * kRows, first_column = std::int64_t{tile.column} * columns;
+  const std::int64_t first_k = tile.part * product.depth_each;
+  const std::int64_t last_k =
+      first_k + product.depth_each < product.depth ? first_k + product.depth_each : product.depth;
+  const int lane = static_cast<int>(threadIdx.x % kWarp), own_row = static_cast<int>(threadIdx.x / kWarp) * 16;
+  Left left;
+  Right right;
+  Sums sums[columns / 8];
+  if (first_k < last_k) {
+    left.load(product.left, first_row, first_k, last_k);
+    right.load(product.right, first_column, first_k, last_k);
+  }
+  for (std::int64_t k = first_k; k < last_k; k += kStep) {
+    __syncthreads();  // the step before has been read
+    left.store(left_memory);
+    right.store(right_memory);
+    __syncthreads();
+    if (k + kStep < last_k) {
+      left.load(product.left, first_row, k + kStep, last_k);
+      right.load(product.right, first_column, k + kStep, last_k);
+    }
+    const SharedTile<Left::kStride, left_across> of_left{left_memory};
+    const SharedTile<Right::kStride, right_across> of_right{right_memory};
+#pragma unroll
+    for (int within = 0; within < kStep; within += 16) {
+      const FragmentA a = of_left.a(own_row, within);
+#pragma unroll
+      for (int column = 0; column < columns; column += 16) {
+        FragmentB b[2];
+        of_right.b(column, within, b);
+        multiply(a, b[0], sums[column / 8]);
+        multiply(a, b[1], sums[column / 8 + 1]);
+      }
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < columns / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const std::int64_t row = first_row + own_row + lane / 4 + i / 2 * 8;
+      const std::int64_t column = first_column + n * 8 + 2 * (lane % 4) + i % 2;
+      if (row >= product.left.count || column >= product.right.count) continue;
+      if (product.parts == 1) {
+        put(product, row, column, sums[n].numbers[i]);
+      } else {
+        partials[product.first_partial + (tile.part * product.left.count + row) * product.right.count + column] =
+            sums[n].numbers[i];
+      }
+    }
+  }
+}
+
+template <int columns>
+__global__ void __launch_bounds__(kBlock)
+    tensor_products_kernel(const Product* products, const Tile* tiles, float* partials) {
+  const Tile tile = tiles[blockIdx.x];
+  const Product& product = products[tile.product];
+  const bool left_across = product.left.row_stride == 1 && product.left.depth_stride != 1;
+  const bool right_across = product.right.row_stride == 1 && product.right.depth_stride != 1;
+  if (left_across) {
+    right_across ? make_tile<columns, true, true>(product, tile, partials)
+                 : make_tile<columns, true, false>(product, tile, partials);
+  } else {
+    right_across ? make_tile<columns, false, true>(product, tile, partials)
+                 : make_tile<columns, false, false>(product, tile, partials);
+  }
+}
+
+/// Adds up the parts, one after another.
+__global__ void add_parts_kernel(const Product* products, const Tile* tiles, const float* partials) {
+  const Tile tile = tiles[blockIdx.x];
+  const Product& product = products[tile.product];
+  const std::int64_t columns = product.right.count;
+  for (std::int64_t i = threadIdx.x; i < kRows * columns; i += blockDim.x) {
+    const std::int64_t row = std::int64_t{tile.row} * kRows + i / columns, column = i % columns;
+    if (row >= product.left.count) continue;
+    float sum = 0;
+    for (std::int64_t part = 0; part < product.parts; ++part)
+      sum += partials[product.first_partial + (part * product.left.count + row) * columns + column];
+    put(product, row, column, sum);
+  }
+}
+
+Side side(ConstMatrix matrix, bool across) {
+  const std::int64_t row_stride = across ? 1 : matrix.stride, depth_stride = across ? matrix.stride : 1;
+  const bool bf16 = matrix.type == costmodel::DataType::bf16;
+  const std::int64_t on_16_bytes = bf16 ? 8 : 4;
+  const bool vectors = reinterpret_cast<std::uintptr_t>(matrix.data) % 16 == 0 && matrix.stride % on_16_bytes == 0;
+  return {matrix.data, across ? matrix.columns : matrix.rows, row_stride, depth_stride, bf16, vectors};
+}
+
+/// Sums of more than so many numbers are made in parts, where the product is narrow: there are few tiles then.
+constexpr std::int64_t kLongSum = 1024, kMostParts = 8, kNarrow = 256;
+
+Product product_of(const MatmulCall& call) {
+  Product product{};
+  product.left = side(call.a, call.a_transpose == Transpose::yes);
+  product.right = side(call.b, call.b_transpose == Transpose::no);
+  product.depth = call.a_transpose == Transpose::yes ? call.a.rows : call.a.columns;
+  BRAID_CHECK(product.left.count == call.c.rows && product.right.count == call.c.columns &&
+                  (call.b_transpose == Transpose::yes ? call.b.columns : call.b.rows) == product.depth,
+              "a product of depth {} to [{}, {}]", product.depth, call.c.rows, call.c.columns);
+  product.c = call.c.data, product.row_stride = call.c.stride, product.column_stride = 1;
+  product.alpha = call.alpha, product.beta = call.beta;
+  product.bf16 = call.c.type == costmodel::DataType::bf16;
+  if (product.left.count < product.right.count) {
+    std::swap(product.left, product.right);
+    std::swap(product.row_stride, product.column_stride);
+  }
+  const std::int64_t parts =
+      product.right.count > kNarrow ? 1 : std::clamp(product.depth / kLongSum, std::int64_t{1}, kMostParts);
+  product.depth_each = std::max<std::int64_t>((product.depth + parts - 1) / parts, 1);
+  product.depth_each = (product.depth_each + kStep - 1) / kStep * kStep;
+  product.parts = std::max<std::int64_t>((product.depth + product.depth_each - 1) / product.depth_each, 1);
+  return product;
+}
+
+template <int columns>
+void launch_tiles(const std::vector<Tile>& tiles, const Product* products, float* partials) {
+  if (tiles.empty()) return;
+  const Numbers<Tile> staged(tiles);
+  const int most = std::max(Stage<kRows, true>::kNumbers, Stage<kRows, false>::kNumbers) +
+                   std::max(Stage<columns, true>::kNumbers, Stage<columns, false>::kNumbers);
+  launch(tensor_products_kernel<columns>, dim3(static_cast<unsigned>(tiles.size())), kBlock,
+         static_cast<std::size_t>(most) * sizeof(Bf16), products, staged.data(), partials);
+}
+
+}  // namespace
+
+bool by_tensor_cores(const MatmulCall& call) {
+  using costmodel::DataType;
+  return call.a.type == DataType::bf16 || call.b.type == DataType::bf16 || call.c.type == DataType::bf16;
+}
+
+void tensor_matmul_group(std::span<const MatmulCall> calls) {
+  constexpr int kFew = 16, kMany = 64;
+  std::vector<Product> products;
+  std::vector<Tile> narrow, wide, in_parts;
+  std::int64_t partials = 0;
+  for (const MatmulCall& call : calls) {
+    if (call.c.rows == 0 || call.c.columns == 0) continue;
+    const auto number = static_cast<std::int32_t>(products.size());
+    Product& product = products.emplace_back(product_of(call));
+    const bool few = product.right.count <= kFew;
+    const std::int64_t columns = few ? kFew : kMany;
+    for (std::int32_t row = 0; row * kRows < product.left.count; ++row) {
+      for (std::int32_t column = 0; column * columns < product.right.count; ++column)
+        for (std::int32_t part = 0; part < product.parts; ++part)
+          (few ? narrow : wide).push_back({number, row, column, part});
+      if (product.parts > 1) in_parts.push_back({number, row, 0, 0});
+    }
+    if (product.parts == 1) continue;
+    product.first_partial = partials;
+    partials += product.parts * product.left.count * product.right.count;
+  }
+  if (products.empty()) return;
+  const Numbers<Product> staged(products);
+  const Numbers<float> sums(partials);
+  launch_tiles<kFew>(narrow, staged.data(), sums.data());
+  launch_tiles<kMany>(wide, staged.data(), sums.data());
+  if (in_parts.empty()) return;
+  const Numbers<Tile> staged_parts(in_parts);
+  launch(add_parts_kernel, dim3(static_cast<unsigned>(in_parts.size())), kThreads, 0, staged.data(),
+         staged_parts.data(), sums.data());
+}
+
+}  // namespace braid::kernels::cuda
