@@ -1,8 +1,7 @@
-#include <algorithm>
 #include <cmath>
 
-#include "kernels/attention.h"
-#include "kernels/cuda/simt.h"
+#include "kernels/cuda/attention_work.h"
+#include "kernels/cuda/tensor_attention.h"
 
 namespace braid::kernels::cuda {
 namespace {
@@ -13,41 +12,6 @@ constexpr int kKeys = 32;     // that go by together: one a lane
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kEach = kQueries / kWarps;             // rows of a warp
 constexpr int kLaneNumbers = kMostDim / int{kWarp};  // of a head that a lane keeps of each row
-
-/// Keys that lie together: an earlier microbatch's, or a sequence's own.
-struct Stretch {
-  const void *k, *v;
-  void *dk, *dv;  // going back
-  std::int64_t count, k_stride, v_stride, dk_stride, dv_stride;
-  bool f32;  // a prefix of an f32 adapter beside bf16 activations
-  bool d_f32;
-};
-
-/// A block's work: queries [first, first + count) of a sequence whose stretches are [first_stretch, last_stretch), the
-/// last its own keys, of which query q of the sequence sees q + 1.
-struct QueryTile {
-  std::int64_t sequence_first, first;
-  std::int32_t count, first_stretch, last_stretch;
-};
-
-/// Keys [first, first + count) of one stretch, seen by queries of its sequence of `queries` rows.
-struct KeyTile {
-  std::int64_t sequence_first, queries, first;
-  std::int32_t count, stretch;
-  bool own;  // key k is seen from query k on, else by all
-};
-
-__device__ float number_at(const void* data, bool f32, std::int64_t place) {
-  return f32 ? static_cast<const float*>(data)[place] : static_cast<float>(static_cast<const Bf16*>(data)[place]);
-}
-__device__ void store_at(void* data, bool f32, std::int64_t place, float number, bool adds) {
-  if (adds) number += number_at(data, f32, place);
-  if (f32) {
-    static_cast<float*>(data)[place] = number;
-  } else {
-    static_cast<Bf16*>(data)[place] = Bf16(number);
-  }
-}
 
 /// Rows [first, first + count) of `size` numbers from `column` on, to shared memory; rows are size + 1 apart, so that
 /// lanes that read a column meet no bank twice.
@@ -75,18 +39,16 @@ __device__ void for_lane(int lane, int size, const Body& body) {
 }
 
 /// Softmax as keys go by (Milakov and Gimelshein 2018), a lane a key; then each lane adds up its numbers of the head.
-template <typename Number>
 __global__ void __launch_bounds__(kThreads, 2)
     attention_forward_kernel(const QueryTile* tiles, const Stretch* stretches, int group, int size, float scale,
-                             View<const Number> q, View<Number> out, View<float> log_sum) {
+                             View<const float> q, View<float> out, View<float> log_sum) {
   const QueryTile tile = tiles[blockIdx.x];
   const std::int64_t head = blockIdx.y, kv_column = head / group * size;
   float* queries = shared_memory<float>();  // [kQueries, size + 1]
   float* keys = queries + kQueries * (size + 1);
   float* values = keys + kKeys * (size + 1);
   const int lane = static_cast<int>(threadIdx.x % kWarp), warp = static_cast<int>(threadIdx.x / kWarp);
-  load_rows(q.data, sizeof(Number) == sizeof(float), q.stride, tile.sequence_first + tile.first, tile.count,
-            head * size, size, queries);
+  load_rows(q.data, true, q.stride, tile.sequence_first + tile.first, tile.count, head * size, size, queries);
   float most[kEach], sum[kEach], mixed[kEach][kLaneNumbers];
 #pragma unroll
   for (int r = 0; r < kEach; ++r) {
@@ -143,11 +105,10 @@ __global__ void delta_kernel(View<const Number> dout, View<const Number> out, in
   }
 }
 
-template <typename Number>
 __global__ void __launch_bounds__(kThreads, 2)
     attention_dq_kernel(const QueryTile* tiles, const Stretch* stretches, int group, int size, float scale,
-                        View<const Number> q, View<const Number> dout, View<const float> log_sum,
-                        View<const float> delta, View<Number> dq) {
+                        View<const float> q, View<const float> dout, View<const float> log_sum, View<const float> delta,
+                        View<float> dq) {
   const QueryTile tile = tiles[blockIdx.x];
   const std::int64_t head = blockIdx.y, kv_column = head / group * size;
   float* queries = shared_memory<float>();
@@ -156,9 +117,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   float* values = keys + kKeys * (size + 1);
   const int lane = static_cast<int>(threadIdx.x % kWarp), warp = static_cast<int>(threadIdx.x / kWarp);
   const std::int64_t first_row = tile.sequence_first + tile.first;
-  constexpr bool kF32 = sizeof(Number) == sizeof(float);
-  load_rows(q.data, kF32, q.stride, first_row, tile.count, head * size, size, queries);
-  load_rows(dout.data, kF32, dout.stride, first_row, tile.count, head * size, size, gradients);
+  load_rows(q.data, true, q.stride, first_row, tile.count, head * size, size, queries);
+  load_rows(dout.data, true, dout.stride, first_row, tile.count, head * size, size, gradients);
   float d[kEach][kLaneNumbers] = {};
   for (int s = tile.first_stretch; s < tile.last_stretch; ++s) {
     const Stretch& stretch = stretches[s];
@@ -198,10 +158,9 @@ __global__ void __launch_bounds__(kThreads, 2)
 }
 
 /// A block a tile of keys: queries go by, a lane each, head after head of the group, in one order.
-template <typename Number>
 __global__ void __launch_bounds__(kThreads, 2)
     attention_dkv_kernel(const KeyTile* tiles, const Stretch* stretches, int group, int size, float scale,
-                         View<const Number> q, View<const Number> dout, View<const float> log_sum,
+                         View<const float> q, View<const float> dout, View<const float> log_sum,
                          View<const float> delta) {
   const KeyTile tile = tiles[blockIdx.x];
   const Stretch& stretch = stretches[tile.stretch];
@@ -211,7 +170,6 @@ __global__ void __launch_bounds__(kThreads, 2)
   float* queries = values + kQueries * (size + 1);
   float* gradients = queries + kKeys * (size + 1);
   const int lane = static_cast<int>(threadIdx.x % kWarp), warp = static_cast<int>(threadIdx.x / kWarp);
-  constexpr bool kF32 = sizeof(Number) == sizeof(float);
   load_rows(stretch.k, stretch.f32, stretch.k_stride, tile.first, tile.count, kv_column, size, keys);
   load_rows(stretch.v, stretch.f32, stretch.v_stride, tile.first, tile.count, kv_column, size, values);
   float dk[kEach][kLaneNumbers] = {}, dv[kEach][kLaneNumbers] = {};
@@ -221,8 +179,8 @@ __global__ void __launch_bounds__(kThreads, 2)
     for (std::int64_t first = from; first < tile.queries; first += kKeys) {
       const int count = static_cast<int>(tile.queries - first < kKeys ? tile.queries - first : kKeys);
       __syncthreads();
-      load_rows(q.data, kF32, q.stride, tile.sequence_first + first, count, head * size, size, queries);
-      load_rows(dout.data, kF32, dout.stride, tile.sequence_first + first, count, head * size, size, gradients);
+      load_rows(q.data, true, q.stride, tile.sequence_first + first, count, head * size, size, queries);
+      load_rows(dout.data, true, dout.stride, tile.sequence_first + first, count, head * size, size, gradients);
       __syncthreads();
 #pragma unroll
       for (int r = 0; r < kEach; ++r) {
@@ -257,47 +215,6 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-/// The work of all sequences as tables.
-struct Work {
-  std::vector<Stretch> stretches;
-  std::vector<QueryTile> queries;
-  std::vector<KeyTile> keys;
-};
-
-bool is_f32(ConstMatrix matrix) {
-  return matrix.type == costmodel::DataType::f32;
-}
-
-Stretch stretch_of(ConstMatrix k, ConstMatrix v, Matrix dk, Matrix dv) {
-  BRAID_CHECK(k.type == v.type && dk.type == dv.type, "keys and values of two types");
-  return {k.data, v.data, dk.data, dv.data, k.rows, k.stride, v.stride, dk.stride, dv.stride, is_f32(k), is_f32(dk)};
-}
-
-Work work_of(std::span<const SequenceRows> sequences, ConstMatrix k, ConstMatrix v, Matrix dk, Matrix dv) {
-  Work work;
-  for (const SequenceRows& sequence : sequences) {
-    if (sequence.count == 0) continue;
-    const auto first = static_cast<std::int32_t>(work.stretches.size());
-    for (const EarlierKeys& earlier : sequence.earlier)
-      if (earlier.k.rows > 0) work.stretches.push_back(stretch_of(earlier.k, earlier.v, earlier.dk, earlier.dv));
-    const std::int64_t from = sequence.first, to = sequence.first + sequence.count;
-    const auto own = [&](auto matrix) { return matrix.rows > 0 ? matrix.row_range(from, to) : matrix; };
-    work.stretches.push_back(stretch_of(own(k), own(v), own(dk), own(dv)));
-    const auto last = static_cast<std::int32_t>(work.stretches.size());
-    for (std::int64_t row = 0; row < sequence.count; row += kQueries)
-      work.queries.push_back(
-          {from, row, static_cast<std::int32_t>(std::min<std::int64_t>(kQueries, sequence.count - row)), first, last});
-    for (std::int32_t stretch = first; stretch < last; ++stretch) {
-      const std::int64_t count = work.stretches[static_cast<std::size_t>(stretch)].count;
-      for (std::int64_t row = 0; row < count; row += kQueries)
-        work.keys.push_back({from, sequence.count, row,
-                             static_cast<std::int32_t>(std::min<std::int64_t>(kQueries, count - row)), stretch,
-                             stretch + 1 == last});
-    }
-  }
-  return work;
-}
-
 void check_shape(const AttentionShape& shape) {
   BRAID_CHECK(shape.head_dim <= kMostDim, "heads of {} numbers, of at most {}", shape.head_dim, kMostDim);
 }
@@ -311,46 +228,46 @@ std::size_t rows_bytes(int rows, std::int64_t size) {
 void attention_forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
                        ConstMatrix k, ConstMatrix v, Matrix out, Matrix log_sum) {
   check_shape(shape);
-  const Work work = work_of(sequences, k, v, {}, {});
+  if (q.type == costmodel::DataType::bf16) return tensor_attention_forward(shape, sequences, q, k, v, out, log_sum);
+  const Work work = work_of(sequences, kQueries, k, v, {}, {});
   if (work.queries.empty()) return;
   const Numbers<Stretch> stretches(work.stretches);
   const Numbers<QueryTile> tiles(work.queries);
-  with_type(q.type, [&]<typename Number>(Number) {
-    launch(attention_forward_kernel<Number>,
-           dim3(static_cast<unsigned>(work.queries.size()), static_cast<unsigned>(shape.heads)), kThreads,
-           rows_bytes(kQueries + 2 * kKeys, shape.head_dim), tiles.data(), stretches.data(),
-           shape.heads / shape.kv_heads, shape.head_dim, 1.0 / std::sqrt(static_cast<double>(shape.head_dim)),
-           view<const Number>(q), view<Number>(out), view<float>(log_sum));
-  });
+  launch(attention_forward_kernel, dim3(static_cast<unsigned>(work.queries.size()), static_cast<unsigned>(shape.heads)),
+         kThreads, rows_bytes(kQueries + 2 * kKeys, shape.head_dim), tiles.data(), stretches.data(),
+         shape.heads / shape.kv_heads, shape.head_dim, 1.0 / std::sqrt(static_cast<double>(shape.head_dim)),
+         view<const float>(q), view<float>(out), view<float>(log_sum));
 }
 
 void attention_backward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
                         ConstMatrix k, ConstMatrix v, ConstMatrix out, ConstMatrix log_sum, ConstMatrix dout, Matrix dq,
                         Matrix dk, Matrix dv) {
   check_shape(shape);
-  const Work work = work_of(sequences, k, v, dk, dv);
-  if (work.queries.empty()) return;
-  const Numbers<Stretch> stretches(work.stretches);
-  const Numbers<QueryTile> tiles(work.queries);
-  const Numbers<KeyTile> key_tiles(work.keys);
+  if (q.rows == 0) return;
   const Numbers<float> deltas(q.rows * shape.heads);
   const View<float> delta{deltas.data(), q.rows, shape.heads, shape.heads};
   const View<const float> known{deltas.data(), q.rows, shape.heads, shape.heads};
   const auto group = static_cast<int>(shape.heads / shape.kv_heads), size = static_cast<int>(shape.head_dim);
-  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
-  const std::size_t shared = rows_bytes(2 * kQueries + 2 * kKeys, shape.head_dim);
   with_type(q.type, [&]<typename Number>(Number) {
     launch(delta_kernel<Number>, dim3(static_cast<unsigned>(q.rows)), kThreads, 0, view<const Number>(dout),
            view<const Number>(out), size, delta);
-    launch(attention_dq_kernel<Number>,
-           dim3(static_cast<unsigned>(work.queries.size()), static_cast<unsigned>(shape.heads)), kThreads, shared,
-           tiles.data(), stretches.data(), group, size, scale, view<const Number>(q), view<const Number>(dout),
-           view<const float>(log_sum), known, view<Number>(dq));
-    launch(attention_dkv_kernel<Number>,
-           dim3(static_cast<unsigned>(work.keys.size()), static_cast<unsigned>(shape.kv_heads)), kThreads, shared,
-           key_tiles.data(), stretches.data(), group, size, scale, view<const Number>(q), view<const Number>(dout),
-           view<const float>(log_sum), known);
   });
+  if (q.type == costmodel::DataType::bf16)
+    return tensor_attention_backward(shape, sequences, q, k, v, log_sum, dout, {deltas.data(), q.rows, shape.heads}, dq,
+                                     dk, dv);
+  const Work work = work_of(sequences, kQueries, k, v, dk, dv);
+  if (work.queries.empty()) return;
+  const Numbers<Stretch> stretches(work.stretches);
+  const Numbers<QueryTile> tiles(work.queries);
+  const Numbers<KeyTile> key_tiles(work.keys);
+  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
+  const std::size_t shared = rows_bytes(2 * kQueries + 2 * kKeys, shape.head_dim);
+  launch(attention_dq_kernel, dim3(static_cast<unsigned>(work.queries.size()), static_cast<unsigned>(shape.heads)),
+         kThreads, shared, tiles.data(), stretches.data(), group, size, scale, view<const float>(q),
+         view<const float>(dout), view<const float>(log_sum), known, view<float>(dq));
+  launch(attention_dkv_kernel, dim3(static_cast<unsigned>(work.keys.size()), static_cast<unsigned>(shape.kv_heads)),
+         kThreads, shared, key_tiles.data(), stretches.data(), group, size, scale, view<const float>(q),
+         view<const float>(dout), view<const float>(log_sum), known);
 }
 
 }  // namespace braid::kernels::cuda

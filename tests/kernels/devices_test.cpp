@@ -390,6 +390,7 @@ TEST_P(Devices, Attention) {
   std::vector<std::int64_t> counts;
   std::int64_t rows = 0;
   for (std::int64_t s = between(1, 3); s > 0; --s) rows += counts.emplace_back(between(1, 45));
+  rows += counts.emplace_back(between(60, 150));
   const std::int64_t q_width = heads * size, kv_width = kv_heads * size;
   Numbers q = activations(rows, q_width), k = activations(rows, kv_width), v = activations(rows, kv_width);
   Numbers out = activations(rows, q_width), log_sum = f32(rows, heads), dout = activations(rows, q_width);
@@ -398,7 +399,8 @@ TEST_P(Devices, Attention) {
   const auto of_earlier = [&](bool prefix) {
     const std::int64_t count = prefix ? virtual_tokens : earlier;
     std::vector<Numbers> parts;
-    for (int i = 0; i < 4; ++i) parts.push_back(prefix && i < 2 ? f32(count, kv_width) : activations(count, kv_width));
+    for (int i = 0; i < 4; ++i)
+      parts.push_back(prefix && i < 2 ? parameters(count, kv_width) : activations(count, kv_width));
     return parts;
   };
   std::vector<Numbers> prefix = of_earlier(true), chunk = of_earlier(false);
