@@ -57,7 +57,7 @@ class Runner::Execution {
     turns_ = &turns;
     runner_.probe_.between = [this] { poll(); };
     for (std::size_t c = 0; c < channels_.size(); ++c) post_receives(c);
-    for (std::size_t i = 0; i < stage_->instructions.size(); ++i) execute(i);
+    for (std::size_t i = 0; i < stage_->instructions.size(); i += count_together(i)) execute(i);
     for (std::size_t c = 0; c < channels_.size(); ++c) post_all_receives(c);
     poll();
     const bool drains = planner::is_empty(program.after);
@@ -96,7 +96,7 @@ class Runner::Execution {
   /// A compute instruction that the device has been told of.
   struct Computing {
     InstructionId id = 0;
-    std::unique_ptr<kernels::Event> begun, ended;
+    std::shared_ptr<kernels::Event> begun, ended;
     Bytes held = 0;
   };
   /// When an instruction ran; below 0: not yet.
@@ -264,7 +264,8 @@ class Runner::Execution {
     const Instruction& instruction = stage_->instructions[place];
     came_on_ = SteadyClock::now();
     if (planner::is_recv(instruction.kind)) return;  // posted ahead
-    wait_for_inputs(instruction);
+    const std::span<const Instruction> together = std::span(stage_->instructions).subspan(place, count_together(place));
+    for (const Instruction& one : together) wait_for_inputs(one);
     Computing computing{id_of(place), device().record(), nullptr, 0};
     switch (instruction.kind) {
       case Kind::forward:
@@ -274,7 +275,7 @@ class Runner::Execution {
         backward(id_of(place), instruction);
         break;
       case Kind::step:
-        step(instruction);
+        step(together);
         break;
       case Kind::send_activation:
       case Kind::send_gradient:
@@ -292,7 +293,10 @@ class Runner::Execution {
     }
     computing.ended = device().record();
     computing.held = runner_.pool_.in_use();
-    computing_.push_back(std::move(computing));
+    for (std::size_t i = 0; i < together.size(); ++i) {
+      computing.id = id_of(place + i);
+      computing_.push_back(computing);
+    }
     poll();
   }
 
@@ -428,44 +432,73 @@ class Runner::Execution {
     for (const auto& model : runner_.models_) model->settle_losses();
   }
 
+  /// How many Steps are taken together, from that place in the list on: those that follow one another, for a device of
+  /// its own memory, which is then waited for once and told of one launch.
+  std::size_t count_together(std::size_t place) const {
+    std::size_t count = 1;
+    if (stage_->instructions[place].kind != Kind::step || device().host_memory()) return count;
+    std::set<TaskIndex> tasks = {stage_->instructions[place].task};
+    while (place + count < stage_->instructions.size() && stage_->instructions[place + count].kind == Kind::step &&
+           tasks.insert(stage_->instructions[place + count].task).second)
+      ++count;
+    return count;
+  }
+
   /// What is decided by numbers of the device waits for them.
-  void step(const Instruction& instruction) {
-    const auto task = static_cast<std::size_t>(instruction.task);
-    Adapter& adapter = *runner_.adapters_[task];
-    const workload::Optimizer& optimizer = runner_.input_.workload.tasks[task].optimizer;
-    StepReport& report = report_.steps[{instruction.task, instruction.global_batch}];
-    std::vector<double> norms_here;
-    squared_norms(adapter, runner_.pool_, norms_here);
+  void step(std::span<const Instruction> instructions) {
+    std::vector<std::vector<double>> norms(instructions.size());
+    std::vector<NormsOf> norms_of_tasks;
+    for (std::size_t i = 0; i < instructions.size(); ++i)
+      norms_of_tasks.push_back({&adapter_of(instructions[i]), &norms[i]});
+    squared_norms(norms_of_tasks, runner_.pool_);
     wait_for_device();
+    std::vector<StepOf> steps;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      if (const std::optional<double> scale = finish_batch(instructions[i], norms[i]))
+        steps.push_back({&optimizer_of(instructions[i]), instructions[i].global_batch,
+                         runner_.input_.samples.steps(instructions[i].task), *scale, &adapter_of(instructions[i])});
+    }
+    if (steps.empty()) return;
+    double all = 0;
+    for (const StepOf& step : steps) all += static_cast<double>(step.adapter->parameters().size());
+    const std::shared_ptr<kernels::Event> begun = runner_.probe_.mark();
+    take_steps(steps, kernels());
+    const std::shared_ptr<kernels::Event> ended = runner_.probe_.mark();
+    for (const StepOf& step : steps) {
+      const auto numbers = static_cast<std::int64_t>(step.adapter->parameters().size());
+      runner_.probe_.hear({costmodel::Operator::adamw, costmodel::Pass::forward, {}, numbers, 0, 0, 1},
+                          {{begun, ended, static_cast<double>(numbers) / all}});
+    }
+  }
+  Adapter& adapter_of(const Instruction& instruction) const {
+    return *runner_.adapters_[static_cast<std::size_t>(instruction.task)];
+  }
+  const workload::Optimizer& optimizer_of(const Instruction& instruction) const {
+    return runner_.input_.workload.tasks[static_cast<std::size_t>(instruction.task)].optimizer;
+  }
+
+  /// Reports a global batch of which all has been computed, and gives the factor of its gradient; nothing where no step
+  /// is to be taken.
+  std::optional<double> finish_batch(const Instruction& instruction, std::span<const double> norms_here) {
+    StepReport& report = report_.steps[{instruction.task, instruction.global_batch}];
     const BatchLoss loss = runner_.objectives_.finish(instruction.task, instruction.global_batch);
     if (runner_.place_.tells_of_losses()) report.loss = loss;
     report.squared_norms.assign(static_cast<std::size_t>(runner_.input_.workload.backbone.layers), 0);
     if (runner_.place_.tells_of_layers())
       for (std::size_t i = 0; i < norms_here.size(); ++i)
-        report.squared_norms[static_cast<std::size_t>(adapter.layers().numbers()[i])] = norms_here[i];
+        report.squared_norms[static_cast<std::size_t>(adapter_of(instruction).layers().numbers()[i])] = norms_here[i];
     const double local = std::accumulate(norms_here.begin(), norms_here.end(), 0.0);
     double scale = 1;
     bool finite = std::isfinite(loss.loss) && std::isfinite(local);
     if (const auto norms = norms_.find(instruction.task); norms != norms_.end()) {
       const double sum = norms->second.sum();
-      scale = clip_scale(std::sqrt(sum), optimizer.max_grad_norm);
+      scale = clip_scale(std::sqrt(sum), optimizer_of(instruction).max_grad_norm);
       finite = finite && std::isfinite(sum);
       norms_.erase(norms);
     }
     if (!finite) stopped_.insert(instruction.task);
     report.diverged = stopped_.contains(instruction.task);
-    if (report.diverged) return;
-    runner_.probe_.run({costmodel::Operator::adamw,
-                        costmodel::Pass::forward,
-                        {},
-                        static_cast<std::int64_t>(adapter.parameters().size()),
-                        0,
-                        0,
-                        1},
-                       [&] {
-                         take_step(optimizer, instruction.global_batch, runner_.input_.samples.steps(instruction.task),
-                                   scale, adapter, kernels());
-                       });
+    return report.diverged ? std::nullopt : std::optional(scale);
   }
 
   /// What has ended is told, in list order; what has not is told with a later Program.

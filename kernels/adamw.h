@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/matrix.h"
 
@@ -22,15 +23,28 @@ struct AdamWStep {
 using AdamW = void(const AdamWStep& step, ConstVector gradient, Vector parameter, Vector first_moment,
                    Vector second_moment);
 
+/// One of several in one call.
+struct AdamWCall {
+  AdamWStep step;
+  ConstVector gradient;
+  Vector parameter, first_moment, second_moment;
+};
+/// Each as `adamw` takes it, to the bit; none touches another's numbers.
+using AdamWGroup = void(std::span<const AdamWCall> calls);
+
 namespace reference {
 AdamW adamw;
-}
+AdamWGroup adamw_group;
+}  // namespace reference
 namespace cpu {
 AdamW adamw;
-}
+AdamWGroup adamw_group;
+}  // namespace cpu
 
+/// The group in one launch.
 namespace cuda {
 AdamW adamw;
+AdamWGroup adamw_group;
 }  // namespace cuda
 
 }  // namespace braid::kernels

@@ -61,6 +61,7 @@ struct Kernels {
   CrossEntropyOfShares* cross_entropy_of_shares;
   SquaredNorms* squared_norms;
   AdamW* adamw;
+  AdamWGroup* adamw_group;
 };
 
 }  // namespace braid::kernels

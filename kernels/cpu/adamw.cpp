@@ -41,4 +41,9 @@ void adamw(const AdamWStep& step, ConstVector gradient, Vector parameter, Vector
   });
 }
 
+void adamw_group(std::span<const AdamWCall> calls) {
+  for (const AdamWCall& call : calls)
+    adamw(call.step, call.gradient, call.parameter, call.first_moment, call.second_moment);
+}
+
 }  // namespace braid::kernels::cpu

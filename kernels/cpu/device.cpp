@@ -44,6 +44,7 @@ constexpr Kernels kKernels = {
     .cross_entropy_of_shares = cross_entropy_of_shares,
     .squared_norms = squared_norms,
     .adamw = adamw,
+    .adamw_group = adamw_group,
 };
 
 class CpuDevice final : public HostMemoryDevice {

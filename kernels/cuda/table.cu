@@ -40,6 +40,7 @@ const Kernels& table() {
       .cross_entropy_of_shares = cross_entropy_of_shares,
       .squared_norms = squared_norms,
       .adamw = adamw,
+      .adamw_group = adamw_group,
   };
   return kKernels;
 }

@@ -155,6 +155,7 @@ constexpr Kernels kLate = {
     .cross_entropy_of_shares = Later<&Kernels::cross_entropy_of_shares>::call,
     .squared_norms = Later<&Kernels::squared_norms>::call,
     .adamw = Later<&Kernels::adamw>::call,
+    .adamw_group = Later<&Kernels::adamw_group>::call,
 };
 
 class LateDevice final : public Device {

@@ -482,6 +482,27 @@ TEST_P(Devices, OptimizerAndNorms) {
   for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(sums[i], expected[i], 1e-12 * expected[i]);
 }
 
+TEST_P(Devices, OptimizerStepsOfManyTasks) {
+  std::vector<Numbers> all;
+  std::vector<AdamWCall> here, there;
+  for (int task = 0; task < 5; ++task) {
+    const std::int64_t count = task == 2 ? 0 : between(1, 2500);
+    for (int i = 0; i < 4; ++i) all.push_back(f32(1, count));
+    if (count > 0) reference().scale(0, all.back().host(), false, all.back().host());
+    own().scale(0, all.back().there(), false, all.back().there());
+  }
+  for (std::size_t task = 0; task < 5; ++task) {
+    AdamWStep step;
+    step.learning_rate = 0.01 * static_cast<double>(task + 1), step.weight_decay = 0.1, step.gradient_scale = 0.5;
+    step.step = static_cast<std::int64_t>(task) + 1;
+    Numbers* of = &all[4 * task];
+    here.push_back({step, of[0].host_vector(), of[1].host_vector(), of[2].host_vector(), of[3].host_vector()});
+    there.push_back({step, of[0].vector(), of[1].vector(), of[2].vector(), of[3].vector()});
+  }
+  reference().adamw_group(here), own().adamw_group(there);
+  for (Numbers& numbers : all) EXPECT_LT(numbers.difference(), 3e-6);
+}
+
 TEST_P(Devices, NormsOfLowRankSums) {
   const std::int64_t out = between(1, 90), rank = between(1, 20);
   Numbers b = f32(out, rank), with_weight = f32(rank, out), bias = f32(1, out), inner = f32(rank, rank),
