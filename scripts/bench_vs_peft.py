@@ -168,7 +168,7 @@ def run_braid(folder: Path, base_weights: str) -> dict:
     _, status, usage = os.wait4(train.pid, 0)
     if status != 0:
         raise SystemExit(f"braid train ended with {os.waitstatus_to_exitcode(status)}")
-    share = re.search(r"(\d+) % of the f32 GEMM peak", printed)
+    share = re.search(r"(\d+) % of the GEMM peak", printed)
     seconds: dict[str, float] = {}
     losses: dict[str, float] = {}
     for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines():

@@ -67,6 +67,28 @@ export -f losses train
 export programs out
 stage losses 180 bash -c losses
 stage lora 120 "$programs/gpu_benchmark" cuda
+# What the quick start's plan takes of time and memory, beside what its profile, measured here, predicts.
+profile() {
+  "$programs/braid" profile --quiet --workload "$example/workload.yaml" --backend cuda --ranks 1 --profile-budget 30 \
+    --policy braid --out "$out/profile.json" --overwrite
+}
+validate() {
+  "$programs/braid" plan --quiet --workload "$example/workload.yaml" --backend cuda --ranks 1 --profile "$out/profile.json" \
+    --policy "$1" --out "$out/plan-$1.json" --overwrite >/dev/null &&
+    "$programs/braid" validate --quiet --plan "$out/plan-$1.json" --budget 10 --operators --out "$out/validate-$1.json" --overwrite
+}
+validate_all() {
+  local failed=0
+  for policy in braid muxtune lorafusion mlora hf-peft megatron-pp; do
+    echo "== $policy"
+    validate "$policy" || failed=1
+  done
+  return $failed
+}
+export example="$out/example"
+export -f profile validate validate_all
+stage profile 90 bash -c profile
+stage validate 180 bash -c validate_all
 stage lora-f32 60 "$programs/gpu_benchmark" cuda-f32 8192 4096
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do

@@ -153,7 +153,7 @@ void TrainingLog::print_summary() const {
   if (seconds_ <= 0) return;
   const double peak = plan_.profile.peak_flops * plan_.ranks();
   fmt::print("{} computed tokens/s", grouped(static_cast<double>(computed_tokens_) / seconds_));
-  if (peak > 0) fmt::print(", {:.0f} % of the f32 GEMM peak in the profile", 100 * flops_ / seconds_ / peak);
+  if (peak > 0) fmt::print(", {:.0f} % of the GEMM peak in the profile", 100 * flops_ / seconds_ / peak);
   fmt::print("\n");
   if (const double step = measured_step(); step > 0)
     fmt::print("a step of every task took {}, predicted {} ({:+.1f} %)\n", duration(step),
