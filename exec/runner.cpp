@@ -1,15 +1,11 @@
 #include "exec/runner.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
-#include <cstring>
-#include <deque>
 #include <map>
 #include <numeric>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -19,6 +15,7 @@
 #include "exec/gathered_norms.h"
 #include "exec/optimizer.h"
 #include "exec/reference_scores.h"
+#include "exec/streams.h"
 #include "planner/program/dependency_graph.h"
 
 namespace braid::exec {
@@ -47,24 +44,24 @@ void check_ranks(const planner::FixedPlan& fixed, const Communicator& communicat
 /// What is on its way through this rank, Program after Program.
 class Runner::Execution {
  public:
-  Execution(Runner& runner, const planner::Program& program) : runner_(runner) {
+  Execution(Runner& runner, const planner::Program& program)
+      : runner_(runner), streams_(runner.device(), *runner.communicator_, runner.zero_) {
     held_.assign(program.channels.size(), 0);
   }
 
   RunReport run(const planner::Program& program, std::span<const std::int64_t> ahead,
                 const planner::StageTurns& turns) {
     begin(program, ahead);
+    streams_.set_patience(runner_.patience_);
     turns_ = &turns;
-    runner_.probe_.between = [this] { poll(); };
+    runner_.probe_.between = [this] { streams_.poll(); };
     for (std::size_t c = 0; c < channels_.size(); ++c) post_receives(c);
     for (std::size_t i = 0; i < stage_->instructions.size(); i += count_together(i)) execute(i);
     for (std::size_t c = 0; c < channels_.size(); ++c) post_all_receives(c);
-    poll();
-    const bool drains = planner::is_empty(program.after);
-    while (drains && !(under_way_.empty() && to_start_.empty() && computing_.empty())) wait_a_little();
+    streams_.poll();
+    if (planner::is_empty(program.after)) streams_.drain();
     runner_.probe_.between = nullptr;
-    write_events();
-    return std::move(report_);
+    return {streams_.take_events(runner_.stage()), streams_.take_memory(), std::exchange(steps_, {})};
   }
 
   void stop(TaskIndex task) { stopped_.insert(task); }
@@ -81,40 +78,11 @@ class Runner::Execution {
     MicrobatchId microbatch = planner::kNone;
     planner::ChannelIndex channel = planner::kNone;
   };
-  /// A send, receive or collective that has started, or that devices were told of.
-  struct UnderWay {
-    InstructionId id = 0;
-    std::unique_ptr<Request> request;
-    std::shared_ptr<kernels::Event> ready;  // of devices: when it can start
-  };
-  /// What the host starts once the device has come so far. All that starts does so in the order of the list, so that
-  /// ranks meet in collectives in one order.
-  struct ToStart {
-    std::unique_ptr<kernels::Event> ready;
-    std::function<void(const kernels::Event& ready)> start;
-  };
-  /// A compute instruction that the device has been told of.
-  struct Computing {
-    InstructionId id = 0;
-    std::shared_ptr<kernels::Event> begun, ended;
-    Bytes held = 0;
-  };
-  /// When an instruction ran; below 0: not yet.
-  struct Span {
-    Nanoseconds started = -1;
-    Nanoseconds ended = -1;
-  };
-  /// Of an earlier Program's list.
-  struct Earlier {
-    Instruction instruction;
-    Span span;
-  };
-
   void begin(const planner::Program& program, std::span<const std::int64_t> ahead) {
     program_ = &program;
     stage_ = &program.stages[static_cast<std::size_t>(runner_.stage())];
     ahead_.assign(ahead.begin(), ahead.end());
-    spans_.assign(stage_->instructions.size(), {});
+    streams_.begin(*stage_);
     channels_.assign(program.channels.size(), {});
     for (std::size_t i = 0; i < stage_->instructions.size(); ++i) {
       const Instruction& instruction = stage_->instructions[i];
@@ -127,13 +95,6 @@ class Runner::Execution {
   Communicator& communicator() const { return *runner_.communicator_; }
   const kernels::Kernels& kernels() const { return device().kernels(); }
   InstructionId id_of(std::size_t place) const { return stage_->first_id + static_cast<InstructionId>(place); }
-  /// Null: of an earlier Program, and it has ended.
-  Span* span_of(InstructionId id) {
-    if (id >= stage_->first_id) return &spans_[static_cast<std::size_t>(id - stage_->first_id)];
-    const auto earlier = earlier_.find(id);
-    return earlier == earlier_.end() ? nullptr : &earlier->second.span;
-  }
-
   /// Of a message: activations or their gradients.
   std::int64_t numbers(const Instruction& instruction) const {
     return instruction.bytes / costmodel::bytes_of(device().activations());
@@ -163,110 +124,19 @@ class Runner::Execution {
     ++held_[channel];
     Arrival& arrival = arrivals_[id_of(place)];
     arrival = {runner_.pool_.take(numbers(instruction)), instruction.microbatch, instruction.channel};
-    begin(id_of(place),
-          [this, numbers = arrival.buffer.numbers(), from = peer(instruction), channel = instruction.channel](
-              const kernels::Event& after) { return communicator().receive(numbers, from, channel, after); });
-  }
-
-  using Start = std::function<std::unique_ptr<Request>(const kernels::Event& after)>;
-
-  /// Starts what `start` returns as that instruction, once the device has ended all that it was told until now. Devices
-  /// are told at once, and wait themselves.
-  void begin(InstructionId id, Start start) {
-    if (!communicator().on_devices()) return begin_by_host(id, std::move(start));
-    std::shared_ptr<kernels::Event> ready = device().record();
-    std::unique_ptr<Request> request = start(*ready);
-    under_way_.push_back({id, std::move(request), std::move(ready)});
-    poll();
-  }
-  void begin_by_host(InstructionId id, Start start) {
-    start_later([this, id, start = std::move(start)](const kernels::Event& ready) {
-      span_of(id)->started = runner_.now();
-      under_way_.push_back({id, start(ready), nullptr});
-    });
-  }
-  void start_later(std::function<void(const kernels::Event& ready)> start) {
-    to_start_.push_back({device().record(), std::move(start)});
-    poll();
-  }
-
-  /// Starts what can start, and stamps what has ended.
-  void poll() {
-    while (!computing_.empty()) {
-      const Computing& first = computing_.front();
-      const std::optional<SteadyClock::time_point> ended = first.ended->ended();
-      if (!ended) break;
-      Span& span = *span_of(first.id);
-      span = {runner_.at(*first.begun->ended()), runner_.at(*ended)};
-      report_.memory.push_back({communicator().rank(), span.ended, first.held});
-      computing_.pop_front();
-      came_on_ = SteadyClock::now();
-    }
-    while (!to_start_.empty() && to_start_.front().ready->ended()) {
-      const ToStart first = std::move(to_start_.front());
-      to_start_.pop_front();
-      first.start(*first.ready);
-    }
-    for (std::size_t i = 0; i < under_way_.size();) {
-      if (!under_way_[i].request->done()) {
-        ++i;
-        continue;
-      }
-      const InstructionId id = under_way_[i].id;
-      Span& span = *span_of(id);
-      if (const auto& ready = under_way_[i].ready) {
-        span = {runner_.at(*ready->ended()), runner_.at(*under_way_[i].request->event()->ended())};
-      } else {
-        span.ended = runner_.now();
-      }
-      outgoing_.erase(id);
-      came_on_ = SteadyClock::now();
-      under_way_[i] = std::move(under_way_.back());
-      under_way_.pop_back();
-    }
-  }
-
-  void wait_a_little() {
-    poll();
-    std::this_thread::yield();
-    if (seconds_since(came_on_) > runner_.patience_)
-      throw Failure(fmt::format(
-          "rank {} has waited {:g} s for others: one has stopped, or hangs; look at the ranks with ps or nvidia-smi",
-          communicator().rank(), runner_.patience_));
-  }
-
-  /// What the device computes comes before all that it is told of later, and before all that starts later; what other
-  /// devices tell it, it waits for itself.
-  void wait_for_inputs(const Instruction& instruction) {
-    for (const InstructionId id : stage_->waits_of(instruction)) {
-      if (computes(kind_of(id))) continue;
-      if (kernels::Event* const event = event_of(id)) {
-        device().follow(*event);
-        continue;
-      }
-      for (const Span* span = span_of(id); span && span->ended < 0;) wait_a_little();
-    }
-  }
-  /// When that instruction ends, where devices go on with it; else null.
-  kernels::Event* event_of(InstructionId id) const {
-    const auto found = std::ranges::find(under_way_, id, &UnderWay::id);
-    return found == under_way_.end() ? nullptr : found->request->event();
-  }
-  static bool computes(Kind kind) { return kind == Kind::forward || kind == Kind::backward || kind == Kind::step; }
-  /// Of one that is not told: of what is, anything.
-  Kind kind_of(InstructionId id) const {
-    if (id >= stage_->first_id) return stage_->instructions[static_cast<std::size_t>(id - stage_->first_id)].kind;
-    const auto earlier = earlier_.find(id);
-    return earlier == earlier_.end() ? Kind::forward : earlier->second.instruction.kind;
+    streams_.start(id_of(place),
+                   [this, numbers = arrival.buffer.numbers(), from = peer(instruction), channel = instruction.channel](
+                       const kernels::Event& after) { return communicator().receive(numbers, from, channel, after); });
   }
 
   void execute(std::size_t place) {
     const Instruction& instruction = stage_->instructions[place];
-    came_on_ = SteadyClock::now();
+    streams_.came_on();
     if (planner::is_recv(instruction.kind)) return;  // posted ahead
     const std::span<const Instruction> together = std::span(stage_->instructions).subspan(place, count_together(place));
-    for (const Instruction& one : together) wait_for_inputs(one);
-    Computing computing{id_of(place), device().record(), nullptr, 0};
+    for (const Instruction& one : together)
+      for (const InstructionId id : stage_->waits_of(one)) streams_.wait_for(id);
+    const std::shared_ptr<kernels::Event> begun = device().record();
     switch (instruction.kind) {
       case Kind::forward:
         forward(id_of(place), instruction);
@@ -291,13 +161,10 @@ class Runner::Execution {
       case Kind::recv_gradient:
         break;
     }
-    computing.ended = device().record();
-    computing.held = runner_.pool_.in_use();
-    for (std::size_t i = 0; i < together.size(); ++i) {
-      computing.id = id_of(place + i);
-      computing_.push_back(computing);
-    }
-    poll();
+    const std::shared_ptr<kernels::Event> ended = device().record();
+    for (std::size_t i = 0; i < together.size(); ++i)
+      streams_.computing(id_of(place + i), begun, ended, runner_.pool_.in_use());
+    streams_.poll();
   }
 
   /// The message of that microbatch that the instruction waits for, taken from its channel; the next receive is posted
@@ -380,7 +247,7 @@ class Runner::Execution {
     if (kernels::Event* const event = passing.sum ? passing.sum->event() : nullptr) {
       device().follow(*event);
     } else {
-      while (passing.summing && !(passing.sum && passing.sum->done())) wait_a_little();
+      while (passing.summing && !(passing.sum && passing.sum->done())) streams_.wait_a_little();
     }
     passing.sum.reset();
     passing.summing = false;
@@ -392,7 +259,7 @@ class Runner::Execution {
       if (communicator().on_devices()) {
         meet(*device().record());
       } else {
-        start_later(meet);
+        streams_.start_later(meet);
       }
       return;
     }
@@ -402,17 +269,21 @@ class Runner::Execution {
   }
 
   void send(InstructionId id, const Instruction& instruction) {
-    Buffer& buffer = outgoing_[id] = std::move(results_[instruction.microbatch]);
-    results_.erase(instruction.microbatch);
-    begin(id, [this, numbers = buffer.numbers(), to = peer(instruction), channel = instruction.channel](
-                  const kernels::Event& after) { return communicator().send(numbers, to, channel, after); });
+    Buffer result = std::move(results_.extract(instruction.microbatch).mapped());
+    const Numbers numbers = result.numbers();
+    streams_.start(
+        id,
+        [this, numbers, to = peer(instruction), channel = instruction.channel](const kernels::Event& after) {
+          return communicator().send(numbers, to, channel, after);
+        },
+        std::move(result));
   }
 
   /// Each shard and replica has the gradient of its own tokens and columns.
   void sync_adapter(InstructionId id, const Instruction& instruction) {
     Adapter& adapter = *runner_.adapters_[static_cast<std::size_t>(instruction.task)];
     CommunicatorGroup& group = *runner_.groups_[static_cast<std::size_t>(instruction.group)];
-    begin(id, [&group, gradients = adapter.gradients(instruction.layers)](const kernels::Event& after) {
+    streams_.start(id, [&group, gradients = adapter.gradients(instruction.layers)](const kernels::Event& after) {
       return group.all_reduce(numbers_of(gradients.span()), after);
     });
   }
@@ -422,13 +293,13 @@ class Runner::Execution {
     squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)], runner_.pool_, norms.mine());
     norms.prepare(*program_, instruction.group, runner_.place_.shard == 0);
     CommunicatorGroup& group = *runner_.groups_[static_cast<std::size_t>(instruction.group)];
-    begin_by_host(id, [&norms, &group](const kernels::Event&) { return norms.start(group); });
+    streams_.start_by_host(id, [&norms, &group](const kernels::Event&) { return norms.start(group); });
   }
 
   /// Until all that the device was told has ended and its losses are told, while messages go on.
   void wait_for_device() {
     const std::unique_ptr<kernels::Event> now = device().record();
-    while (!now->ended()) wait_a_little();
+    while (!now->ended()) streams_.wait_a_little();
     for (const auto& model : runner_.models_) model->settle_losses();
   }
 
@@ -480,7 +351,7 @@ class Runner::Execution {
   /// Reports a global batch of which all has been computed, and gives the factor of its gradient; nothing where no step
   /// is to be taken.
   std::optional<double> finish_batch(const Instruction& instruction, std::span<const double> norms_here) {
-    StepReport& report = report_.steps[{instruction.task, instruction.global_batch}];
+    StepReport& report = steps_[{instruction.task, instruction.global_batch}];
     const BatchLoss loss = runner_.objectives_.finish(instruction.task, instruction.global_batch);
     if (runner_.place_.tells_of_losses()) report.loss = loss;
     report.squared_norms.assign(static_cast<std::size_t>(runner_.input_.workload.backbone.layers), 0);
@@ -501,32 +372,6 @@ class Runner::Execution {
     return report.diverged ? std::nullopt : std::optional(scale);
   }
 
-  /// What has ended is told, in list order; what has not is told with a later Program.
-  void write_events() {
-    for (auto earlier = earlier_.begin(); earlier != earlier_.end();) {
-      const auto& [id, told] = *earlier;
-      if (told.span.ended >= 0) write_event(id, told.instruction, told.span);
-      earlier = told.span.ended >= 0 ? earlier_.erase(earlier) : std::next(earlier);
-    }
-    for (std::size_t i = 0; i < spans_.size(); ++i) {
-      if (spans_[i].ended >= 0) {
-        write_event(id_of(i), stage_->instructions[i], spans_[i]);
-      } else {
-        earlier_[id_of(i)] = {stage_->instructions[i], spans_[i]};
-      }
-    }
-  }
-
-  /// What goes on beside others of its stream starts, for the books, when those told before it have ended, as in a
-  /// replay.
-  void write_event(InstructionId id, const Instruction& instruction, Span span) {
-    Nanoseconds& free = free_[static_cast<std::size_t>(instruction.stream)];
-    span.started = std::min(std::max(span.started, free), span.ended);
-    free = std::max(free, span.ended);
-    report_.events.push_back(
-        {communicator().rank(), runner_.stage(), instruction.stream, instruction.kind, id, span.started, span.ended});
-  }
-
   Runner& runner_;
 
   // Of the Program that runs.
@@ -535,29 +380,22 @@ class Runner::Execution {
   std::vector<std::int64_t> ahead_;
   const planner::StageTurns* turns_ = nullptr;
   std::vector<ChannelReceives> channels_;
-  std::vector<Span> spans_;
-  RunReport report_;
-
-  SteadyClock::time_point came_on_ = SteadyClock::now();  // when anything last did
+  std::map<planner::BatchKey, StepReport> steps_;
 
   // What outlives it.
-  std::map<InstructionId, Earlier> earlier_;  // of earlier Programs, not told
-  std::vector<UnderWay> under_way_;
-  std::deque<ToStart> to_start_;
-  std::deque<Computing> computing_;
-  std::map<InstructionId, Arrival> arrivals_;              // per receive
-  std::vector<std::int64_t> held_;                         // of them, per channel
-  std::array<Nanoseconds, planner::kStreamCount> free_{};  // when all that was told of a stream had ended
-  std::map<InstructionId, Buffer> outgoing_;               // per send
-  std::map<MicrobatchId, Buffer> results_;                 // computed, not yet sent
+  Streams streams_;
+  std::map<InstructionId, Arrival> arrivals_;  // per receive
+  std::vector<std::int64_t> held_;             // of them, per channel
+  std::map<MicrobatchId, Buffer> results_;     // computed, not yet sent
   std::map<TaskIndex, GatheredNorms> norms_;
   std::set<TaskIndex> stopped_;  // diverged
 };
 
 Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Device& device)
     : input_(input),
-      devices_(device.has_groups() && communicator.size() > 1 ? make_device_communicator(communicator, device)
-                                                              : nullptr),
+      devices_(device.has_groups() && (communicator.size() > 1 || input.fixed.shards_weights)
+                   ? make_device_communicator(communicator, device)
+                   : nullptr),
       communicator_(devices_ ? devices_.get() : &communicator),
       pool_(device),
       probe_(device),
@@ -571,9 +409,7 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
   const SafetensorsFolder tensors = SafetensorsFolder::open(input.workload.backbone_folder);
   for (std::int64_t copy = 0; copy < input.fixed.backbone_copies; ++copy) {
     const Shard shard(input.workload.backbone, place_.shard, place_.shards);
-    auto shares = input.fixed.shards_weights
-                      ? std::make_unique<WeightShares>(communicator, [&device] { device.wait(); })
-                      : nullptr;
+    auto shares = input.fixed.shards_weights ? std::make_unique<WeightShares>(*communicator_, device) : nullptr;
     std::function<void(LayerWeights&)> take;
     if (shares) take = [&](LayerWeights& layer) { shares->keep(layer); };
     StageWeights weights =
@@ -609,14 +445,6 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
 }
 
 Runner::~Runner() = default;
-
-Nanoseconds Runner::at(SteadyClock::time_point time) const {
-  return nanoseconds_of(time) - zero_;
-}
-
-Nanoseconds Runner::now() const {
-  return at(SteadyClock::now());
-}
 
 /// Each shard of a stage has a path to its like.
 void Runner::open_paths(const planner::Program& program) {

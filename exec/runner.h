@@ -85,9 +85,6 @@ class Runner {
   class Execution;
 
   void open_paths(const planner::Program& program);
-  /// Since zero.
-  Nanoseconds at(SteadyClock::time_point time) const;
-  Nanoseconds now() const;
 
   RunInput input_;
   std::unique_ptr<Communicator> devices_;  // where the devices tell each other their numbers

@@ -1,7 +1,6 @@
 #include "exec/weight_shares.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 
@@ -28,8 +27,8 @@ void for_common(const Stretches& stretches, std::size_t first, std::size_t last,
 
 }  // namespace
 
-WeightShares::WeightShares(Communicator& communicator, std::function<void()> wait)
-    : communicator_(communicator), wait_(std::move(wait)) {}
+WeightShares::WeightShares(Communicator& communicator, kernels::Device& device)
+    : communicator_(communicator), device_(device) {}
 
 std::size_t WeightShares::border(std::size_t size, int rank) const {
   const auto ranks = static_cast<std::size_t>(communicator_.size());
@@ -64,10 +63,12 @@ void WeightShares::keep(LayerWeights& layer) {
   used_ += border(kept.size, 1);
   const std::size_t first = border(kept.size, communicator_.rank());
   const std::size_t last = border(kept.size, communicator_.rank() + 1);
-  kept.mine.resize(last - first);
+  if (first < last)
+    kept.mine = {device_.allocate(static_cast<Bytes>(last - first)), [this](void* memory) { device_.free(memory); }};
   for_common(stretches(layer.products, kept), first, last, [&](std::span<std::byte> part, std::size_t place) {
-    std::memcpy(kept.mine.data() + place, part.data(), part.size());
+    device_.copy(part.data(), static_cast<std::byte*>(kept.mine.get()) + place, std::ssize(part));
   });
+  device_.wait();  // as the layer before goes
   whole_ = std::move(layer.products);
   layer.products = {};
 }
@@ -75,15 +76,19 @@ void WeightShares::keep(LayerWeights& layer) {
 void WeightShares::publish() {
   shares_ = communicator_.share_memory(used_);
   for (Kept& kept : kept_) {
-    std::ranges::copy(kept.mine, shares_->mine().begin() + static_cast<std::ptrdiff_t>(kept.offset));
-    std::vector<std::byte>().swap(kept.mine);
+    const std::size_t first = border(kept.size, communicator_.rank());
+    const std::size_t last = border(kept.size, communicator_.rank() + 1);
+    device_.copy(kept.mine.get(), shares_->mine().data() + kept.offset, static_cast<Bytes>(last - first));
+    device_.wait();
+    kept.mine.reset();
   }
   shares_->publish();
 }
 
 void WeightShares::gather(std::size_t layer, std::vector<LayerWeights>& layers) {
   if (gathered_ == layer) return;
-  wait_();
+  // What the host writes must not be what the device still reads.
+  if (!communicator_.on_devices()) device_.wait();
   if (gathered_) whole_ = std::move(layers[*gathered_].products);
   gathered_ = layer;
   const Kept& kept = kept_[layer];

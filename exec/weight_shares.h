@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -15,12 +14,12 @@ namespace braid::exec {
 
 /// The frozen products of a backbone's layers in shares (FSDP): each rank keeps an equal stretch of the bytes of every
 /// layer, packed as the device wants them, and reads the other stretches from the others when it comes to a layer. Of
-/// one layer at a time all is here; norms, embedding and head are whole on every rank.
+/// one layer at a time all is here; norms, embedding and head are whole on every rank. Shares lie where the
+/// communicator shares memory: on the devices, where these read each other's, else on the host.
 class WeightShares {
  public:
-  /// All ranks of the run make them alike. `wait` waits until the device has ended all that it was told, so that
-  /// products may change.
-  WeightShares(Communicator& communicator, std::function<void()> wait);
+  /// All ranks of the run make them alike. Both outlive it.
+  WeightShares(Communicator& communicator, kernels::Device& device);
 
   /// Takes a layer's products over, of which the rank keeps its share. Layers come in order.
   void keep(LayerWeights& layer);
@@ -44,9 +43,9 @@ class WeightShares {
     std::span<std::byte> bytes;
   };
   struct Kept {
-    std::size_t size = 0;         ///< bytes of the whole layer
-    std::size_t offset = 0;       ///< of this rank's share, as of every rank's, in its memory
-    std::vector<std::byte> mine;  ///< until `publish`
+    std::size_t size = 0;        ///< bytes of the whole layer
+    std::size_t offset = 0;      ///< of this rank's share, as of every rank's, in its memory
+    std::shared_ptr<void> mine;  ///< until `publish`
     std::array<std::size_t, costmodel::kModuleGroups.size()> parts{};  ///< of each product's storage
   };
 
@@ -55,7 +54,7 @@ class WeightShares {
   std::vector<Stretch> stretches(const Products& products, const Kept& kept) const;
 
   Communicator& communicator_;
-  std::function<void()> wait_;
+  kernels::Device& device_;
   std::unique_ptr<SharedMemory> shares_;
   std::vector<Kept> kept_;
   std::size_t used_ = 0;  // bytes of every rank's memory

@@ -40,9 +40,9 @@ int count_cuda_devices() {
   return function<int()>("braid_count_cuda_devices")();
 }
 
-std::unique_ptr<Device> make_cuda_device(int ordinal, costmodel::DataType activations) {
-  return std::unique_ptr<Device>(function<Device*(int ordinal, bool f32)>("braid_make_cuda_device")(
-      ordinal, activations == costmodel::DataType::f32));
+std::unique_ptr<Device> make_cuda_device(int ordinal, Arithmetic arithmetic) {
+  return std::unique_ptr<Device>(
+      function<Device*(int ordinal, Arithmetic arithmetic)>("braid_make_cuda_device")(ordinal, arithmetic));
 }
 
 }  // namespace braid::kernels

@@ -86,6 +86,8 @@ class Device {
   virtual void upload(std::span<const std::byte> from, void* to) = 0;
   /// Copies to the host, when all that was called before has ended: `to` must stay until an event recorded afterwards.
   virtual void download(const void* from, std::span<std::byte> to) = 0;
+  /// Copies within its memory, or from what it opened of another device's, in the order of the calls.
+  virtual void copy(const void* from, void* to, Bytes bytes) = 0;
 
   virtual std::unique_ptr<Event> record() = 0;
   /// Until all that was called has ended.
@@ -101,6 +103,10 @@ class Device {
   virtual std::unique_ptr<DeviceGroup> join_group(const std::string& /*name*/, int /*size*/, int /*place*/) {
     return nullptr;
   }
+  /// What others on this host open memory by that `allocate` gave; and that memory of another's, to be read until it
+  /// goes. Of devices that have groups. Throws Failure where this device cannot reach the other's memory.
+  virtual std::string name_memory(void* /*memory*/) { return {}; }
+  virtual std::shared_ptr<const void> open_memory(const std::string& /*name*/) { return nullptr; }
 };
 
 /// This machine's processor, by kernels that are fast on it.
@@ -113,8 +119,12 @@ std::unique_ptr<Device> make_reference_device();
 /// GPUs that this process sees. Throws Error where the build has no CUDA, Failure where the machine has no GPU.
 int count_cuda_devices();
 
-/// A GPU, by its number: activations in bf16, or in f32 to check by. Throws Error where the build has no CUDA, Failure
-/// where the machine has no such GPU. One for each thread at a time.
-std::unique_ptr<Device> make_cuda_device(int ordinal, costmodel::DataType activations = costmodel::DataType::bf16);
+/// What a GPU computes with: activations in bf16; in f32, to check by; or in f32 whose frozen products round what they
+/// multiply to the 10 bits of tf32.
+enum class Arithmetic { bf16, f32, tf32 };
+
+/// A GPU, by its number. Throws Error where the build has no CUDA, Failure where the machine has no such GPU. One for
+/// each thread at a time.
+std::unique_ptr<Device> make_cuda_device(int ordinal, Arithmetic arithmetic = Arithmetic::bf16);
 
 }  // namespace braid::kernels

@@ -81,6 +81,10 @@ void HostMemoryDevice::download(const void* from, std::span<std::byte> to) {
   if (!to.empty()) std::memcpy(to.data(), from, to.size());
 }
 
+void HostMemoryDevice::copy(const void* from, void* to, Bytes bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
 std::unique_ptr<Event> HostMemoryDevice::record() {
   return std::make_unique<EndedEvent>();
 }

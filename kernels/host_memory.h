@@ -23,6 +23,7 @@ class HostMemoryDevice : public Device {
   void free(void* memory) override;
   void upload(std::span<const std::byte> from, void* to) override;
   void download(const void* from, std::span<std::byte> to) override;
+  void copy(const void* from, void* to, Bytes bytes) override;
   std::unique_ptr<Event> record() override;
   void wait() override {}
 };

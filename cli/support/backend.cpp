@@ -20,8 +20,9 @@ std::unique_ptr<kernels::Device> make_device(const std::string& backend) {
   if (backend == "cpu") return kernels::make_cpu_device();
   if (backend == "reference") return kernels::make_reference_device();
   if (backend == "cuda") return kernels::make_cuda_device(exec::local_rank());
-  if (backend == "cuda-f32") return kernels::make_cuda_device(exec::local_rank(), costmodel::DataType::f32);
-  throw error("--backend {}: unknown; known: cpu, reference, cuda, cuda-f32", backend);
+  if (backend == "cuda-f32") return kernels::make_cuda_device(exec::local_rank(), kernels::Arithmetic::f32);
+  if (backend == "cuda-tf32") return kernels::make_cuda_device(exec::local_rank(), kernels::Arithmetic::tf32);
+  throw error("--backend {}: unknown; known: cpu, reference, cuda, cuda-f32, cuda-tf32", backend);
 }
 
 bool is_gpu(const std::string& backend) {

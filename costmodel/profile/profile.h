@@ -71,7 +71,7 @@ struct Profile {
   /// A GPU whose datasheet stands in for whatever has no entry; empty: only what was measured is known.
   std::string device;
   DataType dtype = DataType::f32;  ///< of weights and activations
-  /// What of braid's own computed when it was measured: "cpu", "cuda", "cuda-f32" or "reference".
+  /// What of braid's own computed when it was measured: "cpu", "reference", "cuda", "cuda-f32" or "cuda-tf32".
   std::string backend = "cpu";
   /// Of GPUs, measured or by a datasheet.
   bool on_gpus() const { return !device.empty() || backend.starts_with("cuda"); }

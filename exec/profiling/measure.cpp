@@ -376,7 +376,7 @@ class Measuring {
     for (const int size : group_sizes()) groups[size] = group_of(size);
     constexpr double kMostBytes = 32 * kMebibyte;
     const std::unique_ptr<SharedMemory> memory = communicator_.share_memory(static_cast<std::size_t>(kMostBytes));
-    std::ranges::fill(memory->mine(), std::byte{1});
+    device_.kernels().fill(1, row_of(memory->mine()));
     memory->publish();
     for (int round = 0; round < kRounds; ++round) {
       for (double bytes = 64; bytes <= kMostBytes; bytes *= kGridStep) {
@@ -384,7 +384,7 @@ class Measuring {
         measure_message(count);
         for (const auto& [size, group] : groups) {
           measure_sum(group.get(), size, count);
-          if (device_.host_memory()) measure_gather(*memory, size, count);
+          measure_gather(*memory, size, count);
         }
       }
       take_reference();
@@ -430,23 +430,30 @@ class Measuring {
 
   /// What a rank does that reads the shares of others beside its own, while as many others do.
   void measure_gather(SharedMemory& memory, int ranks, std::int64_t count) {
-    std::vector<std::byte> whole(static_cast<std::size_t>(bytes_of(count)));
+    BufferPool pool(device_);
+    const Buffer numbers = pool.take_f32(count);
+    device_.kernels().fill(0, numbers.row());
+    const std::span whole(reinterpret_cast<std::byte*>(numbers.row().data), static_cast<std::size_t>(bytes_of(count)));
+    device_.wait();
     communicator_.barrier();
     const int first = communicator_.rank() / ranks * ranks;
     if (first + ranks > communicator_.size()) return;
     const std::size_t each = whole.size() / static_cast<std::size_t>(ranks);
     for (std::int64_t i = 0; i <= kMostPasses; ++i) {
-      const SteadyClock::time_point start = SteadyClock::now();
-      for (int rank = 0; rank < ranks; ++rank)
-        memory.read(first + rank, 0, std::span(whole).subspan(static_cast<std::size_t>(rank) * each, each));
-      if (i > 0)
-        samples_.add({Operator::all_gather, Pass::forward, {ranks}, bytes_of(count), 0, 0}, seconds_since(start));
+      const double seconds = seconds_of(device_, [&] {
+        for (int rank = 0; rank < ranks; ++rank)
+          memory.read(first + rank, 0, whole.subspan(static_cast<std::size_t>(rank) * each, each));
+      });
+      if (i > 0) samples_.add({Operator::all_gather, Pass::forward, {ranks}, bytes_of(count), 0, 0}, seconds);
     }
   }
 
   /// That share the device's memory: a GPU is one rank's.
   int ranks_of_device() const { return device_.host_memory() ? communicator_.size() : 1; }
 
+  static kernels::Matrix row_of(std::span<std::byte> bytes) {
+    return {reinterpret_cast<float*>(bytes.data()), 1, std::ssize(bytes) / static_cast<std::int64_t>(sizeof(float))};
+  }
   static std::int64_t bytes_of(std::int64_t floats) { return floats * static_cast<std::int64_t>(sizeof(float)); }
 
   const MeasureRequest& request_;

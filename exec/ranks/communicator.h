@@ -54,15 +54,18 @@ class CommunicatorGroup {
                                               std::span<double> all) = 0;
 };
 
-/// Memory of every rank of a run that all of them read.
+/// Memory of every rank of a run that all of them read; of the ranks' devices where these tell each other their numbers
+/// (Communicator::on_devices), else of the host.
 class SharedMemory {
  public:
   virtual ~SharedMemory() = default;
   /// This rank's own.
   virtual std::span<std::byte> mine() = 0;
-  /// All ranks call this alike: what each wrote until then is what the others read from then on.
+  /// All ranks call this alike: what each wrote until then, or called its device to write, is what the others read from
+  /// then on.
   virtual void publish() = 0;
-  /// Copies what another rank has from its byte `first` on. Asks nothing of that rank.
+  /// Copies what any rank has from its byte `first` on. Asks nothing of that rank. By the host it has ended when this
+  /// returns; devices copy in the order of calls.
   virtual void read(int rank, std::size_t first, std::span<std::byte> to) = 0;
   /// Bytes of other ranks that the system counts as this process's too, once all of them were read.
   virtual std::size_t mapped() const { return 0; }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <set>
 #include <thread>
@@ -36,6 +37,65 @@ class GroupOfDevices final : public CommunicatorGroup {
  private:
   std::unique_ptr<CommunicatorGroup> hosts_;
   std::unique_ptr<kernels::DeviceGroup> devices_;
+};
+
+/// Rank 0's, on every rank.
+void broadcast_text(Communicator& ranks, std::string& text) {
+  auto size = std::ssize(text);
+  ranks.broadcast(std::as_writable_bytes(std::span(&size, 1)));
+  text.resize(static_cast<std::size_t>(size));
+  ranks.broadcast(std::as_writable_bytes(std::span(text)));
+}
+
+/// Text of every rank, on all of them.
+std::vector<std::string> tell_all(Communicator& ranks, const std::string& mine) {
+  std::vector<std::string> all = ranks.gather(mine);
+  all.resize(static_cast<std::size_t>(ranks.size()));
+  for (std::string& one : all) broadcast_text(ranks, one);
+  return all;
+}
+
+/// Each rank's on its own device, which the others' devices read.
+class MemoryOfDevices final : public SharedMemory {
+ public:
+  MemoryOfDevices(Communicator& control, kernels::Device& device, std::size_t bytes)
+      : control_(control),
+        device_(device),
+        bytes_(bytes),
+        mine_(device.allocate(std::max<Bytes>(1, static_cast<Bytes>(bytes))),
+              [&device](void* memory) { device.free(memory); }) {
+    if (!control.one_host())
+      throw error(
+          "the devices of several hosts do not read each other's memory, as weights in shares need; "
+          "plan with a policy that does not shard weights, or run on one host");
+    const std::vector<std::string> names = tell_all(control, device.name_memory(mine_.get()));
+    for (int rank = 0; rank < control.size(); ++rank)
+      all_.push_back(rank == control.rank() ? mine_ : device.open_memory(names[static_cast<std::size_t>(rank)]));
+  }
+  /// Nobody's memory goes while others read it, unless the run ends by an error.
+  ~MemoryOfDevices() override {
+    if (std::uncaught_exceptions() > 0) return;
+    device_.wait();
+    all_.clear();
+    control_.barrier();
+  }
+
+  std::span<std::byte> mine() override { return {static_cast<std::byte*>(mine_.get()), bytes_}; }
+  void publish() override {
+    device_.wait();
+    control_.barrier();
+  }
+  void read(int rank, std::size_t first, std::span<std::byte> to) override {
+    const auto* from = static_cast<const std::byte*>(all_[static_cast<std::size_t>(rank)].get());
+    device_.copy(from + first, to.data(), std::ssize(to));
+  }
+
+ private:
+  Communicator& control_;
+  kernels::Device& device_;
+  std::size_t bytes_;
+  std::shared_ptr<void> mine_;
+  std::vector<std::shared_ptr<const void>> all_;  // by rank
 };
 
 /// A path is a group of two, so that messages of one wait for those of no other.
@@ -79,7 +139,9 @@ class DeviceCommunicator final : public Communicator {
         device_.join_group(name, static_cast<int>(members.size()), static_cast<int>(place - members.begin())));
   }
 
-  std::unique_ptr<SharedMemory> share_memory(std::size_t bytes) override { return control_.share_memory(bytes); }
+  std::unique_ptr<SharedMemory> share_memory(std::size_t bytes) override {
+    return std::make_unique<MemoryOfDevices>(control_, device_, bytes);
+  }
   void sum(std::span<double> numbers) override { control_.sum(numbers); }
   void barrier() override { control_.barrier(); }
   void broadcast(std::span<std::byte> bytes) override { control_.broadcast(bytes); }
@@ -89,10 +151,7 @@ class DeviceCommunicator final : public Communicator {
   /// Rank 0's, on every rank.
   std::string shared_name() {
     std::string name = rank() == 0 ? device_.name_group() : "";
-    auto size = std::ssize(name);
-    control_.broadcast(std::as_writable_bytes(std::span(&size, 1)));
-    name.resize(static_cast<std::size_t>(size));
-    control_.broadcast(std::as_writable_bytes(std::span(name)));
+    broadcast_text(control_, name);
     return name;
   }
   kernels::DeviceGroup& path(int from, int to, int tag) {

@@ -7,7 +7,9 @@
 #include "kernels/cuda/gpu_group.h"
 #include "kernels/cuda/gpu_memory.h"
 #include "kernels/cuda/gpu_ranges.h"
+#include "kernels/cuda/gpu_shared_memory.h"
 #include "kernels/cuda/gpu_state.h"
+#include "kernels/cuda/memory.h"
 #include "kernels/cuda/table.h"
 
 namespace braid::kernels::cuda {
@@ -15,10 +17,9 @@ namespace {
 
 class CudaDevice final : public Device, public EventClock {
  public:
-  CudaDevice(int ordinal, costmodel::DataType activations)
-      : ordinal_(ordinal), watch_(ordinal), ranges_(begin(ordinal)) {
+  CudaDevice(int ordinal, Arithmetic arithmetic) : ordinal_(ordinal), watch_(ordinal), ranges_(begin(ordinal)) {
     state_.emplace();
-    state_->activations = activations;
+    state_->arithmetic = arithmetic;
     check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking));
     check(cublasLtCreate(&state_->cublas));
     check(cudaMalloc(&state_->workspace, GpuState::kWorkspace));
@@ -45,7 +46,7 @@ class CudaDevice final : public Device, public EventClock {
     return property.name;
   }
   const Kernels& kernels() const override { return table(); }
-  costmodel::DataType activations() const override { return state_->activations; }
+  costmodel::DataType activations() const override { return activation_type(); }
   std::vector<std::string> library_versions() const override {
     int driver = 0, runtime = 0;
     check(cudaDriverGetVersion(&driver));
@@ -120,6 +121,11 @@ class CudaDevice final : public Device, public EventClock {
     ++downloads_called_;
   }
 
+  void copy(const void* from, void* to, Bytes bytes) override {
+    if (bytes > 0)
+      check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, state_->stream));
+  }
+
   std::unique_ptr<Event> record() override {
     return std::make_unique<GpuEvent>(*this, state_->stream, downloads_called_);
   }
@@ -138,6 +144,8 @@ class CudaDevice final : public Device, public EventClock {
   std::unique_ptr<DeviceGroup> join_group(const std::string& name, int size, int place) override {
     return join_nccl_group(name, size, place, *this, groups_);
   }
+  std::string name_memory(void* memory) override { return cuda::name_memory(memory); }
+  std::shared_ptr<const void> open_memory(const std::string& name) override { return cuda::open_memory(name); }
 
  private:
   void take_downloads(std::int64_t ended) override {
@@ -202,8 +210,7 @@ extern "C" __attribute__((visibility("default"))) int braid_count_cuda_devices()
   return count;
 }
 
-extern "C" __attribute__((visibility("default"))) braid::kernels::Device* braid_make_cuda_device(int ordinal,
-                                                                                                 bool f32) {
-  using braid::costmodel::DataType;
-  return new braid::kernels::cuda::CudaDevice(ordinal, f32 ? DataType::f32 : DataType::bf16);
+extern "C" __attribute__((visibility("default"))) braid::kernels::Device* braid_make_cuda_device(
+    int ordinal, braid::kernels::Arithmetic arithmetic) {
+  return new braid::kernels::cuda::CudaDevice(ordinal, arithmetic);
 }

@@ -39,7 +39,8 @@ using Key = std::tuple<Layout, bool, Layout, bool, Layout>;
 class Plan {
  public:
   Plan(const Layout& first, bool first_across, const Layout& second, bool second_across, const Layout& result) {
-    check(cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    const bool tf32 = gpu_state().arithmetic == Arithmetic::tf32;
+    check(cublasLtMatmulDescCreate(&operation_, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
     set(CUBLASLT_MATMUL_DESC_TRANSA, first_across);
     set(CUBLASLT_MATMUL_DESC_TRANSB, second_across);
     a_ = make(first), b_ = make(second), d_ = make(result);

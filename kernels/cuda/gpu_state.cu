@@ -76,7 +76,7 @@ cudaStream_t compute_stream() {
   return gpu_state().stream;
 }
 costmodel::DataType activation_type() {
-  return gpu_state().activations;
+  return gpu_state().arithmetic == Arithmetic::bf16 ? costmodel::DataType::bf16 : costmodel::DataType::f32;
 }
 
 Scratch::Scratch(std::int64_t bytes) {

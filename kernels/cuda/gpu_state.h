@@ -33,7 +33,7 @@ struct GpuState {
   cublasLtHandle_t cublas = nullptr;
   void* workspace = nullptr;
   static constexpr std::size_t kWorkspace = std::size_t{64} << 20;
-  costmodel::DataType activations = costmodel::DataType::bf16;
+  Arithmetic arithmetic = Arithmetic::bf16;
   PinnedRing ring;
 };
 

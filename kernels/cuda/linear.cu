@@ -88,7 +88,11 @@ class CudaLinear final : public FrozenLinear {
   ConstVector bias() const override { return {static_cast<const float*>(bias_.get()), bias_ ? out_ : 0}; }
   std::int64_t bytes() const override { return bytes_ + (bias_ ? out_ * static_cast<std::int64_t>(sizeof(float)) : 0); }
   std::vector<std::span<std::byte>> storage() override {
-    throw error("weights in shares are not there on GPUs; plan with another policy than one that shards weights");
+    std::vector<std::span<std::byte>> all;
+    for (const Part& part : parts_)
+      if (part.memory) all.emplace_back(static_cast<std::byte*>(part.memory.get()), part.bytes);
+    if (bias_) all.emplace_back(static_cast<std::byte*>(bias_.get()), static_cast<std::size_t>(out_) * sizeof(float));
+    return all;
   }
 
   void forward(ConstMatrix x, Matrix y) const override {
@@ -98,9 +102,14 @@ class CudaLinear final : public FrozenLinear {
   void backward(ConstMatrix dy, Matrix dx) const override { product(dy, Transpose::no, dx); }
 
  private:
+  struct Part {
+    std::shared_ptr<void> memory;
+    std::size_t bytes = 0;
+  };
+
   void keep(std::size_t part, std::span<const std::byte> bytes) {
     if (bytes.empty()) return;
-    parts_[part] = device_copy(bytes.data(), static_cast<std::int64_t>(bytes.size()));
+    parts_[part] = {device_copy(bytes.data(), static_cast<std::int64_t>(bytes.size())), bytes.size()};
     bytes_ += static_cast<std::int64_t>(bytes.size());
   }
 
@@ -109,7 +118,7 @@ class CudaLinear final : public FrozenLinear {
     const bool held_as_multiplied =
         type_ == WeightType::f32 || (type_ == WeightType::bf16 && computes_ == costmodel::DataType::bf16);
     const Scratch widened(held_as_multiplied ? 0 : in_ * out_ * costmodel::bytes_of(computes_));
-    Matrix weight(static_cast<float*>(held_as_multiplied ? parts_[0].get() : widened.memory()), out_, in_, in_,
+    Matrix weight(static_cast<float*>(held_as_multiplied ? parts_[0].memory.get() : widened.memory()), out_, in_, in_,
                   computes_);
     if (!held_as_multiplied) widen(weight);
     const Converted input(x, computes_);
@@ -118,15 +127,16 @@ class CudaLinear final : public FrozenLinear {
 
   void widen(Matrix to) const {
     with_type(to.type, [&]<typename Number>(Number) {
-      const auto* scales = static_cast<const float*>(parts_[3].get());
+      const auto* scales = static_cast<const float*>(parts_[3].memory.get());
       if (type_ == WeightType::bf16) {
-        copy(ConstMatrix(static_cast<const float*>(parts_[0].get()), out_, in_, in_, costmodel::DataType::bf16), to);
+        copy(ConstMatrix(static_cast<const float*>(parts_[0].memory.get()), out_, in_, in_, costmodel::DataType::bf16),
+             to);
       } else if (type_ == WeightType::int8) {
         for_each(out_, in_,
-                 WidenInt8<Number>{static_cast<const std::int8_t*>(parts_[1].get()), scales, view<Number>(to)});
+                 WidenInt8<Number>{static_cast<const std::int8_t*>(parts_[1].memory.get()), scales, view<Number>(to)});
       } else {
         for_each(out_, in_,
-                 WidenNf4<Number>{static_cast<const std::uint8_t*>(parts_[2].get()), scales, view<Number>(to)});
+                 WidenNf4<Number>{static_cast<const std::uint8_t*>(parts_[2].memory.get()), scales, view<Number>(to)});
       }
     });
   }
@@ -135,7 +145,7 @@ class CudaLinear final : public FrozenLinear {
   WeightType type_;
   costmodel::DataType computes_;
   std::shared_ptr<void> bias_;
-  std::array<std::shared_ptr<void>, 4> parts_;  // as CompressedWeight::storage has them; f32 in the first
+  std::array<Part, 4> parts_;  // as CompressedWeight::storage has them; f32 in the first
   std::int64_t bytes_ = 0;
 };
 

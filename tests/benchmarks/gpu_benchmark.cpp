@@ -157,7 +157,7 @@ int run(int count, char** words) {
   const std::unique_ptr<kernels::Device> device =
       name == "cpu"
           ? kernels::make_cpu_device()
-          : kernels::make_cuda_device(0, name == "cuda-f32" ? costmodel::DataType::f32 : costmodel::DataType::bf16);
+          : kernels::make_cuda_device(0, name == "cuda-f32" ? kernels::Arithmetic::f32 : kernels::Arithmetic::bf16);
   for (const std::string& version : device->library_versions()) fmt::print("{}\n", version);
   fmt::print("{:>6} {:>7} {:>6} {:>11} {:>12} {:>9} {:>9} {:>8}\n", "width", "tokens", "tasks", "forward ms",
              "backward ms", "forward/", "backward/", "TFLOP/s");

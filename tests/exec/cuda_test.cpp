@@ -7,6 +7,8 @@
 namespace braid::exec {
 namespace {
 
+using kernels::Arithmetic;
+
 /// Of short samples, as a GPU's thread takes the processor a thousand times as long.
 TrainerStudy short_study(const char* backbone) {
   TrainerStudy study(1e-2, backbone);
@@ -23,8 +25,8 @@ TrainerStudy short_study(const char* backbone) {
   return study;
 }
 
-planner::FixedPlan together(std::int64_t tp, std::int64_t pp) {
-  planner::FixedPlan fixed = two_layers_on(tp, pp, 1);
+planner::FixedPlan together(std::int64_t tp, std::int64_t pp, std::int64_t replicas = 1) {
+  planner::FixedPlan fixed = two_layers_on(tp, pp, replicas);
   fixed.htasks = {{0, 1, 2, 3}};
   fixed.buckets = {{0}};
   fixed.batching.microbatches = 1;
@@ -33,10 +35,10 @@ planner::FixedPlan together(std::int64_t tp, std::int64_t pp) {
 }
 
 /// One device of CUDA's kernels; null where the machine has no GPU, unless BRAID_GPU says that it has.
-std::unique_ptr<kernels::Device> device_of(const std::string& where, costmodel::DataType activations) {
-  if (where == "cpu") return kernels::make_cuda_on_cpu_device(activations);
+std::unique_ptr<kernels::Device> device_of(const std::string& where, kernels::Arithmetic arithmetic) {
+  if (where == "cpu") return kernels::make_cuda_on_cpu_device(arithmetic);
   try {
-    return kernels::make_cuda_device(0, activations);
+    return kernels::make_cuda_device(0, arithmetic);
   } catch (const std::runtime_error&) {
     if (std::getenv("BRAID_GPU")) throw;
     return nullptr;
@@ -46,25 +48,29 @@ std::unique_ptr<kernels::Device> device_of(const std::string& where, costmodel::
 class Cuda : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
  protected:
   void SetUp() override {
-    if (!device_of(std::get<0>(GetParam()), costmodel::DataType::f32)) GTEST_SKIP() << "no GPU here";
+    if (!device_of(std::get<0>(GetParam()), Arithmetic::f32)) GTEST_SKIP() << "no GPU here";
   }
 };
 std::string name_of(const ::testing::TestParamInfo<std::tuple<const char*, const char*>>& tested) {
   return std::string(std::get<1>(tested.param)) + "_on_" + std::get<0>(tested.param);
 }
 
-/// In f32 but for the order of sums; in bf16 but for the rounding of activations.
+/// In f32 but for the order of sums; in bf16 and tf32 but for what they round.
 class CudaTraining : public Cuda {};
 TEST_P(CudaTraining, LearnsWhatTheProcessorLearns) {
   const auto& [where, backbone] = GetParam();
   const TrainerStudy study = short_study(backbone);
   const Trained cpu = train_on(study, together(1, 1));
-  const auto on = [place = where](costmodel::DataType type) { return [=] { return device_of(place, type); }; };
-  expect_near(train_on(study, together(1, 1), on(costmodel::DataType::f32)), cpu, 1e-5, "f32");
-  const Trained bf16 = train_on(study, together(1, 1), on(costmodel::DataType::bf16));
-  for (std::size_t task = 0; task < 4; ++task)
-    for (std::size_t i = 0; i < cpu.steps[task].size(); ++i)
-      EXPECT_NEAR(bf16.steps[task][i].loss / cpu.steps[task][i].loss, 1, 1e-2) << task << " " << i;
+  const auto on = [place = where](Arithmetic arithmetic) { return [=] { return device_of(place, arithmetic); }; };
+  expect_near(train_on(study, together(1, 1), on(Arithmetic::f32)), cpu, 1e-5, "f32");
+  const std::pair<Arithmetic, double> rounded[] = {{Arithmetic::bf16, 1e-2}, {Arithmetic::tf32, 2e-3}};
+  for (const auto& [arithmetic, tolerance] : rounded) {
+    const Trained near = train_on(study, together(1, 1), on(arithmetic));
+    for (std::size_t task = 0; task < 4; ++task)
+      for (std::size_t i = 0; i < cpu.steps[task].size(); ++i)
+        EXPECT_NEAR(near.steps[task][i].loss / cpu.steps[task][i].loss, 1, tolerance) << task << " " << i;
+    EXPECT_GT(std::abs(near.steps[0][0].loss / cpu.steps[0][0].loss - 1), 1e-7) << "nothing was rounded";
+  }
 }
 INSTANTIATE_TEST_SUITE_P(Backbones, CudaTraining,
                          ::testing::Combine(::testing::Values("cpu", "gpu"),
@@ -75,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Backbones, CudaTraining,
 class CudaGolden : public Cuda {};
 TEST_P(CudaGolden, LogitsEqualPeft) {
   const auto& [where, name] = GetParam();
-  const std::unique_ptr<kernels::Device> device = device_of(where, costmodel::DataType::f32);
+  const std::unique_ptr<kernels::Device> device = device_of(where, Arithmetic::f32);
   testing::GoldenCase golden(name, {}, *device);
   const auto of = [&](const char* tensor) { return golden.expected.find(tensor)->shape; };
   const workload::Dataset data =
@@ -95,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaGolden,
 
 /// Of activations in bf16 beside statistics in f32.
 TEST(CudaOnCpuMemory, APassTakesTheBytesThatArePredicted) {
-  const std::unique_ptr<kernels::Device> device = kernels::make_cuda_on_cpu_device(costmodel::DataType::bf16);
+  const std::unique_ptr<kernels::Device> device = kernels::make_cuda_on_cpu_device(Arithmetic::bf16);
   for (const auto& [backbone, recompute] :
        {std::pair("llama", kRecomputes.front()), {"opt", kRecomputes.front()}, {"llama", kRecomputes.back()}}) {
     Tasks tasks({adapter_shape(4, 0, kAll), adapter_shape(8, 0.1, {Module::q, Module::down})}, backbone, recompute,
@@ -109,9 +115,18 @@ TEST(CudaOnCpuRanks, ShardsAndStagesLearnWhatOneRankLearns) {
   const TrainerStudy study = short_study("llama");
   const Trained cpu = train_on(study, together(1, 1));
   for (const auto& [tp, pp] : {std::pair{2, 1}, {1, 2}})
-    expect_near(
-        train_on(study, together(tp, pp), [] { return kernels::make_cuda_on_cpu_device(costmodel::DataType::f32); }),
-        cpu, 1e-5, fmt::format("tp {}, pp {}", tp, pp));
+    expect_near(train_on(study, together(tp, pp), [] { return kernels::make_cuda_on_cpu_device(Arithmetic::f32); }),
+                cpu, 1e-5, fmt::format("tp {}, pp {}", tp, pp));
+}
+
+TEST(CudaOnCpuRanks, WeightsInSharesLearnWhatOneRankLearns) {
+  const TrainerStudy study = short_study("llama");
+  const Trained cpu = train_on(study, together(1, 1));
+  planner::FixedPlan fixed = together(1, 1, 2);
+  fixed.schedule.pipeline = PipelineTemplate::one_by_one;
+  fixed.shards_weights = true;
+  expect_near(train_on(study, fixed, [] { return kernels::make_cuda_on_cpu_device(Arithmetic::f32); }), cpu, 1e-5,
+              "two shares");
 }
 
 }  // namespace

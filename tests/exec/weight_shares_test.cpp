@@ -80,7 +80,7 @@ RC_GTEST_PROP(WeightShares, GiveEveryLayerBackAsItWas, ()) {
     expected.push_back(parts_of(layer));
   run_on_threads(ranks, [&](Communicator& communicator) {
     StageWeights weights = random_weights(shape, cpu_device().kernels(), type);
-    WeightShares shares(communicator, [] {});
+    WeightShares shares(communicator, cpu_device());
     for (LayerWeights& layer : weights.layers) shares.keep(layer);
     shares.publish();
     for (const std::size_t layer : order) {

@@ -24,10 +24,10 @@ struct Tested {
 
 const Tested kDevices[] = {
     {"cpu", [](std::uint64_t) { return make_cpu_device(); }},
-    {"cuda_on_cpu", [](std::uint64_t seed) { return make_cuda_on_cpu_device(DataType::f32, seed); }},
+    {"cuda_on_cpu", [](std::uint64_t seed) { return make_cuda_on_cpu_device(Arithmetic::f32, seed); }},
     {"cuda", [](std::uint64_t) { return make_cuda_device(0); }},
-    {"cuda_f32", [](std::uint64_t) { return make_cuda_device(0, DataType::f32); }},
-    {"cuda_on_cpu_bf16", [](std::uint64_t seed) { return make_cuda_on_cpu_device(DataType::bf16, seed); }},
+    {"cuda_f32", [](std::uint64_t) { return make_cuda_device(0, Arithmetic::f32); }},
+    {"cuda_on_cpu_bf16", [](std::uint64_t seed) { return make_cuda_on_cpu_device(Arithmetic::bf16, seed); }},
 };
 
 float rounded(float number, DataType type) {

@@ -1,5 +1,7 @@
 #include "cuda_on_cpu_device.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "kernels/cuda/memory.h"
@@ -11,12 +13,12 @@ namespace braid::kernels {
 namespace cuda {
 namespace {
 
-thread_local costmodel::DataType activations = costmodel::DataType::f32;
+thread_local Arithmetic current = Arithmetic::f32;
 
 }  // namespace
 
 costmodel::DataType activation_type() {
-  return activations;
+  return current == Arithmetic::bf16 ? costmodel::DataType::bf16 : costmodel::DataType::f32;
 }
 
 std::shared_ptr<void> device_copy(const void* host, std::int64_t bytes) {
@@ -27,10 +29,17 @@ std::shared_ptr<void> device_copy(const void* host, std::int64_t bytes) {
 
 namespace {
 
-/// The numbers as f32, row after row.
-std::vector<float> widened(ConstMatrix matrix) {
+/// To the nearest of 10 bits behind the point, as tensor cores read f32.
+float tf32(float number) {
+  constexpr std::uint32_t kDropped = (1U << 13) - 1;
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(number) + kDropped / 2 + 1) & ~kDropped);
+}
+
+/// The numbers as f32, row after row, as they are multiplied.
+std::vector<float> multiplied(ConstMatrix matrix) {
   std::vector<float> numbers(static_cast<std::size_t>(matrix.rows * matrix.columns));
   copy(matrix, {numbers.data(), matrix.rows, matrix.columns});
+  if (current == Arithmetic::tf32) std::ranges::transform(numbers, numbers.begin(), tf32);
   return numbers;
 }
 
@@ -38,7 +47,7 @@ std::vector<float> widened(ConstMatrix matrix) {
 
 /// In place of cuBLASLt's.
 void large_matmul(ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, Matrix c) {
-  const std::vector<float> first = widened(a), second = widened(b);
+  const std::vector<float> first = multiplied(a), second = multiplied(b);
   std::vector<float> sums(static_cast<std::size_t>(c.rows * c.columns));
   const Matrix product(sums.data(), c.rows, c.columns);
   reference::matmul(1, {first.data(), a.rows, a.columns}, a_transpose, {second.data(), b.rows, b.columns}, b_transpose,
@@ -50,24 +59,21 @@ namespace {
 
 class CudaOnCpuDevice final : public HostMemoryDevice {
  public:
-  CudaOnCpuDevice(costmodel::DataType type, std::uint64_t seed) : type_(type) {
-    cuda::activations = type;
+  CudaOnCpuDevice(Arithmetic arithmetic, std::uint64_t seed) {
+    current = arithmetic;
     on_cpu::set_order(seed);
   }
   std::string_view name() const override { return "cuda on cpu"; }
   const Kernels& kernels() const override { return table(); }
-  costmodel::DataType activations() const override { return type_; }
+  costmodel::DataType activations() const override { return activation_type(); }
   std::vector<std::string> library_versions() const override { return {}; }
-
- private:
-  costmodel::DataType type_;
 };
 
 }  // namespace
 }  // namespace cuda
 
-std::unique_ptr<Device> make_cuda_on_cpu_device(costmodel::DataType activations, std::uint64_t seed) {
-  return std::make_unique<cuda::CudaOnCpuDevice>(activations, seed);
+std::unique_ptr<Device> make_cuda_on_cpu_device(Arithmetic arithmetic, std::uint64_t seed) {
+  return std::make_unique<cuda::CudaOnCpuDevice>(arithmetic, seed);
 }
 
 }  // namespace braid::kernels

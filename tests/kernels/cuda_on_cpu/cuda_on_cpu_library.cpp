@@ -9,8 +9,7 @@ extern "C" __attribute__((visibility("default"))) int braid_count_cuda_devices()
   return told ? std::atoi(told) : 8;
 }
 
-extern "C" __attribute__((visibility("default"))) braid::kernels::Device* braid_make_cuda_device(int /*ordinal*/,
-                                                                                                 bool f32) {
-  using braid::costmodel::DataType;
-  return braid::kernels::make_cuda_on_cpu_device(f32 ? DataType::f32 : DataType::bf16, 1).release();
+extern "C" __attribute__((visibility("default"))) braid::kernels::Device* braid_make_cuda_device(
+    int /*ordinal*/, braid::kernels::Arithmetic arithmetic) {
+  return braid::kernels::make_cuda_on_cpu_device(arithmetic).release();
 }
