@@ -89,6 +89,28 @@ export example="$out/example"
 export -f profile validate validate_all
 stage profile 90 bash -c profile
 stage validate 180 bash -c validate_all
+# What the kernels of one task's LoRA move through the GPU's memory, beside the least there is, and which they are: those of
+# cuBLASLt for Hopper's tensor cores (HGMMA) are called nvjet or gmma.
+memory() {
+  ncu --csv --metrics dram__bytes_read.sum,dram__bytes_write.sum,gpu__time_duration.sum --launch-count 120 \
+    "$programs/gpu_benchmark" cuda 8192 4096 0 >"$out/ncu.csv" || return 1
+  python3 - "$out/ncu.csv" <<'PYTHON'
+import collections, csv, sys
+lines = [line for line in open(sys.argv[1]) if line.startswith('"')]
+scale = {"byte": 1, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "nsecond": 1e-9, "usecond": 1e-6, "msecond": 1e-3}
+launches = collections.OrderedDict()
+for row in csv.DictReader(lines):
+    launch = launches.setdefault(row["ID"], {"name": row["Kernel Name"][:60]})
+    launch[row["Metric Name"]] = float(row["Metric Value"].replace(",", "")) * scale[row["Metric Unit"]]
+least = 2 * (2 * 8192 * 4096 + 4096 * 4096)
+for launch in launches.values():
+    moved = launch["dram__bytes_read.sum"] + launch["dram__bytes_write.sum"]
+    print(f"{launch['name']:<60} {moved / 1e6:9.1f} MB {launch['gpu__time_duration.sum'] * 1e6:9.1f} us")
+print(f"X, W and Y once are {least / 1e6:.1f} MB")
+PYTHON
+}
+export -f memory
+command -v ncu >/dev/null && stage memory 120 bash -c memory
 stage lora-f32 60 "$programs/gpu_benchmark" cuda-f32 8192 4096
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do

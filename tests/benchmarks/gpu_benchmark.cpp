@@ -1,8 +1,9 @@
 // How fast a device computes what fine-tuning is made of, beside its frozen products alone:
-//   gpu_benchmark [cuda|cuda-f32|cpu] [tokens] [width,width,...]
-// A line a case: LoRA beside a frozen layer of that width, of 1, 4 and 16 tasks of rank 16 that share the tokens,
-// forward and backward, medians of runs by the device's own clock; then a decoder layer of Llama-3.1-8B's shape, or as
-// wide as the first width, forward and backward in rows of a quarter of the tokens.
+//   gpu_benchmark [cuda|cuda-f32|cpu] [tokens] [width,width,...] [runs]
+// A line a case: LoRA beside a frozen layer of that width, of 1, 4 and 16 tasks of rank 16 that share the tokens, with
+// dropout and without, in the designs of lora_designs.h, forward and backward, medians of runs on random numbers by the
+// device's own clock (0 runs: each once, for profilers); whether the designs agree; then a decoder layer of
+// Llama-3.1-8B's shape, or as wide as the first width, forward and backward in rows of a quarter of the tokens.
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
@@ -10,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/statistics.h"
-#include "exec/example/random_weights.h"
+#include "benchmarks/lora_designs.h"
 #include "exec/objectives/token_losses.h"
 #include "exec/stage_model.h"
 #include "planner/program/load.h"
@@ -18,90 +19,49 @@
 namespace braid::exec {
 namespace {
 
-using kernels::Matrix;
-using kernels::Transpose;
+constexpr std::int64_t kRank = LoraDesigns::kRank;
+int runs = 20;
 
-constexpr std::int64_t kRank = 16;
-constexpr int kRuns = 20;
-
-/// The median of the device's seconds for `work`, after a run to warm up.
+/// The median of the device's seconds for `work`, after a run to warm up, or of that alone.
 template <typename Work>
 double seconds_of(kernels::Device& device, const Work& work) {
   std::vector<double> seconds;
-  for (int run = 0; run <= kRuns; ++run) {
+  for (int run = 0; run <= runs; ++run) {
     const std::unique_ptr<kernels::Event> begun = device.record();
     work();
     const std::unique_ptr<kernels::Event> ended = device.record();
     device.wait();
-    if (run > 0) seconds.push_back(std::chrono::duration<double>(*ended->ended() - *begun->ended()).count());
+    if (run > 0 || runs == 0)
+      seconds.push_back(std::chrono::duration<double>(*ended->ended() - *begun->ended()).count());
   }
   return median(std::move(seconds));
 }
 
-/// One task's rows of the tokens, and its adapter.
-struct Tenant {
-  std::int64_t first = 0, last = 0;
-  Buffer a, b, d_a, d_b, low, d_low;
-};
-
-void measure_lora(kernels::Device& device, std::int64_t width, std::int64_t tokens) {
-  const kernels::Kernels& kernels = device.kernels();
+/// Whether the designs agree, on fewer numbers.
+bool designs_agree(kernels::Device& device, std::int64_t tenants, float dropout) {
   BufferPool pool(device);
-  const auto linear = random_linear(width, width, true, 1, kernels, kernels::WeightType::bf16);
-  const Buffer x = pool.take(tokens * width), y = pool.take(tokens * width), dx = pool.take(tokens * width);
-  const auto all = [&](const Buffer& buffer) { return buffer.matrix(tokens, width); };
-  kernels.fill(0.01F, all(x));
-  const double forward = seconds_of(device, [&] { linear->forward(all(x), all(y)); });
-  const double backward = seconds_of(device, [&] { linear->backward(all(y), all(dx)); });
+  const double difference = LoraDesigns(pool, 128, 96, tenants, dropout).difference();
+  if (difference < 2e-2) return true;
+  fmt::print("of {} tenants with dropout {} the designs' results lie {:.1e} apart\n", tenants, dropout, difference);
+  return false;
+}
+
+void measure_lora(kernels::Device& device, std::int64_t width, std::int64_t tokens, std::int64_t tenants,
+                  float dropout) {
+  BufferPool pool(device);
+  LoraDesigns lora(pool, width, tokens, tenants, dropout);
+  const auto time = [&](void (LoraDesigns::*work)()) { return seconds_of(device, [&] { (lora.*work)(); }); };
+  const double forward = time(&LoraDesigns::frozen_forward), backward = time(&LoraDesigns::frozen_backward);
   const double flops = 2.0 * static_cast<double>(tokens) * static_cast<double>(width * width);
-  fmt::print("{:>6} {:>7} {:>6} {:>11.4f} {:>12.4f} {:>9} {:>9} {:>8.1f}\n", width, tokens, "frozen", forward * 1e3,
-             backward * 1e3, "", "", flops / forward * 1e-12);
-  for (const std::int64_t count : {1, 4, 16}) {
-    std::vector<Tenant> tenants(static_cast<std::size_t>(count));
-    for (std::int64_t t = 0; t < count; ++t) {
-      Tenant& tenant = tenants[static_cast<std::size_t>(t)];
-      tenant.first = tokens * t / count, tenant.last = tokens * (t + 1) / count;
-      for (Buffer* buffer : {&tenant.a, &tenant.b, &tenant.d_a, &tenant.d_b}) {
-        *buffer = pool.take_f32(kRank * width);
-        kernels.fill(0.01F, buffer->row());
-      }
-      for (Buffer* buffer : {&tenant.low, &tenant.d_low}) *buffer = pool.take((tenant.last - tenant.first) * kRank);
-    }
-    const auto rows = [&](const Tenant& tenant, const Buffer& of) {
-      return all(of).row_range(tenant.first, tenant.last);
-    };
-    const auto low = [&](const Tenant& tenant, const Buffer& of) {
-      return of.matrix(tenant.last - tenant.first, kRank);
-    };
-    const auto group = [&](const auto& call) {
-      std::vector<kernels::MatmulCall> calls;
-      for (const Tenant& tenant : tenants) call(tenant, calls);
-      kernels.matmul_group(calls);
-    };
-    using Calls = std::vector<kernels::MatmulCall>;
-    const double with_forward = seconds_of(device, [&] {
-      linear->forward(all(x), all(y));
-      group([&](const Tenant& t, Calls& calls) {
-        calls.push_back({1, rows(t, x), Transpose::no, t.a.matrix(kRank, width), Transpose::yes, 0, low(t, t.low)});
-      });
-      group([&](const Tenant& t, Calls& calls) {
-        calls.push_back({2, low(t, t.low), Transpose::no, t.b.matrix(width, kRank), Transpose::yes, 1, rows(t, y)});
-      });
-    });
-    const double with_backward = seconds_of(device, [&] {
-      linear->backward(all(y), all(dx));
-      group([&](const Tenant& t, Calls& calls) {
-        calls.push_back({2, rows(t, y), Transpose::yes, low(t, t.low), Transpose::no, 1, t.d_b.matrix(width, kRank)});
-        calls.push_back({2, rows(t, y), Transpose::no, t.b.matrix(width, kRank), Transpose::no, 0, low(t, t.d_low)});
-      });
-      group([&](const Tenant& t, Calls& calls) {
-        calls.push_back({1, low(t, t.d_low), Transpose::yes, rows(t, x), Transpose::no, 1, t.d_a.matrix(kRank, width)});
-        calls.push_back({1, low(t, t.d_low), Transpose::no, t.a.matrix(kRank, width), Transpose::no, 1, rows(t, dx)});
-      });
-    });
-    fmt::print("{:>6} {:>7} {:>6} {:>11.4f} {:>12.4f} {:>9.3f} {:>9.3f}\n", width, tokens, count, with_forward * 1e3,
-               with_backward * 1e3, with_forward / forward, with_backward / backward);
-  }
+  const auto tell = [&](const char* design, double there, double back) {
+    fmt::print("{:>6} {:>7} {:>6} {:>8} {:<12} {:>11.4f} {:>12.4f} {:>9.3f} {:>9.3f} {:>8.1f}\n", width, tokens,
+               tenants, dropout, design, there * 1e3, back * 1e3, there / forward, back / backward,
+               flops / there * 1e-12);
+    std::fflush(stdout);
+  };
+  tell("frozen alone", forward, backward);
+  tell("second pass", time(&LoraDesigns::second_pass_forward), time(&LoraDesigns::second_pass_backward));
+  tell("extended K", time(&LoraDesigns::extended_forward), time(&LoraDesigns::extended_backward));
 }
 
 void measure_layer(kernels::Device& device, std::int64_t width, std::int64_t tokens) {
@@ -154,16 +114,23 @@ int run(int count, char** words) {
   std::vector<std::int64_t> widths;
   std::stringstream list(count > 3 ? words[3] : "4096,5120,8192");
   for (std::string width; std::getline(list, width, ',');) widths.push_back(std::atoll(width.c_str()));
+  if (count > 4) runs = std::atoi(words[4]);
   const std::unique_ptr<kernels::Device> device =
       name == "cpu"
           ? kernels::make_cpu_device()
           : kernels::make_cuda_device(0, name == "cuda-f32" ? kernels::Arithmetic::f32 : kernels::Arithmetic::bf16);
   for (const std::string& version : device->library_versions()) fmt::print("{}\n", version);
-  fmt::print("{:>6} {:>7} {:>6} {:>11} {:>12} {:>9} {:>9} {:>8}\n", "width", "tokens", "tasks", "forward ms",
-             "backward ms", "forward/", "backward/", "TFLOP/s");
-  for (const std::int64_t width : widths) measure_lora(*device, width, tokens);
+  fmt::print("{:>6} {:>7} {:>6} {:>8} {:<12} {:>11} {:>12} {:>9} {:>9} {:>8}\n", "width", "tokens", "tasks", "dropout",
+             "design", "forward ms", "backward ms", "forward/", "backward/", "TFLOP/s");
+  bool agree = true;
+  for (const std::int64_t tenants : {1, 4, 16}) {
+    for (const float dropout : {0.0F, 0.1F}) {
+      agree = designs_agree(*device, tenants, dropout) && agree;
+      for (const std::int64_t width : widths) measure_lora(*device, width, tokens, tenants, dropout);
+    }
+  }
   measure_layer(*device, widths.front(), tokens);
-  return 0;
+  return agree ? 0 : 1;
 }
 
 }  // namespace
