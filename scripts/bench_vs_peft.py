@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Trains the same tasks from the same weights with braid and with Hugging Face PEFT on the same cores, in turns, and
-prints tokens/s, peak memory and final losses side by side.
+"""Trains the same tasks from the same weights with braid and with Hugging Face PEFT on the same cores or the same GPU, in
+turns, and prints tokens/s, peak memory and final losses side by side.
 
     python3 -m venv /tmp/bench-venv
     /tmp/bench-venv/bin/pip install -r scripts/requirements_bench.txt
     /tmp/bench-venv/bin/python scripts/bench_vs_peft.py [--rounds 3] [--out results/vs-peft/cpu.txt]
+    python3 scripts/bench_vs_peft.py --device cuda [--out FILE]
 
-Two backbones of random weights, neither the quick start's. `one` is one LoRA task on all linear layers; `eight` are
-eight of mixed lengths and ranks, which braid trains together (policy muxtune) and PEFT one after another. A round runs
-every system once, each in a process of its own; figures are medians over the rounds, and ratios are of one round.
-PEFT's side is its best: a global batch's rows sorted by length, in microbatches of up to 1,024 tokens, padded to the
-longest of a microbatch, gradients added up, after an untimed pass. Needs build/release/braid.
+Backbones of random weights, none the quick start's. `one` is one LoRA task on all linear layers; `eight` (on a GPU
+`four`) are tasks of mixed lengths and ranks, which braid trains together (policy muxtune) and PEFT one after another. A
+round runs every system once, each in a process of its own; figures are medians over the rounds, and ratios are of one
+round. PEFT's side is its best: a global batch's rows sorted by length, in microbatches of up to so many tokens (of
+several sizes, on a GPU, the fastest), padded to the longest of a microbatch, gradients added up, after an untimed pass;
+on a GPU in bf16 with torch's fused attention, adapters in f32 as braid's are, multiplied in tf32. Needs build/release/braid, or --braid.
 """
 
 import argparse
@@ -29,20 +31,46 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BRAID = ROOT / "build" / "release" / "braid"
+SMALL = dict(vocab_size=2048, num_key_value_heads=4, max_position_embeddings=512)
 BACKBONES = {
-    "llama-768": dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=6, num_attention_heads=12),
-    "llama-1024": dict(hidden_size=1024, intermediate_size=2816, num_hidden_layers=5, num_attention_heads=16),
-}
-MICROBATCH_TOKENS = 1024
+    "cpu": {
+        "llama-768": dict(hidden_size=768, intermediate_size=2048, num_hidden_layers=6, num_attention_heads=12, **SMALL),
+        "llama-1024": dict(hidden_size=1024, intermediate_size=2816, num_hidden_layers=5, num_attention_heads=16, **SMALL),
+    },
+    # Eight layers of Llama-3.1-8B's shape; and one to try the script by.
+    "cuda": {
+        "llama-8b-8": dict(
+            hidden_size=4096, intermediate_size=14336, num_hidden_layers=8, num_attention_heads=32,
+            num_key_value_heads=8, vocab_size=32000, max_position_embeddings=4096,
+        ),
+        "llama-tiny": dict(
+            hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, **SMALL
+        ),
+    },
+}  # fmt: skip
+KINDS = {"cpu": ("one", "eight"), "cuda": ("one", "four")}
+SYSTEMS = {"cpu": ["peft", "f32", "bf16"], "cuda": ["peft", "bf16"]}
+MICROBATCH_TOKENS = {"cpu": (1024,), "cuda": (2048, 4096, 8192, 16384)}
 ALPHA_OVER_RANK = 2
 LEARNING_RATE = 1e-3
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
-def tasks_of(kind: str) -> list[dict]:
+def torch_device(device: str) -> str:
+    """A GPU, or where braid is tried with a library that acts one out, the processor."""
+    return "cpu" if "BRAID_CUDA_LIBRARY" in os.environ else device
+
+
+def tasks_of(kind: str, device: str) -> list[dict]:
     """Name, longest sample, rank, samples a step and steps."""
     if kind == "one":
-        return [dict(name="t0", longest=256, rank=16, batch=16, steps=6)]
+        return [dict(name="t0", longest=256 if device == "cpu" else 2048, rank=16, batch=16, steps=6)]
+    if kind == "four":
+        longest, ranks = (256, 512, 1024, 2048), (8, 16, 16, 32)
+        return [
+            dict(name=f"t{i}", longest=length, rank=rank, batch=16, steps=4)
+            for i, (length, rank) in enumerate(zip(longest, ranks, strict=True))
+        ]
     longest, ranks = (48, 64, 96, 128, 160, 192, 256, 320), (4, 8, 8, 16, 16, 16, 32, 8)
     return [
         dict(name=f"t{i}", longest=length, rank=rank, batch=4, steps=6)
@@ -50,23 +78,20 @@ def tasks_of(kind: str) -> list[dict]:
     ]
 
 
-def write_study(folder: Path, backbone: str, kind: str) -> None:
+def write_study(folder: Path, backbone: str, kind: str, device: str) -> None:
     import torch
     import transformers
 
     torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=2048,
-        num_key_value_heads=4,
-        max_position_embeddings=512,
-        bos_token_id=1,
-        eos_token_id=2,
-        **BACKBONES[backbone],
-    )
-    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder / "backbone")
+    config = transformers.LlamaConfig(bos_token_id=1, eos_token_id=2, **BACKBONES[device][backbone])
+    with torch.device(torch_device(device)):
+        model = transformers.AutoModelForCausalLM.from_config(config)
+    if device == "cuda":
+        model = model.to(torch.bfloat16)
+    model.save_pretrained(folder / "backbone")
     rng = random.Random(1)
     lines = ["backbone: backbone", "tasks:"]
-    for task in tasks_of(kind):
+    for task in tasks_of(kind, device):
         with open(folder / f"{task['name']}.jsonl", "w", encoding="utf-8") as file:
             for _ in range(task["batch"] * task["steps"]):
                 start, stride = rng.randrange(2000), rng.randrange(1, 4)
@@ -86,46 +111,82 @@ def samples_of(folder: Path, task: dict) -> list[list[int]]:
         return [json.loads(line)["input_ids"] for line in file]
 
 
-def run_peft(folder: Path, kind: str) -> dict:
-    """All tasks, one after another on one backbone: seconds in steps, final losses."""
+def run_peft(folder: Path, kind: str, device: str) -> dict:
+    """All tasks, one after another on one backbone: seconds in steps, final losses, on a GPU its peak memory."""
     import torch
     import transformers
     from peft import LoraConfig, get_peft_model
 
     torch.set_num_threads(os.cpu_count() or 1)
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder / "backbone", dtype=torch.float32)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    on_gpu, place = device == "cuda", torch_device(device)
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder / "backbone", dtype=torch.bfloat16 if on_gpu else torch.float32, attn_implementation="sdpa"
+    ).to(place)
 
-    def microbatches(batch: list[list[int]]) -> list[torch.Tensor]:
+    def now() -> float:
+        if place == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def microbatches(batch: list[list[int]], most_tokens: int) -> list[list[list[int]]]:
         rows, groups = sorted(batch, key=len), []
         for row in rows:
-            if groups and len(row) * (len(groups[-1]) + 1) <= MICROBATCH_TOKENS:
+            if groups and len(row) * (len(groups[-1]) + 1) <= most_tokens:
                 groups[-1].append(row)
             else:
                 groups.append([row])
         return groups
 
-    def step(trained, optimizer, batch: list[list[int]]) -> float:
+    def step(trained, optimizer, batch: list[list[int]], most_tokens: int) -> float:
         total, supervised = 0.0, sum(len(row) - 1 for row in batch)
         optimizer.zero_grad()
-        for group in microbatches(batch):
+        for group in microbatches(batch, most_tokens):
             longest = max(map(len, group))
-            ids = torch.tensor([row + [0] * (longest - len(row)) for row in group])
-            mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in group])
+            ids = torch.tensor([row + [0] * (longest - len(row)) for row in group], device=place)
+            mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in group], device=place)
             labels = ids.masked_fill(mask == 0, -100)
             logits = trained(input_ids=ids, attention_mask=mask if mask.min() == 0 else None).logits
             loss = torch.nn.functional.cross_entropy(
-                logits[:, :-1].reshape(-1, logits.shape[-1]),
+                logits[:, :-1].float().reshape(-1, logits.shape[-1]),
                 labels[:, 1:].reshape(-1),
                 ignore_index=-100,
                 reduction="sum",
             )
             (loss / supervised).backward()
-            total += loss.item()
+            total += loss.detach()
         optimizer.step()
-        return total / supervised
+        return float(total) / supervised
 
-    seconds, losses = 0.0, {}
-    for task in tasks_of(kind):
+    def warm_up(trained, batch: list[list[int]], most_tokens: int) -> None:  # leaves no gradient
+        for group in microbatches(batch, most_tokens):
+            shortest = min(map(len, group))
+            trained(input_ids=torch.tensor([row[:shortest] for row in group], device=place)).logits.sum().backward()
+
+    def fastest(trained, optimizer, batch: list[list[int]]) -> int:
+        """The tokens of a microbatch by which a step takes least; those that do not fit are left out."""
+        sizes, seconds = MICROBATCH_TOKENS[device], {}
+        if len(sizes) == 1:
+            return sizes[0]
+        kept = [p.detach().clone() for p in trained.parameters() if p.requires_grad]
+        for size in sizes:
+            try:
+                step(trained, optimizer, batch, size)
+                start = now()
+                step(trained, optimizer, batch, size)
+                seconds[size] = now() - start
+            except torch.OutOfMemoryError:
+                torch.cuda.empty_cache()
+        with torch.no_grad():
+            for parameter, value in zip((p for p in trained.parameters() if p.requires_grad), kept, strict=True):
+                parameter.copy_(value)
+        optimizer.state.clear()
+        if place == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        return min(seconds, key=seconds.get)
+
+    seconds, losses, peak = 0.0, {}, 0
+    for task in tasks_of(kind, device):
         torch.manual_seed(1)
         config = LoraConfig(
             r=task["rank"], lora_alpha=ALPHA_OVER_RANK * task["rank"], target_modules=LINEAR, task_type="CAUSAL_LM"
@@ -136,17 +197,19 @@ def run_peft(folder: Path, kind: str) -> dict:
         )
         samples = samples_of(folder, task)
         batches = [samples[i : i + task["batch"]] for i in range(0, len(samples), task["batch"])]
-        for group in microbatches(batches[0]):  # warms up, and leaves no gradient
-            trained(input_ids=torch.tensor([row[: min(map(len, group))] for row in group])).logits.sum().backward()
-        start = time.perf_counter()
+        warm_up(trained, batches[0], MICROBATCH_TOKENS[device][0])
+        most_tokens = fastest(trained, optimizer, batches[0])
+        start = now()
         for batch in batches:
-            losses[task["name"]] = step(trained, optimizer, batch)
-        seconds += time.perf_counter() - start
+            losses[task["name"]] = step(trained, optimizer, batch, most_tokens)
+        seconds += now() - start
+        if place == "cuda":
+            peak = max(peak, torch.cuda.max_memory_reserved())
         model = trained.unload()
-    return dict(seconds=seconds, losses=losses)
+    return dict(seconds=seconds, losses=losses, **(dict(peak_bytes=peak) if peak > 0 else {}))
 
 
-def run_braid(folder: Path, base_weights: str) -> dict:
+def run_braid(braid: Path, folder: Path, base_weights: str, backend: str) -> dict:
     workload = folder / f"workload-{base_weights}.yaml"
     workload.write_text(
         f"base_weights: {base_weights}\n" + (folder / "workload.yaml").read_text(encoding="utf-8"), encoding="utf-8"
@@ -155,20 +218,20 @@ def run_braid(folder: Path, base_weights: str) -> dict:
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     if not plan.exists():
         subprocess.run(
-            [BRAID, "plan", "--workload", workload, "--policy", "muxtune", "--ranks", "1", "--profile-budget", "30",
-             "--quiet", "--out", plan],
+            [braid, "plan", "--workload", workload, "--policy", "muxtune", "--ranks", "1", "--profile-budget",
+             "30" if backend == "cpu" else "15", "--backend", backend, "--quiet", "--out", plan],
             check=True, env=environment, stdout=subprocess.DEVNULL,
         )  # fmt: skip
     # Its memory is its own: planning, which measures this machine, is none of it.
     train = subprocess.Popen(
-        [BRAID, "train", "--plan", plan, "--out", out, "--overwrite", "--quiet"],
+        [braid, "train", "--plan", plan, "--out", out, "--overwrite", "--quiet"],
         env=environment, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     printed = train.stdout.read()
-    _, status, usage = os.wait4(train.pid, 0)
-    if status != 0:
-        raise SystemExit(f"braid train ended with {os.waitstatus_to_exitcode(status)}")
+    if train.wait() != 0:
+        raise SystemExit(f"braid train ended with {train.returncode}")
     share = re.search(r"(\d+) % of the GEMM peak", printed)
+    peak = re.search(r"([\d.]+) (MB|GB) of memory at most", printed)
     seconds: dict[str, float] = {}
     losses: dict[str, float] = {}
     for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
@@ -181,60 +244,77 @@ def run_braid(folder: Path, base_weights: str) -> dict:
         seconds=max(seconds.values()),
         losses=losses,
         peak_share=int(share.group(1)) if share else None,
-        peak_kibibytes=usage.ru_maxrss,
+        peak_bytes=float(peak.group(1)) * {"MB": 1e6, "GB": 1e9}[peak.group(2)],
     )
 
 
 def child(arguments: argparse.Namespace) -> None:
-    """One system in a process of its own, so that its peak memory is its own; what the peak is of a child is braid's."""
+    """One system in a process of its own, so that its peak memory is its own."""
     folder = Path(arguments.folder)
     if arguments.child == "peft":
-        result = run_peft(folder, arguments.kind)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        result = run_peft(folder, arguments.kind, arguments.device)
+        result.setdefault("peak_bytes", 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     else:
-        result = run_braid(folder, arguments.child)
-        peak = result["peak_kibibytes"]
-    print(json.dumps({**result, "peak_bytes": 1024 * peak}))
+        result = run_braid(arguments.braid, folder, arguments.child, arguments.device)
+    print(json.dumps(result))
 
 
-def measure(folder: Path, kind: str, system: str) -> dict:
-    command = [sys.executable, __file__, "--child", system, "--folder", str(folder), "--kind", kind]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+def measure(arguments: argparse.Namespace, folder: Path, kind: str, system: str) -> dict:
+    command = [sys.executable, __file__, "--child", system, "--folder", folder, "--kind", kind]
+    command += ["--device", arguments.device, "--braid", arguments.braid]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{system} ended with {done.returncode}")
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+def machine(device: str) -> str:
+    if device == "cuda":
+        import torch
+
+        return torch.cuda.get_device_name() if torch_device(device) == "cuda" else "a GPU that the processor acts out"
+    lines = open("/proc/cpuinfo", encoding="utf-8")
+    name = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return f"{name}, {os.cpu_count()} cores"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare braid with Hugging Face PEFT on this machine's cores.")
+    parser = argparse.ArgumentParser(description="Compare braid with Hugging Face PEFT on this machine.")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", choices=BACKBONES, default="cpu")
+    parser.add_argument("--braid", type=Path, default=BRAID)
     parser.add_argument("--out", type=Path, help="file for the table, beside stdout")
-    parser.add_argument("--backbones", nargs="+", choices=BACKBONES, default=list(BACKBONES))
+    parser.add_argument("--backbones", nargs="+", help="left out: all of cpu, the first of cuda")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     parser.add_argument("--kind", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
         return child(arguments)
-    if not BRAID.exists():
-        parser.error(f"{BRAID} is not there; build the release preset")
-    cpu = next(
-        (l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine()
-    )
+    if not arguments.braid.exists():
+        parser.error(f"{arguments.braid} is not there; build the release preset")
+    device, known = arguments.device, BACKBONES[arguments.device]
+    chosen = arguments.backbones or (list(known) if device == "cpu" else list(known)[:1])
+    if unknown := [name for name in chosen if name not in known]:
+        parser.error(f"--backbones {unknown[0]}: unknown; known: {', '.join(known)}")
     text = [
-        f"# scripts/bench_vs_peft.py --rounds {arguments.rounds}, {time.strftime('%Y-%m-%d')}, {cpu}, {os.cpu_count()} cores:",
+        f"# scripts/bench_vs_peft.py --device {device} --rounds {arguments.rounds}, {time.strftime('%Y-%m-%d')}, "
+        f"{machine(device)}:",
         "# tokens/s and peak MB are medians over the rounds, ratios medians of one round's braid over PEFT; of peak: the",
         "# backbone's products a second over what the best matrix product of the profile takes, measured minutes before",
         f"{'backbone':11} {'tasks':6} {'system':11} {'tokens/s':>9} {'over PEFT':>10} {'peak MB':>8} {'of peak':>8} {'mean final loss':>16}",
     ]
     print("\n".join(text))
-    systems = ["peft", "f32", "bf16"]
-    for backbone in arguments.backbones:
-        for kind in ("one", "eight"):
+    systems = SYSTEMS[device]
+    for backbone in chosen:
+        for kind in KINDS[device]:
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
-                write_study(folder, backbone, kind)
-                tokens = sum(len(row) for task in tasks_of(kind) for row in samples_of(folder, task))
+                write_study(folder, backbone, kind, device)
+                tokens = sum(len(row) for task in tasks_of(kind, device) for row in samples_of(folder, task))
                 rounds = [
-                    {system: measure(folder, kind, system) for system in systems} for _ in range(arguments.rounds)
+                    {system: measure(arguments, folder, kind, system) for system in systems}
+                    for _ in range(arguments.rounds)
                 ]
             for system in systems:
                 speed = statistics.median(tokens / one[system]["seconds"] for one in rounds)

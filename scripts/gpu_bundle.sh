@@ -26,7 +26,7 @@ for program in "${programs[@]}"; do ldd "build/portable/$program"; done |
   awk '$3 ~ /^\// { print $3 }' | sort -u | grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libnss[^/]*|ld-linux[^/]*)\.so' |
   while read -r library; do cp --dereference "$library" "$folder/lib/"; done
 cp -r tests/golden "$folder/golden"
-cp scripts/gpu_suite.sh "$folder/"
+cp scripts/gpu_suite.sh scripts/bench_vs_peft.py "$folder/"
 tar -C "$(dirname "$folder")" -cf - "$(basename "$folder")" | xz -T0 -3 >"$folder.tar.xz"
 du -sh "$folder" "$folder.tar.xz" >&2
 echo "bundled: unpack it on a machine with a GPU, and run gpu_suite.sh OUT in it" >&2

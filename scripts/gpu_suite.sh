@@ -1,13 +1,22 @@
 #!/usr/bin/env bash
 # All that is to be known of braid on this machine's GPU, in stages by their worth: each tells as it ends, so that a run cut
 # short still tells. Runs in a folder of scripts/gpu_bundle.sh, or beside a release build.
-# usage: gpu_suite.sh OUT
+# usage: gpu_suite.sh OUT [STAGE...]
 set -uo pipefail
-if [[ $# -ne 1 || "$1" == -* ]]; then
-  echo "usage: gpu_suite.sh OUT" >&2
+stages=(kernels models losses lora peft profile validate memory lora-f32 memcheck racecheck)
+if [[ $# -lt 1 || "$1" == -* ]]; then
+  echo "usage: gpu_suite.sh OUT [STAGE...]; left out, all stages: ${stages[*]}" >&2
   exit 2
 fi
 out="$(realpath -m "$1")"
+shift
+for name in "$@"; do
+  if [[ " ${stages[*]} " != *" $name "* ]]; then
+    echo "error: no stage is called $name; there are: ${stages[*]}" >&2
+    exit 2
+  fi
+done
+wanted=" ${*:-${stages[*]}} "
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 if [[ -x "$here/braid" ]]; then
   programs="$here"
@@ -27,6 +36,7 @@ failed=0
 stage() { # name, seconds, command
   local name="$1" limit="$2" began=$SECONDS
   shift 2
+  [[ "$wanted" == *" $name "* ]] || return 0
   timeout "$limit" "$@" >"$out/$name.txt" 2>&1
   local status=$?
   printf '%-12s %s in %d s: %s\n' "$name" "$([[ $status -eq 0 ]] && echo ok || echo "FAILED ($status)")" \
@@ -67,6 +77,8 @@ export -f losses train
 export programs out
 stage losses 180 bash -c losses
 stage lora 120 "$programs/gpu_benchmark" cuda
+# Whole models beside PyTorch and PEFT.
+stage peft 300 python3 "$here/bench_vs_peft.py" --device cuda --braid "$programs/braid" --rounds 1
 # What the quick start's plan takes of time and memory, beside what its profile, measured here, predicts.
 profile() {
   "$programs/braid" profile --quiet --workload "$example/workload.yaml" --backend cuda --ranks 1 --profile-budget 30 \
@@ -92,7 +104,7 @@ stage validate 180 bash -c validate_all
 # What the kernels of one task's LoRA move through the GPU's memory, beside the least there is, and which they are: those of
 # cuBLASLt for Hopper's tensor cores (HGMMA) are called nvjet or gmma.
 memory() {
-  ncu --csv --metrics dram__bytes_read.sum,dram__bytes_write.sum,gpu__time_duration.sum --launch-count 120 \
+  ncu --csv --metrics dram__bytes_read.sum,dram__bytes_write.sum,gpu__time_duration.sum --launch-count 400 \
     "$programs/gpu_benchmark" cuda 8192 4096 0 >"$out/ncu.csv" || return 1
   python3 - "$out/ncu.csv" <<'PYTHON'
 import collections, csv, sys

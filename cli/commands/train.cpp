@@ -77,8 +77,10 @@ int execute(const planner::Plan& plan, const CommonFlags& flags) {
   const exec::TrainResult result = exec::train(plan, data.samples, runner, *communicator, options);
   const std::vector<double> largest =
       exec::write_adapters(out / "adapters", plan.workload, result.diverged, runner, *communicator);
+  const std::vector<Bytes> most_held = gather_bytes(device->most_held(), *communicator);
   bool written = result.diverged.empty();
   if (tells) {
+    log->set_most_held(most_held);
     written = tell_of_magnitudes(plan.workload, largest) && written;
     write_timeline(flags.timeline_out.empty() ? out / "timeline.json" : std::filesystem::path(flags.timeline_out), plan,
                    result);

@@ -1,5 +1,6 @@
 #include "cli/commands/training_log.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/core.h>
@@ -158,6 +159,11 @@ void TrainingLog::print_summary() const {
   if (const double step = measured_step(); step > 0)
     fmt::print("a step of every task took {}, predicted {} ({:+.1f} %)\n", duration(step),
                duration(plan_.predicted.step_seconds), 100 * (plan_.predicted.step_seconds / step - 1));
+  if (!most_held_.empty())
+    fmt::print("{} at most, libraries and all\n",
+               most_held_.size() == 1
+                   ? fmt::format("{} of memory", describe_bytes(most_held_.front()))
+                   : fmt::format("{} of memory a rank", describe_bytes(*std::ranges::max_element(most_held_))));
 }
 
 std::string TrainingLog::summary_json() const {
@@ -175,7 +181,8 @@ std::string TrainingLog::summary_json() const {
       {"tasks", tasks},
       {"seconds", seconds_},
       {"computed_tokens_per_second", seconds_ > 0 ? static_cast<double>(computed_tokens_) / seconds_ : 0.0},
-      {"step_seconds", {{"predicted", plan_.predicted.step_seconds}, {"measured", measured_step()}}}};
+      {"step_seconds", {{"predicted", plan_.predicted.step_seconds}, {"measured", measured_step()}}},
+      {"most_memory_bytes", most_held_}};
   return json.dump(1) + "\n";
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fstream>
+#include <utility>
 #include <vector>
 
 #include "base/steady_clock.h"
@@ -16,6 +17,9 @@ class TrainingLog {
               bool quiet);
 
   void on_window(const exec::WindowReport& report);
+  /// The most memory that each rank held, libraries and all.
+  void set_most_held(std::vector<Bytes> of_ranks) { most_held_ = std::move(of_ranks); }
+
   /// How each task and the run as a whole went, with the measured time of a step beside the predicted.
   void print_summary() const;
   std::string summary_json() const;
@@ -49,6 +53,7 @@ class TrainingLog {
   std::int64_t computed_tokens_ = 0;
   double flops_ = 0;
   double seconds_ = 0;
+  std::vector<Bytes> most_held_;
   std::int64_t windows_seen_ = 0;
   bool parted_ = false;  ///< steps take other than predicted, and that was said
   SteadyClock::time_point last_print_;

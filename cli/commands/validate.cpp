@@ -27,12 +27,6 @@ namespace braid::cli {
 namespace {
 
 /// Peak memory of every rank, on rank 0.
-std::vector<Bytes> gather_peaks(Bytes mine, exec::Communicator& communicator) {
-  std::vector<Bytes> peaks;
-  for (const std::string& part : communicator.gather(std::to_string(mine))) peaks.push_back(std::stoll(part));
-  return peaks;
-}
-
 /// What is run: windows that warm up, then all the others, several times over.
 struct Course {
   std::vector<std::int64_t> warm_up;
@@ -214,7 +208,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const ValidateF
   exec::Runner runner(input, *communicator, *device);
   Validation validation(plan, data, runner, *communicator, reference, flags, own);
   Execution execution = validation.run();
-  execution.peak_memory = gather_peaks(device->most_held() - baseline - runner.mapped_weights(), *communicator);
+  execution.peak_memory = gather_bytes(device->most_held() - baseline - runner.mapped_weights(), *communicator);
   std::vector<Compared> operators;
   if (own.operators) operators = validation.operators();
   if (communicator->rank() != 0) return kSuccess;

@@ -58,6 +58,12 @@ void check_gpus(const planner::Plan& plan, const std::string& backend) {
 
 }  // namespace
 
+std::vector<Bytes> gather_bytes(Bytes mine, exec::Communicator& communicator) {
+  std::vector<Bytes> all;
+  for (const std::string& part : communicator.gather(std::to_string(mine))) all.push_back(std::stoll(part));
+  return all;
+}
+
 bool must_launch(const planner::Plan& plan, const std::string& backend) {
   if (!plan.cluster.own() && plan.cluster.profile.empty())
     throw error(

@@ -16,6 +16,9 @@ std::unique_ptr<exec::Communicator> communicator_for(const planner::Plan& plan);
 /// throws Error that names the first which has another.
 void check_ranks_are_alike(const planner::Plan& plan, exec::Communicator& communicator);
 
+/// Each rank's bytes on rank 0, in order; empty elsewhere.
+std::vector<Bytes> gather_bytes(Bytes mine, exec::Communicator& communicator);
+
 /// True when the plan needs several ranks and no launcher has started any: the command must start itself again. Throws
 /// Error for a plan that the backend cannot execute here.
 bool must_launch(const planner::Plan& plan, const std::string& backend);
