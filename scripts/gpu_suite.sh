@@ -81,6 +81,7 @@ stage lora 120 "$programs/gpu_benchmark" cuda
 stage peft 300 python3 "$here/bench_vs_peft.py" --device cuda --braid "$programs/braid" --rounds 1
 # What the quick start's plan takes of time and memory, beside what its profile, measured here, predicts.
 profile() {
+  [[ -d "$example" ]] || "$programs/braid" init "$example" || return 1
   "$programs/braid" profile --quiet --workload "$example/workload.yaml" --backend cuda --ranks 1 --profile-budget 30 \
     --policy braid --out "$out/profile.json" --overwrite
 }
@@ -91,7 +92,8 @@ validate() {
 }
 validate_all() {
   local failed=0
-  for policy in braid muxtune lorafusion mlora hf-peft megatron-pp; do
+  [[ -f "$out/profile.json" ]] || profile || return 1
+  for policy in braid muxtune lorafusion mlora hf-peft megatron-pp nemo sl-peft lobra gpipe; do
     echo "== $policy"
     validate "$policy" || failed=1
   done
@@ -100,7 +102,7 @@ validate_all() {
 export example="$out/example"
 export -f profile validate validate_all
 stage profile 90 bash -c profile
-stage validate 180 bash -c validate_all
+stage validate 240 bash -c validate_all
 # What the kernels of one task's LoRA move through the GPU's memory, beside the least there is, and which they are: those of
 # cuBLASLt for Hopper's tensor cores (HGMMA) are called nvjet or gmma.
 memory() {

@@ -15,8 +15,8 @@
 #include "base/steady_clock.h"
 #include "costmodel/profile/cost_model.h"
 #include "exec/example/random_weights.h"
-#include "exec/optimizer.h"
-#include "exec/profiling/measured_samples.h"
+#include "exec/profiling/measured_device.h"
+#include "exec/profiling/measured_messages.h"
 #include "exec/profiling/probed_backbone.h"
 #include "exec/profiling/reference_pass.h"
 
@@ -30,8 +30,6 @@ using costmodel::ProfileEntry;
 
 namespace {
 
-/// In one round. Medians over passes stay put from here on; longer passes are run fewer times.
-constexpr std::int64_t kMostPasses = 6;
 constexpr double kSecondsAPoint = 0.04;
 /// A pass that takes less is run once more before it is timed, each time; others only where no larger one ran before.
 constexpr double kShortPass = 0.02;
@@ -39,18 +37,6 @@ constexpr double kShortPass = 0.02;
 constexpr double kSecondsAReference = 0.2;
 /// Optimizer steps and messages are measured so many times over.
 constexpr int kRounds = 3;
-/// Neighbouring sizes of those are this far apart.
-constexpr double kGridStep = 2;
-
-/// What the device takes for what `work` calls on it.
-template <typename Work>
-double seconds_of(kernels::Device& device, const Work& work) {
-  const std::unique_ptr<kernels::Event> begun = device.record();
-  work();
-  const std::unique_ptr<kernels::Event> ended = device.record();
-  device.wait();
-  return seconds_between(*begun->ended(), *ended->ended());
-}
 
 class Measuring {
  public:
@@ -67,9 +53,9 @@ class Measuring {
     if (!request_.known) describe_machine();
     take_reference();
     if (!knows(Operator::adamw, most_parameters())) measure_optimizer();
-    const bool gathers = !device_.host_memory() || knows(Operator::all_gather, 1);
+    const bool gathers = !communicator_.shares_memory() || knows(Operator::all_gather, 1);
     if (communicator_.size() > 1 && !(knows(Operator::send_recv, 1) && gathers)) measure_messages();
-    if (!device_.host_memory() && !knows(Operator::launch, 1)) measure_gpu();
+    if (!device_.host_memory() && !knows(Operator::launch, 1)) measure_gpu(device_, samples_);
     while (measure_next()) {
     }
     const std::time_t now = std::time(nullptr);
@@ -114,13 +100,7 @@ class Measuring {
       for (std::size_t task = 0; task < request_.adapters.size(); ++task)
         backbone.run(uniform_point(static_cast<planner::TaskIndex>(task), kTokens, kContext, 0, kContext), false);
     }
-    if (communicator_.size() > 1) {
-      const std::unique_ptr<CommunicatorGroup> all = group_of(communicator_.size());
-      for (const std::int64_t count : {std::int64_t{16}, kMebibyte}) {
-        measure_message(count);
-        measure_sum(all.get(), communicator_.size(), count);
-      }
-    }
+    if (communicator_.size() > 1) touch_messages(communicator_, device_);
     samples_.clear();
     device_.trim();
     profile_.runtime_bytes = std::max<Bytes>(device_.held() - before - profile_.head_runtime_bytes, 0);
@@ -292,169 +272,24 @@ class Measuring {
     return most;
   }
 
-  /// Times `work` as often as a size is worth.
-  template <typename Work>
-  void time(const MeasuredSamples::Key& key, const Work& work) {
-    communicator_.barrier();
-    for (std::int64_t i = 0; i <= kMostPasses; ++i) {
-      const double seconds = seconds_of(device_, work);
-      if (i > 0) samples_.add(key, seconds);
-    }
-  }
-
   void measure_optimizer() {
     for (int round = 0; round < kRounds; ++round) {
-      optimizer_round();
+      communicator_.barrier();
+      measure_optimizers(request_.backbone, most_parameters(), device_, samples_);
       take_reference();
     }
-  }
-
-  void optimizer_round() {
-    const std::int64_t largest = most_parameters();
-    workload::Optimizer optimizer;
-    BufferPool pool(device_);
-    std::vector<double> sums;
-    // Adapters of one layer and of growing rank stand for any adapter: only the count of numbers matters.
-    for (std::int64_t rank = 1;; rank = std::llround(kGridStep * static_cast<double>(rank))) {
-      costmodel::AdapterShape adapter_shape{rank, 1.0, false, 0.0, {true, true, true, true, true, true, true}};
-      Adapter adapter(request_.backbone, adapter_shape, planner::LayerRange{0, 1}, 3);
-      adapter.move_to(device_);
-      const auto numbers = static_cast<std::int64_t>(adapter.parameters().size());
-      time({Operator::adamw, Pass::forward, {}, numbers, 0, 0}, [&] {
-        squared_norms(adapter, pool, sums);
-        take_step(optimizer, 0, 100, 1.0, adapter, device_.kernels());
-      });
-      time({Operator::squared_norm, Pass::forward, {}, numbers, 0, 0}, [&] { squared_norms(adapter, pool, sums); });
-      if (numbers >= largest) break;
-    }
-  }
-
-  /// What its datasheet's figures are held against (costmodel/profile/profile_fit).
-  void measure_gpu() {
-    BufferPool pool(device_);
-    for (Bytes bytes = 128 << 10; bytes <= Bytes{256} << 20; bytes *= 2) {
-      const auto numbers = bytes / 2 / static_cast<Bytes>(sizeof(float));
-      const Buffer from = pool.take_f32(numbers), to = pool.take_f32(numbers);
-      device_.kernels().fill(1, from.row());
-      time({Operator::copy, Pass::forward, {}, bytes, 0, 0}, [&] { device_.kernels().copy(from.row(), to.row()); });
-    }
-    constexpr int kCalls = 100;
-    const Buffer little = pool.take_f32(1);
-    for (std::int64_t i = 0; i <= kMostPasses; ++i) {
-      device_.wait();
-      const SteadyClock::time_point start = SteadyClock::now();
-      for (int call = 0; call < kCalls; ++call) device_.kernels().fill(0, little.row());
-      const double seconds = seconds_since(start) / kCalls;
-      if (i > 0) samples_.add({Operator::launch, Pass::forward, {}, 1, 0, 0}, seconds);
-    }
-  }
-
-  /// Of `size` ranks each, as many as there are; null for ranks that are left over.
-  std::unique_ptr<CommunicatorGroup> group_of(int size) const {
-    std::unique_ptr<CommunicatorGroup> mine;
-    for (int first = 0; first + size <= communicator_.size(); first += size) {
-      std::vector<int> ranks(static_cast<std::size_t>(size));
-      std::iota(ranks.begin(), ranks.end(), first);
-      if (auto group = communicator_.make_group(ranks)) mine = std::move(group);
-    }
-    return mine;
-  }
-
-  /// Shards and replicas meet in groups of these sizes.
-  std::vector<int> group_sizes() const {
-    constexpr int kAll = 8;
-    std::vector<int> sizes;
-    for (int size = 2; size <= communicator_.size(); ++size) {
-      const bool power = (size & (size - 1)) == 0;
-      if (size <= kAll || power || size == communicator_.size()) sizes.push_back(size);
-    }
-    return sizes;
   }
 
   void measure_messages() {
-    std::map<int, std::unique_ptr<CommunicatorGroup>> groups;
-    for (const int size : group_sizes()) groups[size] = group_of(size);
-    constexpr double kMostBytes = 32 * kMebibyte;
-    const std::unique_ptr<SharedMemory> memory = communicator_.share_memory(static_cast<std::size_t>(kMostBytes));
-    device_.kernels().fill(1, row_of(memory->mine()));
-    memory->publish();
+    Messages messages(communicator_, device_);
     for (int round = 0; round < kRounds; ++round) {
-      for (double bytes = 64; bytes <= kMostBytes; bytes *= kGridStep) {
-        const std::int64_t count = std::llround(bytes / sizeof(float));
-        measure_message(count);
-        for (const auto& [size, group] : groups) {
-          measure_sum(group.get(), size, count);
-          measure_gather(*memory, size, count);
-        }
-      }
+      messages.measure(samples_);
       take_reference();
-    }
-  }
-
-  /// Rank 0 and 1 play ball; half a round is one message.
-  void measure_message(std::int64_t count) {
-    for (const int from : {0, 1}) communicator_.open_path(from, 1 - from, 0);
-    if (communicator_.rank() > 1) return;
-    BufferPool pool(device_);
-    const Buffer numbers = pool.take_f32(count);
-    device_.kernels().fill(1, numbers.row());
-    const MeasuredSamples::Key key{Operator::send_recv, Pass::forward, {}, bytes_of(count), 0, 0};
-    const int other = 1 - communicator_.rank();
-    for (std::int64_t i = 0; i <= kMostPasses; ++i) {
-      const double seconds = seconds_of(device_, [&] {
-        for (const bool mine : {communicator_.rank() == 0, communicator_.rank() == 1}) {
-          follow(communicator_, device_, [&](const kernels::Event& after) {
-            return mine ? communicator_.send(numbers.numbers(), other, 0, after)
-                        : communicator_.receive(numbers.numbers(), other, 0, after);
-          });
-        }
-      });
-      if (i > 0) samples_.add(key, seconds / 2);
-    }
-  }
-
-  void measure_sum(CommunicatorGroup* group, std::int64_t ranks, std::int64_t count) {
-    BufferPool pool(device_);
-    const Buffer numbers = pool.take_f32(count);
-    device_.kernels().fill(0, numbers.row());
-    communicator_.barrier();
-    if (!group) return;
-    for (std::int64_t i = 0; i <= kMostPasses; ++i) {
-      const double seconds = seconds_of(device_, [&] {
-        follow(communicator_, device_,
-               [&](const kernels::Event& after) { return group->all_reduce(numbers.numbers(), after); });
-      });
-      if (i > 0) samples_.add({Operator::all_reduce, Pass::forward, {ranks}, bytes_of(count), 0, 0}, seconds);
-    }
-  }
-
-  /// What a rank does that reads the shares of others beside its own, while as many others do.
-  void measure_gather(SharedMemory& memory, int ranks, std::int64_t count) {
-    BufferPool pool(device_);
-    const Buffer numbers = pool.take_f32(count);
-    device_.kernels().fill(0, numbers.row());
-    const std::span whole(reinterpret_cast<std::byte*>(numbers.row().data), static_cast<std::size_t>(bytes_of(count)));
-    device_.wait();
-    communicator_.barrier();
-    const int first = communicator_.rank() / ranks * ranks;
-    if (first + ranks > communicator_.size()) return;
-    const std::size_t each = whole.size() / static_cast<std::size_t>(ranks);
-    for (std::int64_t i = 0; i <= kMostPasses; ++i) {
-      const double seconds = seconds_of(device_, [&] {
-        for (int rank = 0; rank < ranks; ++rank)
-          memory.read(first + rank, 0, whole.subspan(static_cast<std::size_t>(rank) * each, each));
-      });
-      if (i > 0) samples_.add({Operator::all_gather, Pass::forward, {ranks}, bytes_of(count), 0, 0}, seconds);
     }
   }
 
   /// That share the device's memory: a GPU is one rank's.
   int ranks_of_device() const { return device_.host_memory() ? communicator_.size() : 1; }
-
-  static kernels::Matrix row_of(std::span<std::byte> bytes) {
-    return {reinterpret_cast<float*>(bytes.data()), 1, std::ssize(bytes) / static_cast<std::int64_t>(sizeof(float))};
-  }
-  static std::int64_t bytes_of(std::int64_t floats) { return floats * static_cast<std::int64_t>(sizeof(float)); }
 
   const MeasureRequest& request_;
   std::unique_ptr<Communicator> devices_;  // where the devices tell each other their numbers
@@ -491,33 +326,6 @@ std::vector<std::string> machine_versions(const kernels::Device& device) {
   versions.push_back(mpi_version());
   versions.push_back(fmt::format("GCC {}", __VERSION__));
   return versions;
-}
-
-namespace {
-
-/// Seconds of a product of three square matrices of activations, in the median; once to begin with.
-double product_seconds(kernels::Device& device, std::int64_t side, int times) {
-  const std::unique_ptr<kernels::FrozenLinear> linear = random_linear(side, side, false, 5, device.kernels());
-  BufferPool pool(device);
-  const Buffer x = pool.take(side * side), y = pool.take(side * side);
-  device.kernels().fill(1, x.row());
-  std::vector<double> samples;
-  for (int i = 0; i <= times; ++i) {
-    const double seconds = seconds_of(device, [&] { linear->forward(x.matrix(side, side), y.matrix(side, side)); });
-    if (i > 0) samples.push_back(seconds);
-  }
-  return median(samples);
-}
-
-}  // namespace
-
-double measure_peak_flops(kernels::Device& device) {
-  // A product of a millisecond and more keeps all of a device busy.
-  constexpr std::int64_t kLeast = 1024, kMost = 8192;
-  std::int64_t side = kLeast;
-  while (side < kMost && product_seconds(device, side, 1) < 1e-3) side *= 2;
-  const auto length = static_cast<double>(side);
-  return 2.0 * length * length * length / product_seconds(device, side, 10);
 }
 
 }  // namespace braid::exec

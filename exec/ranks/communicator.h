@@ -96,6 +96,8 @@ class Communicator {
   /// Called by all ranks of the run alike, members or not; null for those that are not.
   virtual std::unique_ptr<CommunicatorGroup> make_group(std::span<const int> ranks) = 0;
 
+  /// Whether ranks can share memory: devices of several hosts do not read each other's.
+  virtual bool shares_memory() const { return true; }
   /// So many bytes of this rank; every rank says how many of its own. Called by all ranks of the run alike, and so
   /// destroyed.
   virtual std::unique_ptr<SharedMemory> share_memory(std::size_t bytes) = 0;

@@ -139,6 +139,7 @@ class DeviceCommunicator final : public Communicator {
         device_.join_group(name, static_cast<int>(members.size()), static_cast<int>(place - members.begin())));
   }
 
+  bool shares_memory() const override { return control_.one_host(); }
   std::unique_ptr<SharedMemory> share_memory(std::size_t bytes) override {
     return std::make_unique<MemoryOfDevices>(control_, device_, bytes);
   }
