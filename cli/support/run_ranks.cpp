@@ -49,8 +49,12 @@ namespace {
 
 /// A rank has a GPU of its own.
 void check_gpus(const planner::Plan& plan, const std::string& backend) {
-  if (plan.fixed.shards_weights)
-    throw error("the plan keeps weights in shares, which --backend {} does not; plan with another policy", backend);
+  if (plan.fixed.shards_weights && plan.cluster.nodes > 1)
+    throw error(
+        "the plan keeps weights in shares over {} nodes, whose GPUs do not read each other's memory; plan for one "
+        "node, "
+        "or with another policy",
+        plan.cluster.nodes);
   const std::int64_t here = ranks_here(backend);
   const std::int64_t of_node = std::min<std::int64_t>(plan.ranks(), plan.cluster.gpus_per_node);
   if (here < of_node) throw error("the plan needs {} GPUs, and here are {}; plan with --ranks {}", of_node, here, here);

@@ -41,9 +41,10 @@ class CudaCommands : public testing::Workspace {
     write_text(folder / ("profile_" + backend + ".json"), profile);
   }
   std::string planning_by(const std::string& profile) const {
-    return "--workload " + path("workload.yaml") + " --profile " + path(profile) +
-           " --foreign-profile --policy megatron-pp ";
+    return "--workload " + path("workload.yaml") + " --profile " + path(profile) + " --foreign-profile --policy " +
+           policy + " ";
   }
+  std::string policy = "megatron-pp";
 
   /// Losses by task and step.
   std::map<std::string, double> losses_of(const std::string& run) const {
@@ -87,6 +88,17 @@ TEST_F(CudaCommands, WhatIsPlannedForGpusIsTrainedAndValidatedOnThem) {
     EXPECT_GT(op.number_at("measured") + (op.string_at("what").starts_with("dispatch") ? 1 : 0), 0);
   }
   EXPECT_TRUE(attends);
+}
+
+TEST_F(CudaCommands, WeightsAreKeptInShares) {
+  ASSERT_EQ(run_braid("train " + planning_by("profile.json") + "--ranks 1 --out " + path("cpu")).status, 0);
+  policy = "megatron-fsdp";
+  const Outcome trained =
+      run_braid("train " + planning_by("profile_cuda.json") + "--backend cuda --ranks 2 --out " + path("run"));
+  ASSERT_EQ(trained.status, 0) << trained.text;
+  EXPECT_NE(read_text(folder / "run/plan.json").find("\"shards_weights\": true"), std::string::npos);
+  const auto cpu = losses_of("cpu"), cuda = losses_of("run");
+  for (const auto& [step, loss] : cpu) EXPECT_NEAR(cuda.at(step) / loss, 1, 5e-3) << step;
 }
 
 TEST_F(CudaCommands, WhatWasMeasuredByOthersIsNotTakenForIt) {
