@@ -111,21 +111,26 @@ class Training {
         communicator_(communicator),
         options_(options),
         all_ranks_(communicator.make_group(all_ranks(communicator))),
-        windows_(planner::window_count(plan.fixed, {plan.workload, samples})) {}
+        windows_(planner::window_count(plan.fixed, {plan.workload, samples})),
+        taken_(plan.workload.tasks.size(), 0),
+        kept_(taken_) {}
 
   TrainResult run() {
     std::vector<std::int64_t> chosen = options_.windows;
-    if (chosen.empty()) {
-      chosen.resize(static_cast<std::size_t>(windows_));
-      std::iota(chosen.begin(), chosen.end(), 0);
-    }
     runner_.score_references(options_.windows, communicator_.rank() == 0 ? options_.on_references : nullptr);
+    const std::int64_t first_window = options_.begun ? begin_from(*options_.begun) : 0;
+    if (chosen.empty() && first_window < windows_) {
+      chosen.resize(static_cast<std::size_t>(windows_ - first_window));
+      std::iota(chosen.begin(), chosen.end(), first_window);
+    }
+    last_kept_ = SteadyClock::now();
     for (auto first = chosen.begin(); first != chosen.end() && !result_.interrupted;) {
       auto last = first + 1;
       while (last != chosen.end() && *last == *(last - 1) + 1) ++last;
       run_consecutive(*first, *(last - 1) + 1);
       first = last;
     }
+    if (options_.checkpoints && taken_ != kept_) keep();
     for (RecordedWindow& recorded : result_.recorded)
       recorded.timeline = gather_timeline(recorded.timeline, communicator_);
     return std::move(result_);
@@ -143,10 +148,56 @@ class Training {
     std::unique_ptr<WindowExchange> exchange;
   };
 
+  /// Takes the state of a run before over; returns the window that comes next.
+  std::int64_t begin_from(const Checkpoint& begun) {
+    restore(begun, plan_.workload, runner_);
+    for (std::size_t task = 0; task < taken_.size(); ++task) {
+      taken_[task] = begun.tasks[task].taken;
+      if (!begun.tasks[task].diverged) continue;
+      result_.diverged.insert(static_cast<TaskIndex>(task));
+      runner_.stop(static_cast<TaskIndex>(task));
+    }
+    kept_ = taken_;
+    const planner::WindowInput whole{plan_.workload, samples_};
+    for (std::int64_t window = 0; window <= windows_; ++window) {
+      const std::vector<std::int64_t> before = planner::steps_before(plan_.fixed, whole, window);
+      bool same = true;
+      for (std::size_t task = 0; task < taken_.size(); ++task)
+        same = same && (before[task] == taken_[task] || result_.diverged.contains(static_cast<TaskIndex>(task)));
+      if (same) return window;
+    }
+    taken_before_ = taken_;
+    windows_ = planner::window_count(plan_.fixed, {plan_.workload, samples_, result_.diverged, 0, taken_before_});
+    return 0;
+  }
+
+  /// The run's state, on the disk.
+  void keep() {
+    try {
+      options_.checkpoints->write(taken_, result_.diverged, runner_, communicator_);
+    } catch (const Failure& failure) {
+      if (options_.on_notice)
+        options_.on_notice(
+            fmt::format("{}; the run goes on, and its state is kept again later: make room", failure.what()));
+    }
+    kept_ = taken_;
+    last_kept_ = SteadyClock::now();
+    asked_to_keep_ = false;
+  }
+
+  /// The same on all ranks.
+  bool keeps_now() const {
+    if (!options_.checkpoints) return false;
+    bool due = asked_to_keep_;
+    for (std::size_t task = 0; task < taken_.size(); ++task)
+      due |= options_.checkpoint_steps > 0 && taken_[task] - kept_[task] >= options_.checkpoint_steps;
+    return due;
+  }
+
   /// What a window left behind is told when the next one has run, or at once where the pipeline has drained.
   void run_consecutive(std::int64_t first, std::int64_t last) {
-    WindowFeed feed(plan_.fixed, {plan_.workload, samples_, result_.diverged}, first, last, plan_.profile,
-                    communicator_);
+    WindowFeed feed(plan_.fixed, {plan_.workload, samples_, result_.diverged, 0, taken_before_}, first, last,
+                    plan_.profile, communicator_);
     std::optional<Untold> untold;
     while (std::optional<WindowPart> part = feed.next()) {
       planner::Slice& slice = part->slice;
@@ -158,10 +209,21 @@ class Training {
       RunReport report = runner_.run(slice.program, part->ahead, part->turns);
       if (untold) tell(*untold, feed);
       untold = exchange(std::move(slice), std::move(report));
-      if (!drains) continue;
+      if (!drains && !keeps_after(*untold)) continue;
       tell(*untold, feed);
       untold.reset();
+      if (keeps_now()) keep();
     }
+  }
+
+  /// Whether the state is to be kept once that window has been told. What its ranks have begun of the window that comes
+  /// next is begun again by whoever goes on from there.
+  bool keeps_after(const Untold& window) const {
+    if (keeps_now()) return true;
+    return options_.checkpoints && options_.checkpoint_steps > 0 &&
+           std::any_of(window.steps.begin(), window.steps.end(), [&](const planner::WindowStep& step) {
+             return step.global_batch + 1 - kept_[static_cast<std::size_t>(step.task)] >= options_.checkpoint_steps;
+           });
   }
 
   Untold exchange(planner::Slice slice, RunReport report) {
@@ -175,7 +237,7 @@ class Training {
                                                       planner::adapters_of(plan_.workload));
     const planner::Timeline own = record(slice, std::move(report), untold);
     std::vector<double> numbers = {options_.stop && options_.stop->load() ? 1.0 : 0.0, static_cast<double>(own.begin()),
-                                   static_cast<double>(planner::end_of_steps(own.events))};
+                                   static_cast<double>(planner::end_of_steps(own.events)), wants_to_keep() ? 1.0 : 0.0};
     for (const planner::WindowStep& step : slice.steps) {
       const StepReport& taken = steps_.at({step.task, step.global_batch});
       numbers.insert(numbers.end(), {taken.loss.loss, taken.loss.margin, taken.loss.accuracy});
@@ -186,6 +248,12 @@ class Training {
     untold.steps = std::move(slice.steps);
     untold.exchange = std::make_unique<WindowExchange>(std::move(numbers), communicator_, *all_ranks_);
     return untold;
+  }
+
+  /// Rank 0 looks at the clock.
+  bool wants_to_keep() const {
+    return communicator_.rank() == 0 && options_.checkpoint_seconds > 0 &&
+           seconds_since(last_kept_) >= options_.checkpoint_seconds;
   }
 
   /// Keeps the events of the first windows, each with its window. Returns what of them is the slice's own.
@@ -222,7 +290,9 @@ class Training {
     if (window.recorded > 0) result_.recorded[window.recorded - 1].seconds = told.seconds;
     told.computed_tokens = window.computed_tokens;
     told.backbone_flops = window.backbone_flops;
-    std::size_t place = 3;
+    asked_to_keep_ = exchange.sum(3) > 0;
+    std::vector<TaskIndex> finished;
+    std::size_t place = 4;
     for (const planner::WindowStep& step : window.steps) {
       const StepReport taken = completed(exchange, place);
       if (result_.diverged.contains(step.task)) continue;
@@ -230,13 +300,19 @@ class Training {
                                        [&](const planner::WindowStep& other) { return other.task == step.task; });
       told.steps.push_back(
           metrics_of(step, taken, plan_.workload, samples_, told.seconds / static_cast<double>(share)));
-      if (!taken.diverged) continue;
+      if (!taken.diverged) {
+        taken_[static_cast<std::size_t>(step.task)] = step.global_batch + 1;
+        if (step.global_batch + 1 == samples_.steps(step.task)) finished.push_back(step.task);
+        continue;
+      }
       told.diverged.push_back(step.task);
       result_.diverged.insert(step.task);
       feed.stop(step.task);
       runner_.stop(step.task);
     }
     if (communicator_.rank() == 0 && options_.on_window) options_.on_window(told);
+    if (!options_.on_finished) return;
+    for (const TaskIndex task : finished) options_.on_finished(task);
   }
 
   /// A step's report with what all ranks have of it: the loss and the squared norm of each layer come from one rank
@@ -259,6 +335,11 @@ class Training {
   const TrainOptions& options_;
   std::unique_ptr<CommunicatorGroup> all_ranks_;
   std::int64_t windows_;
+  std::vector<std::int64_t> taken_;         // steps of each task that were told
+  std::vector<std::int64_t> kept_;          // of them those of the last checkpoint
+  std::vector<std::int64_t> taken_before_;  // by a run before, where windows are counted from there
+  SteadyClock::time_point last_kept_;
+  bool asked_to_keep_ = false;  // by rank 0's clock
   TrainResult result_;
   std::map<planner::BatchKey, StepReport> steps_;  // that have run here and whose window is not exchanged
   bool last_recorded_ = false;                     // the last window that ran
@@ -283,39 +364,25 @@ double largest_magnitude(std::span<const float> numbers) {
   return largest;
 }
 
-/// A rank's parameters, layer after layer, where they belong in the whole adapter.
-void put_layers(const std::string& bytes, const HeldLayers& layers, Adapter& whole) {
-  const auto each = static_cast<std::size_t>(whole.layer_numbers()) * sizeof(float);
-  BRAID_CHECK(bytes.size() == each * layers.numbers().size(), "gathered {} bytes of {} layers", bytes.size(),
-              layers.count());
-  for (std::size_t i = 0; i < layers.numbers().size(); ++i)
-    std::memcpy(whole.parameters().data() + layers.numbers()[i] * whole.layer_numbers(), bytes.data() + i * each, each);
-}
-
 }  // namespace
 
-std::vector<double> write_adapters(const std::filesystem::path& folder, const workload::Workload& workload,
-                                   const std::set<TaskIndex>& without, Runner& runner, Communicator& communicator) {
-  std::vector<double> largest(workload.tasks.size(), 0);
-  for (std::size_t task = 0; task < workload.tasks.size(); ++task) {
-    Adapter& adapter = *runner.adapters()[task];
-    const std::vector<float> mine = adapter.parameters_on_host();
-    const std::vector<std::string> parts = communicator.gather(to_bytes(mine));
-    if (communicator.rank() != 0 || without.contains(static_cast<TaskIndex>(task))) continue;
-    const workload::Task& spec = workload.tasks[task];
-    Adapter whole(workload.backbone, spec.adapter,
-                  planner::LayerRange{0, static_cast<std::int32_t>(workload.backbone.layers)}, spec.seed);
-    // What is frozen in it is as it was found.
-    if (!spec.init_from.empty()) load_peft_adapter(spec.init_from, whole);
-    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-      const RankPlace& place = runner.places()[rank];
-      if (place.tells_of_layers()) put_layers(parts[rank], place.layers, whole);
-    }
-    largest[task] = largest_magnitude(whole.parameters().span());
-    if (!std::isfinite(largest[task])) continue;
-    write_peft_adapter(folder / spec.name, spec.adapter, workload.backbone, workload::published_name(workload),
-                       adapter_tensors(whole));
-  }
+double write_adapter(const std::filesystem::path& folder, const workload::Workload& workload, TaskIndex task,
+                     Runner& runner, Communicator& communicator) {
+  const auto place = static_cast<std::size_t>(task);
+  Adapter& adapter = *runner.adapters()[place];
+  const std::vector<float> parameters = gather_layers(adapter.parameters_on_host(), adapter.layer_numbers(), runner,
+                                                      workload.backbone.layers, communicator);
+  if (communicator.rank() != 0) return 0;
+  const workload::Task& spec = workload.tasks[place];
+  Adapter whole(workload.backbone, spec.adapter,
+                planner::LayerRange{0, static_cast<std::int32_t>(workload.backbone.layers)}, spec.seed);
+  // What is frozen in it is as it was found.
+  if (!spec.init_from.empty()) load_peft_adapter(spec.init_from, whole);
+  std::ranges::copy(parameters, whole.parameters().begin());
+  const double largest = largest_magnitude(parameters);
+  if (!std::isfinite(largest)) return largest;
+  write_peft_adapter(folder / spec.name, spec.adapter, workload.backbone, workload::published_name(workload),
+                     adapter_tensors(whole));
   return largest;
 }
 

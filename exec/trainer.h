@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "exec/checkpoints.h"
 #include "exec/runner.h"
 #include "planner/plan/plan.h"
 
@@ -40,6 +41,18 @@ struct TrainOptions {
   std::function<void(planner::TaskIndex task, std::size_t pairs)> on_references;
   std::function<void()> before_begin;       ///< on every rank, before a window with nothing under way
   const std::atomic<bool>* stop = nullptr;  ///< set: finish what is under way, then end
+
+  /// Goes on from there: its windows from the one on that begins so, where the plan has such a one, so that the run
+  /// ends as if it had never stopped; else each task from its own step on. `windows` is empty.
+  const Checkpoint* begun = nullptr;
+  /// Where the run's state is kept, at its end and whenever a task has taken so many steps, or so many seconds went by,
+  /// since it was kept before (0: never). Null: nowhere.
+  Checkpoints* checkpoints = nullptr;
+  std::int64_t checkpoint_steps = 0;
+  double checkpoint_seconds = 0;
+  std::function<void(const std::string&)> on_notice;  ///< on rank 0: the state could not be kept, and why
+  /// On every rank alike, between two windows, once a task has taken its last step.
+  std::function<void(planner::TaskIndex task)> on_finished;
 };
 
 /// A window whose events were kept.
@@ -64,11 +77,10 @@ struct TrainResult {
 TrainResult train(const planner::Plan& plan, const workload::SampleIndex& samples, Runner& runner,
                   Communicator& communicator, const TrainOptions& options);
 
-/// Gathers each task's adapter from the stages and writes folder/TASK as PEFT does, on rank 0; tasks in `without` are
-/// left out, and adapters with a number that is not finite. Returns on rank 0 the largest magnitude of each task's
-/// numbers (infinity where one is not finite), 0 of those in `without`. All ranks call this.
-std::vector<double> write_adapters(const std::filesystem::path& folder, const workload::Workload& workload,
-                                   const std::set<planner::TaskIndex>& without, Runner& runner,
-                                   Communicator& communicator);
+/// Gathers a task's adapter from the stages and writes folder/TASK as PEFT does, on rank 0; not where a number is not
+/// finite. Returns on rank 0 the largest magnitude of its numbers, infinity where one is not finite. All ranks call
+/// this.
+double write_adapter(const std::filesystem::path& folder, const workload::Workload& workload, planner::TaskIndex task,
+                     Runner& runner, Communicator& communicator);
 
 }  // namespace braid::exec

@@ -77,7 +77,7 @@ WindowFeed::WindowFeed(const planner::FixedPlan& fixed, const planner::WindowInp
       communicator_(communicator),
       streams_(planner::streams(fixed)),
       samples_(input.samples),
-      input_{input.workload, samples_, input.stopped, input.cycle},
+      input_{input.workload, samples_, input.stopped, input.cycle, input.taken},
       rules_(planner::verify_context(fixed, input_, 0)),
       last_(last) {
   if (communicator.rank() != 0) return;

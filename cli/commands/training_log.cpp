@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -34,22 +35,44 @@ nlohmann::ordered_json number(double value) {
 }  // namespace
 
 TrainingLog::TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples,
-                         const std::filesystem::path& metrics, bool quiet)
+                         const std::filesystem::path& metrics, bool quiet, std::span<const std::int64_t> taken)
     : plan_(plan),
       samples_(samples),
       quiet_(quiet),
       lines_(plan.workload.tasks.size()),
       last_print_(SteadyClock::now()) {
   check_writable(metrics);
-  std::filesystem::create_directories(metrics.parent_path());
-  metrics_.open(metrics, std::ios::trunc);
+  write_file(metrics, kept_metrics(metrics, taken));
+  metrics_.open(metrics, std::ios::app);
   if (!metrics_) throw Failure(fmt::format("{}: cannot be written", metrics.string()));
+}
+
+/// Lines of steps that are taken again are left out, and one that was cut short.
+std::string TrainingLog::kept_metrics(const std::filesystem::path& metrics, std::span<const std::int64_t> taken) {
+  std::string kept;
+  if (!std::filesystem::exists(metrics) || std::ranges::max(taken) == 0) return kept;
+  std::istringstream text(read_file(metrics));
+  for (std::string line; std::getline(text, line);) {
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_discarded() || !json.contains("task") || !json.contains("step")) continue;
+    const auto task = std::ranges::find(plan_.workload.tasks, json["task"].get<std::string>(), &workload::Task::name);
+    if (task == plan_.workload.tasks.end()) continue;
+    const auto place = static_cast<std::size_t>(task - plan_.workload.tasks.begin());
+    if (json["step"].get<std::int64_t>() > taken[place]) continue;
+    kept += line + "\n";
+    TaskLine& told = lines_[place];
+    const double loss = json["loss"].is_number() ? json["loss"].get<double>() : std::nan("");
+    if (told.steps_before++ == 0) told.first_loss = loss;
+    told.last.loss = loss;
+    told.tokens += json["tokens"].get<std::int64_t>();
+  }
+  return kept;
 }
 
 void TrainingLog::on_window(const exec::WindowReport& report) {
   for (const exec::StepMetrics& step : report.steps) {
     TaskLine& line = lines_[static_cast<std::size_t>(step.task)];
-    if (line.steps++ == 0) line.first_loss = step.loss;
+    if (line.steps++ == 0 && line.steps_before == 0) line.first_loss = step.loss;
     line.last = step;
     line.tokens += step.tokens;
     const double seconds = report.seconds / static_cast<double>(report.steps.size());
@@ -148,7 +171,7 @@ void TrainingLog::print_summary() const {
   fmt::print("{:12} {:>6} {:>11} {:>11} {:>12}\n", "task", "steps", "first loss", "last loss", "data tokens");
   for (std::size_t task = 0; task < lines_.size(); ++task) {
     const TaskLine& line = lines_[task];
-    fmt::print("{:12} {:>6} {:>11} {:>11} {:>12}\n", plan_.workload.tasks[task].name, line.steps,
+    fmt::print("{:12} {:>6} {:>11} {:>11} {:>12}\n", plan_.workload.tasks[task].name, line.steps_before + line.steps,
                loss_text(line.first_loss), loss_text(line.last.loss), grouped(static_cast<double>(line.tokens)));
   }
   if (seconds_ <= 0) return;
@@ -171,7 +194,7 @@ std::string TrainingLog::summary_json() const {
   for (std::size_t task = 0; task < lines_.size(); ++task) {
     const TaskLine& line = lines_[task];
     tasks.push_back({{"task", plan_.workload.tasks[task].name},
-                     {"steps", line.steps},
+                     {"steps", line.steps_before + line.steps},
                      {"first_loss", number(line.first_loss)},
                      {"last_loss", number(line.last.loss)},
                      {"data_tokens", line.tokens}});

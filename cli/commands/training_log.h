@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fstream>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,8 +14,9 @@ namespace braid::cli {
 /// enough to follow and rarely enough to read.
 class TrainingLog {
  public:
+  /// Of a run that is gone on with, what `metrics` says of the steps that each task took is kept.
   TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples, const std::filesystem::path& metrics,
-              bool quiet);
+              bool quiet, std::span<const std::int64_t> taken);
 
   void on_window(const exec::WindowReport& report);
   /// The most memory that each rank held, libraries and all.
@@ -28,16 +30,18 @@ class TrainingLog {
   struct TaskLine {
     double first_loss = 0;
     exec::StepMetrics last;
-    std::int64_t steps = 0;       ///< done
-    std::int64_t tokens = 0;      ///< data tokens, all steps
-    double seconds = 0;           ///< of its windows, each shared evenly among the tasks in it
-    std::int64_t warm_steps = 0;  ///< of the steps those after the first window, which makes and touches everything
-    double warm_seconds = 0;      ///< likewise
+    std::int64_t steps_before = 0;  ///< done by a run before this one
+    std::int64_t steps = 0;         ///< done
+    std::int64_t tokens = 0;        ///< data tokens, all steps
+    double seconds = 0;             ///< of its windows, each shared evenly among the tasks in it
+    std::int64_t warm_steps = 0;    ///< of the steps those after the first window, which makes and touches everything
+    double warm_seconds = 0;        ///< likewise
   };
 
   /// Seconds in which every task advances one step: what a plan's step_seconds predicts. 0
   /// when some task has taken none.
   double measured_step() const;
+  std::string kept_metrics(const std::filesystem::path& metrics, std::span<const std::int64_t> taken);
   /// The same of all windows but the first.
   double warm_step() const;
   /// Says so when steps and the plan's prediction part by more than a tenth, and when they meet again.

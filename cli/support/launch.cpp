@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <omp.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,11 +29,12 @@ namespace {
 volatile std::sig_atomic_t child = 0;
 volatile std::sig_atomic_t times_told = 0;
 
-/// mpirun passes SIGUSR1 on to its ranks, and would end them at SIGINT. Told again, all are ended at once.
-void tell_ranks(int) {
+/// mpirun passes SIGUSR1 and SIGUSR2 on to its ranks, which stand for SIGINT and SIGTERM there: those would end them.
+/// Told again, all are ended at once.
+void tell_ranks(int signal) {
   if (child <= 0) return;
   times_told = times_told + 1;
-  ::kill(static_cast<pid_t>(child), times_told == 1 ? SIGUSR1 : SIGTERM);
+  ::kill(static_cast<pid_t>(child), times_told > 1 ? SIGTERM : signal == SIGTERM ? SIGUSR2 : SIGUSR1);
 }
 
 std::vector<std::string> mpirun_words(int ranks) {
@@ -85,8 +87,9 @@ int launch_ranks(int ranks, const std::vector<std::string>& words) {
   if (pid < 0) throw Failure(fmt::format("cannot start a process ({})", std::strerror(errno)));
   if (pid == 0) {
     ::dup2(errors[1], STDERR_FILENO);
-    // A group of its own: a terminal's Ctrl-C comes to us alone.
+    // A group of its own: a terminal's Ctrl-C comes to us alone. Ranks do not outlive whoever started them.
     ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     ::execvp(arguments[0], arguments.data());
     ::_exit(127);
   }
@@ -121,7 +124,8 @@ int launch_ranks(int ranks, const std::vector<std::string>& words) {
 }
 
 void end_when_told() {
-  if (exec::launched_ranks() > 0) std::signal(SIGUSR1, [](int) { std::_Exit(kInterrupted); });
+  if (exec::launched_ranks() == 0) return;
+  for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, [](int) { std::_Exit(kInterrupted); });
 }
 
 void restart_with_sleeping_threads(char** arguments) {

@@ -16,10 +16,11 @@
 namespace braid::cli {
 namespace {
 
-std::atomic<bool> interrupted = false;
+std::atomic<bool> interrupted = false, told_to_terminate = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 void on_signal(int signal) {
+  if (signal == SIGTERM || signal == SIGUSR2) told_to_terminate = true;
   if (interrupted.exchange(true) && signal == SIGINT) std::_Exit(kInterrupted);
 }
 
@@ -114,17 +115,21 @@ int launch_with_plan(const std::string& command, const planner::Plan& plan, cons
 }
 
 InterruptGuard::InterruptGuard() {
-  interrupted = false;
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, &on_signal);
+  interrupted = told_to_terminate = false;
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) std::signal(signal, &on_signal);
 }
 
 InterruptGuard::~InterruptGuard() {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_DFL);
   end_when_told();
 }
 
 const std::atomic<bool>& InterruptGuard::asked() const {
   return interrupted;
+}
+
+bool InterruptGuard::terminated() const {
+  return told_to_terminate;
 }
 
 }  // namespace braid::cli

@@ -26,13 +26,15 @@ bool must_launch(const planner::Plan& plan, const std::string& backend);
 /// Starts this command again as the plan's ranks, on a copy of the plan, and returns their status.
 int launch_with_plan(const std::string& command, const planner::Plan& plan, const CommonFlags& flags);
 
-/// While it lives, the first Ctrl-C (SIGINT, SIGTERM, or SIGUSR1 from the process that launched the ranks) sets the
-/// flag; a second one ends the program at once.
+/// While it lives, the first Ctrl-C (SIGINT, SIGTERM, or SIGUSR1 and SIGUSR2 from the process that launched the ranks)
+/// sets the flag; a second one ends the program at once.
 class InterruptGuard {
  public:
   InterruptGuard();
   ~InterruptGuard();
   const std::atomic<bool>& asked() const;
+  /// Whether it was SIGTERM that asked: what ends so has ended well once its state is kept.
+  bool terminated() const;
 };
 
 }  // namespace braid::cli

@@ -71,6 +71,13 @@ Adapter::Adapter(const costmodel::BackboneShape& backbone, const costmodel::Adap
   if (shape.method == AdapterMethod::diff_pruning) draw_places(seed);
 }
 
+void Adapter::restore(const State& state) {
+  parameters_.assign(state.parameters);
+  first_moments_.assign(state.first_moments);
+  second_moments_.assign(state.second_moments);
+  changed();
+}
+
 void Adapter::move_to(kernels::Device& device) {
   device_ = &device;
   for (DeviceArray<float>* part :

@@ -86,6 +86,13 @@ class Adapter {
   kernels::Vector second_moments() { return second_moments_.view(); }
   /// Once all that was called has ended.
   std::vector<float> parameters_on_host() const { return parameters_.on_host(); }
+  /// What the next step depends on, as a checkpoint keeps it.
+  struct State {
+    std::vector<float> parameters, first_moments, second_moments;
+  };
+  State state_on_host() const { return {parameters_.on_host(), first_moments_.on_host(), second_moments_.on_host()}; }
+  /// Takes the state of another adapter of the same shape and layers.
+  void restore(const State& state);
 
  private:
   const ParameterShape* find(Role role, costmodel::Module module, std::int64_t& offset) const;

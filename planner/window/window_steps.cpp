@@ -27,7 +27,7 @@ std::int64_t windows_of_turn(const FixedPlan& fixed, std::span<const std::int32_
   std::int64_t steps = 0;
   for (const std::int32_t htask : htasks) {
     for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(htask)])
-      steps = std::max(steps, input.samples.steps(task));
+      steps = std::max(steps, input.samples.steps(task) - input.taken_by(task));
   }
   return (steps + fixed.schedule.steps_per_window - 1) / fixed.schedule.steps_per_window;
 }
@@ -94,7 +94,8 @@ std::vector<WindowStep> window_steps(const FixedPlan& fixed, const WindowInput& 
       const std::int64_t batch =
           standing.had[static_cast<std::size_t>(htask)] * fixed.schedule.steps_per_window + round;
       for (const TaskIndex task : fixed.htasks[static_cast<std::size_t>(htask)]) {
-        if (runs(input, task, batch)) steps.push_back({round, htask, task, batch});
+        if (runs(input, task, input.taken_by(task) + batch))
+          steps.push_back({round, htask, task, input.taken_by(task) + batch});
       }
     }
   }
@@ -119,8 +120,10 @@ std::vector<std::int64_t> steps_before(const FixedPlan& fixed, const WindowInput
   std::vector<std::int64_t> taken(input.workload.tasks.size(), 0);
   for (std::size_t htask = 0; htask < fixed.htasks.size(); ++htask) {
     const std::int64_t steps = standing.had[htask] * fixed.schedule.steps_per_window;
-    for (const TaskIndex task : fixed.htasks[htask])
-      taken[static_cast<std::size_t>(task)] = input.endless() ? steps : std::min(steps, input.samples.steps(task));
+    for (const TaskIndex task : fixed.htasks[htask]) {
+      const std::int64_t all = input.taken_by(task) + steps;
+      taken[static_cast<std::size_t>(task)] = input.endless() ? all : std::min(all, input.samples.steps(task));
+    }
   }
   return taken;
 }

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,6 +36,7 @@ struct TrainerStudy {
     std::vector<std::vector<workload::SampleSize>> sizes;
     for (std::int64_t t = 0; t < 4; ++t) {
       workload::Task& task = workload.tasks.emplace_back();
+      task.name = "task" + std::to_string(t);
       task.max_length = 12 * t + 10;
       task.adapter = {4, 8, false, t == 3 ? 0.1 : 0.0, {true, false, true}};
       task.global_batch_size = 6 - t;
@@ -91,18 +94,32 @@ struct Trained {
   std::set<TaskIndex> diverged;
 };
 
+/// A part of a run: goes on from the last checkpoint in `folder`, where there is one, and ends after so many windows.
+struct RunPart {
+  std::filesystem::path folder;
+  std::int64_t windows = std::numeric_limits<std::int64_t>::max();
+  std::int64_t checkpoint_steps = 0;
+  std::vector<std::pair<std::string, std::string>> data_hashes = {};
+  std::vector<std::string> notices = {};  // that were told
+};
+
 /// On as many ranks as the plan has, which are threads with a device each.
 inline Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fixed,
                         const std::function<std::unique_ptr<kernels::Device>()>& make_device = kernels::make_cpu_device,
-                        const costmodel::Profile& profile = {}) {
+                        const costmodel::Profile& profile = {}, RunPart* part = nullptr) {
   planner::Plan plan;
+  if (part) plan.data_hashes = part->data_hashes;
   plan.profile = profile;
   plan.workload = study.workload;
   plan.fixed = fixed;
   Trained trained;
   trained.steps.resize(study.workload.tasks.size());
   TrainOptions options;
+  std::atomic<bool> stop = false;
+  std::int64_t told = 0;
+  options.stop = &stop;
   options.on_window = [&](const WindowReport& report) {
+    stop = part && ++told >= part->windows;
     for (const StepMetrics& step : report.steps) trained.steps[static_cast<std::size_t>(step.task)].push_back(step);
     double seconds = 0;  // of task 0, which has steps in every window
     for (const StepMetrics& step : report.steps) seconds += step.task == 0 ? step.seconds : 0;
@@ -115,7 +132,22 @@ inline Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fix
     const std::unique_ptr<kernels::Device> own = make_device();
     kernels::Device& device = *own;
     Runner runner({fixed, study.workload, samples, study.datasets}, communicator, device);
-    const TrainResult result = train(plan, samples, runner, communicator, options);
+    TrainOptions mine = options;
+    std::optional<Checkpoints> checkpoints;
+    std::optional<Checkpoint> begun;
+    if (part) {
+      checkpoints.emplace(part->folder, plan);
+      begun = checkpoints->newest();
+      mine.checkpoints = &*checkpoints;
+      mine.checkpoint_steps = part->checkpoint_steps;
+      if (begun) mine.begun = &*begun;
+      if (communicator.rank() == 0) {
+        if (begun) part->notices = begun->notices;
+        mine.on_notice = [&](const std::string& notice) { part->notices.push_back(notice); };
+      }
+      communicator.barrier();
+    }
+    const TrainResult result = train(plan, samples, runner, communicator, mine);
     if (communicator.rank() == 0) trained.diverged = result.diverged;
     // Of ranks that hold the same layers one tells.
     if (!runner.places()[static_cast<std::size_t>(communicator.rank())].tells_of_layers()) return;
@@ -123,9 +155,9 @@ inline Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fix
       parts[static_cast<std::size_t>(communicator.rank())].push_back(adapter->parameters_on_host());
   });
   trained.adapters.resize(study.workload.tasks.size());
-  for (const auto& part : parts) {
-    for (std::size_t task = 0; task < part.size(); ++task)
-      trained.adapters[task].insert(trained.adapters[task].end(), part[task].begin(), part[task].end());
+  for (const auto& of_rank : parts) {
+    for (std::size_t task = 0; task < of_rank.size(); ++task)
+      trained.adapters[task].insert(trained.adapters[task].end(), of_rank[task].begin(), of_rank[task].end());
   }
   return trained;
 }

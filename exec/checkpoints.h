@@ -1,0 +1,71 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "exec/runner.h"
+#include "planner/plan/plan.h"
+
+namespace braid::exec {
+
+/// Where a task stands: what comes next is its global batch `taken`. Data, dropout and learning rates depend on that
+/// number and on the task alone, so that it is all there is to keep beside the adapter and AdamW's moments.
+struct TaskState {
+  std::int64_t taken = 0;  ///< steps
+  bool diverged = false;
+  std::filesystem::path file;  ///< its adapter and moments; empty: it begins
+};
+
+/// A run's state between two of its windows, as a run may go on from it: on the same plan or any other of the same
+/// backbone, with some of its tasks or more.
+struct Checkpoint {
+  std::filesystem::path folder;
+  std::vector<TaskState> tasks;      ///< of the workload that goes on, in its order
+  std::vector<std::string> notices;  ///< newer ones that are broken, and why; tasks that do not go on
+};
+
+/// The checkpoints of a run, in one folder: NUMBER/TASK.safetensors holds `parameters`, `first_moments` and
+/// `second_moments`, each [layers, numbers of a layer]; NUMBER/checkpoint.json, which is written last, says where each
+/// task stands and the hash of its file. So one that is not whole is known, and the one before is there: the two newest
+/// are kept.
+class Checkpoints {
+ public:
+  /// Of runs of that plan, which outlives it.
+  Checkpoints(std::filesystem::path folder, const planner::Plan& plan);
+
+  /// Rank 0 writes where the tasks stand; all ranks call this, between two windows. Throws Failure on rank 0 where
+  /// writing fails, on a full disk say: what was there stays, and the run can go on.
+  void write(std::span<const std::int64_t> taken, const std::set<planner::TaskIndex>& diverged, Runner& runner,
+             Communicator& communicator);
+
+  /// The newest that is whole; nothing where there is none. Throws Error where it is of another backbone, or where a
+  /// task's data, batch size or seed has changed, by which its steps would be others.
+  std::optional<Checkpoint> newest() const;
+
+ private:
+  std::vector<std::filesystem::path> numbered() const;
+  std::filesystem::path begin_next();
+  Adapter::State whole_state(std::size_t task, Runner& runner, Communicator& communicator) const;
+  void write_state(const Adapter::State& state, const std::filesystem::path& file) const;
+  std::string manifest(std::span<const std::int64_t> taken, const std::set<planner::TaskIndex>& diverged,
+                       std::span<const std::string> hashes) const;
+  void prune() const;
+  std::optional<Checkpoint> read(const std::filesystem::path& folder) const;
+
+  std::filesystem::path folder_;
+  const planner::Plan& plan_;
+};
+
+/// Gives each task its adapter and moments; of a rank's layers. A task that begins keeps what it has. Throws Error
+/// where a file is of another adapter.
+void restore(const Checkpoint& checkpoint, const workload::Workload& workload, Runner& runner);
+
+/// A part of a rank's adapters, from all ranks on rank 0: layer after layer of the whole backbone, `mine` being those
+/// of this rank. Empty elsewhere.
+std::vector<float> gather_layers(const std::vector<float>& mine, std::int64_t layer_numbers, Runner& runner,
+                                 std::int64_t layers, Communicator& communicator);
+
+}  // namespace braid::exec

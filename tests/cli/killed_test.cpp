@@ -1,0 +1,224 @@
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include "base/node.h"
+#include "base/random.h"
+#include "base/steady_clock.h"
+#include "cli/workspace.h"
+
+/// Runs that are ended from outside: nothing that was kept is lost, and what is gone on with ends as if nobody had
+/// ended it.
+namespace braid::cli {
+namespace {
+
+using testing::Outcome;
+using testing::read_text;
+using testing::run_braid;
+using testing::write_text;
+
+class KilledRun : public testing::Workspace {
+ protected:
+  void SetUp() override {
+    Workspace::SetUp();
+    // Steps enough to be ended among them.
+    std::string text = workload();
+    for (int task = 0; task < 3; ++task) {
+      const std::string steps = "steps: " + std::to_string(4 + task) + "\n";
+      text.replace(text.find(steps), steps.size(), "steps: " + std::to_string(30 + 15 * task) + "\n");
+    }
+    write_text(folder / "workload.yaml", text);
+  }
+
+  /// Begins or goes on, and does not wait.
+  pid_t start(const std::string& ranks) const {
+    const bool begun = std::filesystem::exists(folder / "run" / "plan.json");
+    std::string command = std::string(BRAID_PROGRAM) + " train --quiet --checkpoint-steps 1 --out " + path("run");
+    command += begun ? " --resume" : " --overwrite " + planning() + " --policy hf-peft --ranks " + ranks;
+    const pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    ::setpgid(0, 0);
+    const int log = ::open(path("log").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    ::dup2(log, STDOUT_FILENO), ::dup2(log, STDERR_FILENO);
+    ::execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), nullptr);
+    ::_exit(127);
+  }
+  static int wait(pid_t pid) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return status;
+  }
+  /// Whether it ends within so many seconds.
+  static bool ends_within(pid_t pid, double seconds, int& status) {
+    for (const SteadyClock::time_point began = SteadyClock::now(); seconds_since(began) < seconds;) {
+      if (::waitpid(pid, &status, WNOHANG) == pid) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+
+  /// Processes that run the ranks of that run: those whose parent has the name that a rank's has not.
+  std::vector<pid_t> ranks_of_run() const {
+    std::vector<pid_t> ranks;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      std::ifstream words(entry.path() / "cmdline"), environment(entry.path() / "environ");
+      const std::string line((std::istreambuf_iterator<char>(words)), {});
+      if (line.find(path("run")) == std::string::npos || line.starts_with("mpirun")) continue;
+      const std::string variables((std::istreambuf_iterator<char>(environment)), {});
+      if (variables.find("OMPI_COMM_WORLD_RANK") != std::string::npos) ranks.push_back(std::stoi(name));
+    }
+    return ranks;
+  }
+
+  /// Steps of the newest checkpoint that is whole, of all tasks together.
+  std::int64_t steps_kept() const {
+    std::map<int, std::int64_t> kept;
+    if (!std::filesystem::exists(folder / "run" / "checkpoints")) return 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "run" / "checkpoints")) {
+      if (!std::filesystem::exists(entry.path() / "checkpoint.json")) continue;
+      const Node node = read_json((entry.path() / "checkpoint.json").string());
+      std::int64_t& steps = kept[std::stoi(entry.path().filename())];
+      for (const Node& task : node.at("tasks").sequence("tasks")) steps += task.integer_at("steps_taken");
+    }
+    return kept.empty() ? 0 : kept.rbegin()->second;
+  }
+  std::map<std::string, std::string> adapters(const std::string& run) const {
+    std::map<std::string, std::string> bytes;
+    for (const std::string task : {"task0", "task1", "task2"}) {
+      const std::filesystem::path file = folder / run / "adapters" / task / "adapter_model.safetensors";
+      if (std::filesystem::exists(file)) bytes[task] = read_text(file);
+    }
+    return bytes;
+  }
+  /// Losses and norms by task and step.
+  std::map<std::string, std::string> metrics(const std::string& run) const {
+    std::map<std::string, std::string> told;
+    std::istringstream text(read_text(folder / run / "metrics.jsonl"));
+    for (std::string line; std::getline(text, line);) {
+      const Node node = parse_json(line, "metrics.jsonl");
+      const std::string step = node.string_at("task") + " " + std::to_string(node.integer_at("step"));
+      EXPECT_FALSE(told.contains(step)) << step;
+      told[step] = node.at("loss").text + " " + node.at("grad_norm").text;
+    }
+    return told;
+  }
+
+  /// As many as BRAID_KILLS says.
+  static int kills(int otherwise) {
+    const char* told = std::getenv("BRAID_KILLS");
+    return told ? std::atoi(told) : otherwise;
+  }
+  /// Kills runs at random moments until that many were killed, each gone on with until it ends; `kill` does it.
+  template <typename Kill>
+  void kill_runs(int kills, const std::string& ranks, double longest_seconds, const Kill& kill) {
+    const Outcome whole =
+        run_braid("train --quiet " + planning() + " --policy hf-peft --ranks " + ranks + " --out " + path("whole"));
+    ASSERT_EQ(whole.status, 0) << whole.text;
+    const auto finished = adapters("whole");
+    ASSERT_EQ(finished.size(), 3U);
+    RandomStream random(20);
+    int runs = 0;
+    for (int killed = 0; killed < kills;) {
+      std::filesystem::remove_all(folder / "run");
+      std::int64_t kept = 0;
+      std::map<std::string, std::string> seen;
+      for (bool ended = false; !ended;) {
+        const pid_t pid = start(ranks);
+        int status = 0;
+        ended = ends_within(pid, random.next_uniform() * longest_seconds, status);
+        if (!ended) {
+          killed += kill(pid, random) ? 1 : 0;
+          status = wait(pid);
+          ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        } else {
+          ASSERT_EQ(status, 0) << read_text(folder / "log");
+        }
+        ASSERT_GE(steps_kept(), kept) << "steps were lost";
+        kept = steps_kept();
+        for (const auto& [task, bytes] : adapters("run")) seen[task] = bytes;
+        for (const auto& [task, bytes] : seen) ASSERT_EQ(adapters("run")[task], bytes) << task;
+      }
+      ++runs;
+      EXPECT_EQ(adapters("run"), finished);
+      EXPECT_EQ(metrics("run"), metrics("whole"));
+    }
+    RecordProperty("runs", runs);
+  }
+};
+
+TEST_F(KilledRun, AHundredTimesAtRandomMomentsEndsAsIfItHadNotBeen) {
+  kill_runs(kills(100), "1", 0.6, [](pid_t pid, RandomStream&) { return ::kill(pid, SIGKILL) == 0; });
+}
+
+TEST_F(KilledRun, AnyOfItsRanksMayBeKilled) {
+  kill_runs(kills(6), "2", 1.5, [&](pid_t pid, RandomStream& random) {
+    std::vector<pid_t> ranks = ranks_of_run();
+    for (int wait = 0; ranks.empty() && wait < 200 && ::kill(pid, 0) == 0; ++wait) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      ranks = ranks_of_run();
+    }
+    return !ranks.empty() && ::kill(ranks[random.next_below(ranks.size())], SIGKILL) == 0;
+  });
+}
+
+/// As schedulers do before they take a machine away.
+TEST_F(KilledRun, ToldToTerminateItKeepsItsStateAndEndsWell) {
+  for (const std::string ranks : {"1", "2"}) {
+    std::filesystem::remove_all(folder / "run");
+    std::filesystem::remove_all(folder / "whole");
+    const Outcome whole =
+        run_braid("train --quiet " + planning() + " --policy hf-peft --ranks " + ranks + " --out " + path("whole"));
+    ASSERT_EQ(whole.status, 0) << whole.text;
+    const pid_t pid = start(ranks);
+    while (steps_kept() < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ::kill(pid, SIGTERM);
+    ASSERT_EQ(wait(pid), 0) << read_text(folder / "log");
+    EXPECT_LT(adapters("run").size() < 3 ? steps_kept() : 0, 135);
+    EXPECT_NE(read_text(folder / "log").find("go on with `braid train --resume --out"), std::string::npos);
+    ASSERT_EQ(wait(start(ranks)), 0) << read_text(folder / "log");
+    EXPECT_EQ(adapters("run"), adapters("whole"));
+    EXPECT_EQ(metrics("run"), metrics("whole"));
+  }
+}
+
+/// Whoever starts ranks and is killed takes them along, and two runs never share a folder.
+TEST_F(KilledRun, NobodyGoesOnInAFolderWhereOthersAreAtWork) {
+  const pid_t pid = start("2");
+  while (steps_kept() < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const Outcome second = run_braid("train --quiet --resume --out " + path("run"));
+  EXPECT_EQ(second.status, 2) << second.text;
+  EXPECT_NE(second.text.find("another process is at work there"), std::string::npos) << second.text;
+  ::kill(pid, SIGKILL);
+  wait(pid);
+  const SteadyClock::time_point began = SteadyClock::now();
+  while (!ranks_of_run().empty() && seconds_since(began) < 20)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(ranks_of_run().empty()) << "ranks outlive the process that started them";
+  EXPECT_EQ(wait(start("2")), 0) << read_text(folder / "log");
+}
+
+TEST_F(KilledRun, WhatCannotBeGoneOnWithIsRefused) {
+  const auto refused = [&](const std::string& flags, const std::string& words) {
+    const Outcome outcome = run_braid("train --quiet " + flags);
+    EXPECT_EQ(outcome.status, 2) << outcome.text;
+    EXPECT_NE(outcome.text.find(words), std::string::npos) << outcome.text;
+  };
+  refused("--resume --out " + path("nothing"), "holds no run to resume");
+  ASSERT_EQ(run_braid("train --quiet " + planning() + " --policy hf-peft --ranks 1 --out " + path("run")).status, 0);
+  refused("--resume --overwrite --out " + path("run"), "--overwrite gives up the run that --resume goes on with");
+  refused("--resume --checkpoint-minutes -1 --out " + path("run"), "are 0 or more");
+  // A dataset that changed meanwhile.
+  write_text(folder / "data1.jsonl", dataset(15, 16));
+  refused("--resume --out " + path("run"), "data1.jsonl: has changed since the plan was made");
+  refused("--resume " + planning() + " --policy hf-peft --ranks 1 --out " + path("run"),
+          "the dataset of task task1 has changed since");
+}
+
+}  // namespace
+}  // namespace braid::cli
