@@ -7,6 +7,7 @@
 #include "workload/names.h"
 #include "workload/read_task.h"
 #include "workload/spellings.h"
+#include "workload/sweep.h"
 
 namespace braid::workload {
 namespace {
@@ -31,13 +32,15 @@ void read_reference(const Node& node, const std::filesystem::path& folder, Workl
 std::vector<Task> read_tasks(const Node& list, const TaskContext& context) {
   std::vector<Task> tasks;
   std::map<std::string, int> lines;
-  for (const Node& node : list.sequence("tasks")) {
-    tasks.push_back(read_task(node, context));
-    const Node& name = node.at("name");
-    const auto [first, fresh] = lines.emplace(tasks.back().name, name.line);
-    if (!fresh) {
-      throw name.error(fmt::format("task name '{}' is taken (line {})", first->first, first->second),
-                       "give every task a name of its own");
+  for (const Node& written : list.sequence("tasks")) {
+    for (const Node& node : expand_sweep(written)) {
+      tasks.push_back(read_task(node, context));
+      const Node& name = node.at("name");
+      const auto [first, fresh] = lines.emplace(tasks.back().name, name.line);
+      if (!fresh) {
+        throw name.error(fmt::format("task name '{}' is taken (line {})", first->first, first->second),
+                         "give every task a name of its own");
+      }
     }
   }
   if (tasks.empty()) throw list.error("'tasks' is empty", "give at least one task");
