@@ -23,6 +23,14 @@ FileLock::FileLock(const std::filesystem::path& path)
   throw Failure(fmt::format("{}: cannot be locked ({})", path.string(), std::strerror(reason)));
 }
 
+bool FileLock::held(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool free = ::flock(file, LOCK_SH | LOCK_NB) == 0;
+  ::close(file);
+  return !free;
+}
+
 FileLock::~FileLock() {
   ::close(file_);
 }

@@ -11,6 +11,8 @@ class FileLock {
   /// Throws Error where another process has it, Failure where it cannot be made.
   explicit FileLock(const std::filesystem::path& path);
   ~FileLock();
+  /// Whether some process, this one too, has a lock on that file.
+  static bool held(const std::filesystem::path& path);
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 

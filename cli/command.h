@@ -20,6 +20,8 @@ int run_plan(const std::vector<std::string>& words);
 int run_simulate(const std::vector<std::string>& words);
 int run_train(const std::vector<std::string>& words);
 int run_validate(const std::vector<std::string>& words);
+int run_status(const std::vector<std::string>& words);
+int run_task(const std::vector<std::string>& words);
 int run_trace(const std::vector<std::string>& words);
 
 inline constexpr int kSuccess = 0;

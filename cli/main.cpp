@@ -29,6 +29,8 @@ constexpr Command kCommands[] = {
     {"compare", "plans of many policies for one workload, in one table", &run_compare},
     {"simulate", "replay a plan", &run_simulate},
     {"train", "execute a plan: fine-tune its tasks and write their adapters", &run_train},
+    {"status", "how a training run stands, from another shell", &run_status},
+    {"task", "cancel a task of a training run", &run_task},
     {"validate", "execute and replay a plan, and compare", &run_validate},
     {"cluster", "replay a trace of jobs on a simulated cluster: schedulers, policies, what-ifs", &run_cluster},
     {"trace", "statistics, slices and generation of cluster traces", &run_trace},
@@ -45,7 +47,8 @@ void print_usage() {
 void print_version() {
   fmt::print("braid {}\n", BRAID_VERSION);
   for (const std::string& library : kernels::make_cpu_device()->library_versions()) fmt::print("  {}\n", library);
-  fmt::print("  {}\n  CUDA, NCCL: not in this build\n", exec::mpi_version());
+  fmt::print("  {}\n  CUDA: {}\n", exec::mpi_version(),
+             kernels::built_for_cuda() ? "in this build, loaded by --backend cuda" : "not in this build");
 }
 
 int dispatch(const std::vector<std::string>& words) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/named.h"
 #include "base/node.h"
 #include "exec/files/safetensors.h"
 
@@ -55,7 +56,30 @@ std::optional<std::int64_t> number_of(const std::filesystem::path& folder) {
   return number;
 }
 
+std::string name_of(const EndedTasks& tasks, TaskIndex task) {
+  const auto found = tasks.find(task);
+  return std::string(name(found == tasks.end() ? Ended::no : found->second));
+}
+
+Ended ended_named(const Node& node) {
+  constexpr Ended kAll[] = {Ended::no, Ended::diverged, Ended::cancelled};
+  if (const std::optional<Ended> known = value_named(node.as_string("ended"), kAll)) return *known;
+  throw node.error(fmt::format("a task ended '{}'", node.text), "give one of: " + names_of(kAll));
+}
+
 }  // namespace
+
+std::string_view name(Ended ended) {
+  switch (ended) {
+    case Ended::no:
+      return "no";
+    case Ended::diverged:
+      return "diverged";
+    case Ended::cancelled:
+      break;
+  }
+  return "cancelled";
+}
 
 std::vector<float> gather_layers(const std::vector<float>& mine, std::int64_t layer_numbers, Runner& runner,
                                  std::int64_t layers, Communicator& communicator) {
@@ -134,7 +158,7 @@ void Checkpoints::write_state(const Adapter::State& state, const std::filesystem
   write_safetensors(file, tensors);
 }
 
-void Checkpoints::write(std::span<const std::int64_t> taken, const std::set<TaskIndex>& diverged, Runner& runner,
+void Checkpoints::write(std::span<const std::int64_t> taken, const EndedTasks& ended, Runner& runner,
                         Communicator& communicator) {
   const bool writes = communicator.rank() == 0;
   const std::vector<workload::Task>& tasks = plan_.workload.tasks;
@@ -160,7 +184,7 @@ void Checkpoints::write(std::span<const std::int64_t> taken, const std::set<Task
     });
   }
   attempt([&] {
-    write_file(next / kManifest, manifest(taken, diverged, hashes));
+    write_file(next / kManifest, manifest(taken, ended, hashes));
     prune();
   });
   if (!failed) return;
@@ -169,13 +193,13 @@ void Checkpoints::write(std::span<const std::int64_t> taken, const std::set<Task
   throw Failure(*failed);
 }
 
-std::string Checkpoints::manifest(std::span<const std::int64_t> taken, const std::set<TaskIndex>& diverged,
+std::string Checkpoints::manifest(std::span<const std::int64_t> taken, const EndedTasks& ended,
                                   std::span<const std::string> hashes) const {
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();
   for (std::size_t task = 0; task < hashes.size(); ++task) {
     nlohmann::ordered_json line = {{"task", plan_.workload.tasks[task].name},
                                    {"steps_taken", taken[task]},
-                                   {"diverged", diverged.contains(static_cast<TaskIndex>(task))},
+                                   {"ended", name_of(ended, static_cast<TaskIndex>(task))},
                                    {"data", data_of(plan_, plan_.workload.tasks[task])},
                                    {"xxh3", hashes[task]}};
     lines.push_back(std::move(line));
@@ -230,7 +254,7 @@ std::optional<Checkpoint> Checkpoints::read(const std::filesystem::path& folder)
             file.string(), key, name);
     }
     checkpoint.tasks[static_cast<std::size_t>(task - plan_.workload.tasks.begin())] = {
-        line.integer_at("steps_taken", 0), line.bool_or("diverged", false), state};
+        line.integer_at("steps_taken", 0), ended_named(line.at("ended")), state};
   }
   return checkpoint;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -11,11 +11,17 @@
 
 namespace braid::exec {
 
+/// How a task left a run before its last step.
+enum class Ended : std::int8_t { no, diverged, cancelled };
+std::string_view name(Ended ended);
+/// Tasks that did.
+using EndedTasks = std::map<planner::TaskIndex, Ended>;
+
 /// Where a task stands: what comes next is its global batch `taken`. Data, dropout and learning rates depend on that
 /// number and on the task alone, so that it is all there is to keep beside the adapter and AdamW's moments.
 struct TaskState {
   std::int64_t taken = 0;  ///< steps
-  bool diverged = false;
+  Ended ended = Ended::no;
   std::filesystem::path file;  ///< its adapter and moments; empty: it begins
 };
 
@@ -38,8 +44,7 @@ class Checkpoints {
 
   /// Rank 0 writes where the tasks stand; all ranks call this, between two windows. Throws Failure on rank 0 where
   /// writing fails, on a full disk say: what was there stays, and the run can go on.
-  void write(std::span<const std::int64_t> taken, const std::set<planner::TaskIndex>& diverged, Runner& runner,
-             Communicator& communicator);
+  void write(std::span<const std::int64_t> taken, const EndedTasks& ended, Runner& runner, Communicator& communicator);
 
   /// The newest that is whole; nothing where there is none. Throws Error where it is of another backbone, or where a
   /// task's data, batch size or seed has changed, by which its steps would be others.
@@ -50,7 +55,7 @@ class Checkpoints {
   std::filesystem::path begin_next();
   Adapter::State whole_state(std::size_t task, Runner& runner, Communicator& communicator) const;
   void write_state(const Adapter::State& state, const std::filesystem::path& file) const;
-  std::string manifest(std::span<const std::int64_t> taken, const std::set<planner::TaskIndex>& diverged,
+  std::string manifest(std::span<const std::int64_t> taken, const EndedTasks& ended,
                        std::span<const std::string> hashes) const;
   void prune() const;
   std::optional<Checkpoint> read(const std::filesystem::path& folder) const;

@@ -153,8 +153,8 @@ class Training {
     restore(begun, plan_.workload, runner_);
     for (std::size_t task = 0; task < taken_.size(); ++task) {
       taken_[task] = begun.tasks[task].taken;
-      if (!begun.tasks[task].diverged) continue;
-      result_.diverged.insert(static_cast<TaskIndex>(task));
+      if (begun.tasks[task].ended == Ended::no) continue;
+      result_.ended[static_cast<TaskIndex>(task)] = begun.tasks[task].ended;
       runner_.stop(static_cast<TaskIndex>(task));
     }
     kept_ = taken_;
@@ -163,18 +163,18 @@ class Training {
       const std::vector<std::int64_t> before = planner::steps_before(plan_.fixed, whole, window);
       bool same = true;
       for (std::size_t task = 0; task < taken_.size(); ++task)
-        same = same && (before[task] == taken_[task] || result_.diverged.contains(static_cast<TaskIndex>(task)));
+        same = same && (before[task] == taken_[task] || result_.ended.contains(static_cast<TaskIndex>(task)));
       if (same) return window;
     }
     taken_before_ = taken_;
-    windows_ = planner::window_count(plan_.fixed, {plan_.workload, samples_, result_.diverged, 0, taken_before_});
+    windows_ = planner::window_count(plan_.fixed, {plan_.workload, samples_, ended_tasks(), 0, taken_before_});
     return 0;
   }
 
   /// The run's state, on the disk.
   void keep() {
     try {
-      options_.checkpoints->write(taken_, result_.diverged, runner_, communicator_);
+      options_.checkpoints->write(taken_, result_.ended, runner_, communicator_);
     } catch (const Failure& failure) {
       if (options_.on_notice)
         options_.on_notice(
@@ -196,7 +196,7 @@ class Training {
 
   /// What a window left behind is told when the next one has run, or at once where the pipeline has drained.
   void run_consecutive(std::int64_t first, std::int64_t last) {
-    WindowFeed feed(plan_.fixed, {plan_.workload, samples_, result_.diverged, 0, taken_before_}, first, last,
+    WindowFeed feed(plan_.fixed, {plan_.workload, samples_, ended_tasks(), 0, taken_before_}, first, last,
                     plan_.profile, communicator_);
     std::optional<Untold> untold;
     while (std::optional<WindowPart> part = feed.next()) {
@@ -213,13 +213,15 @@ class Training {
       tell(*untold, feed);
       untold.reset();
       if (keeps_now()) keep();
+      for (const TaskIndex task : std::exchange(cancelled_, {}))
+        if (options_.on_finished) options_.on_finished(task);
     }
   }
 
   /// Whether the state is to be kept once that window has been told. What its ranks have begun of the window that comes
   /// next is begun again by whoever goes on from there.
   bool keeps_after(const Untold& window) const {
-    if (keeps_now()) return true;
+    if (keeps_now() || !cancelled_.empty()) return true;
     return options_.checkpoints && options_.checkpoint_steps > 0 &&
            std::any_of(window.steps.begin(), window.steps.end(), [&](const planner::WindowStep& step) {
              return step.global_batch + 1 - kept_[static_cast<std::size_t>(step.task)] >= options_.checkpoint_steps;
@@ -237,7 +239,8 @@ class Training {
                                                       planner::adapters_of(plan_.workload));
     const planner::Timeline own = record(slice, std::move(report), untold);
     std::vector<double> numbers = {options_.stop && options_.stop->load() ? 1.0 : 0.0, static_cast<double>(own.begin()),
-                                   static_cast<double>(planner::end_of_steps(own.events)), wants_to_keep() ? 1.0 : 0.0};
+                                   static_cast<double>(planner::end_of_steps(own.events)), wants_to_keep() ? 1.0 : 0.0,
+                                   wish_to_cancel()};
     for (const planner::WindowStep& step : slice.steps) {
       const StepReport& taken = steps_.at({step.task, step.global_batch});
       numbers.insert(numbers.end(), {taken.loss.loss, taken.loss.margin, taken.loss.accuracy});
@@ -248,6 +251,23 @@ class Training {
     untold.steps = std::move(slice.steps);
     untold.exchange = std::make_unique<WindowExchange>(std::move(numbers), communicator_, *all_ranks_);
     return untold;
+  }
+
+  /// On rank 0, a task's number from 1 on, or 0.
+  double wish_to_cancel() const {
+    if (communicator_.rank() != 0 || !options_.cancel) return 0;
+    const std::optional<TaskIndex> task = options_.cancel();
+    return task ? static_cast<double>(*task + 1) : 0.0;
+  }
+  std::set<TaskIndex> ended_tasks() const {
+    std::set<TaskIndex> tasks;
+    for (const auto& [task, how] : result_.ended) tasks.insert(task);
+    return tasks;
+  }
+  void end_early(TaskIndex task, Ended how, WindowFeed& feed) {
+    result_.ended[task] = how;
+    feed.stop(task);
+    runner_.stop(task);
   }
 
   /// Rank 0 looks at the clock.
@@ -290,12 +310,12 @@ class Training {
     if (window.recorded > 0) result_.recorded[window.recorded - 1].seconds = told.seconds;
     told.computed_tokens = window.computed_tokens;
     told.backbone_flops = window.backbone_flops;
-    asked_to_keep_ = exchange.sum(3) > 0;
+    asked_to_keep_ |= exchange.sum(3) > 0;
     std::vector<TaskIndex> finished;
-    std::size_t place = 4;
+    std::size_t place = 5;
     for (const planner::WindowStep& step : window.steps) {
       const StepReport taken = completed(exchange, place);
-      if (result_.diverged.contains(step.task)) continue;
+      if (result_.ended.contains(step.task)) continue;
       const auto share = std::count_if(window.steps.begin(), window.steps.end(),
                                        [&](const planner::WindowStep& other) { return other.task == step.task; });
       told.steps.push_back(
@@ -306,9 +326,16 @@ class Training {
         continue;
       }
       told.diverged.push_back(step.task);
-      result_.diverged.insert(step.task);
-      feed.stop(step.task);
-      runner_.stop(step.task);
+      end_early(step.task, Ended::diverged, feed);
+    }
+    const auto cancelled = static_cast<TaskIndex>(exchange.sum(4)) - 1;
+    if (cancelled >= 0 && !result_.ended.contains(cancelled) &&
+        taken_[static_cast<std::size_t>(cancelled)] < samples_.steps(cancelled)) {
+      end_early(cancelled, Ended::cancelled, feed);
+      told.cancelled = cancelled;
+      // It stays cancelled whatever becomes of this process: the state is kept before anything else says so.
+      asked_to_keep_ = true;
+      cancelled_.push_back(cancelled);
     }
     if (communicator_.rank() == 0 && options_.on_window) options_.on_window(told);
     if (!options_.on_finished) return;
@@ -339,7 +366,8 @@ class Training {
   std::vector<std::int64_t> kept_;          // of them those of the last checkpoint
   std::vector<std::int64_t> taken_before_;  // by a run before, where windows are counted from there
   SteadyClock::time_point last_kept_;
-  bool asked_to_keep_ = false;  // by rank 0's clock
+  bool asked_to_keep_ = false;        // by rank 0's clock, or as a task was cancelled
+  std::vector<TaskIndex> cancelled_;  // and not told to be finished
   TrainResult result_;
   std::map<planner::BatchKey, StepReport> steps_;  // that have run here and whose window is not exchanged
   bool last_recorded_ = false;                     // the last window that ran
@@ -347,6 +375,13 @@ class Training {
 };
 
 }  // namespace
+
+std::set<TaskIndex> TrainResult::diverged() const {
+  std::set<TaskIndex> tasks;
+  for (const auto& [task, how] : ended)
+    if (how == Ended::diverged) tasks.insert(task);
+  return tasks;
+}
 
 TrainResult train(const planner::Plan& plan, const workload::SampleIndex& samples, Runner& runner,
                   Communicator& communicator, const TrainOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "exec/checkpoints.h"
@@ -31,6 +32,7 @@ struct WindowReport {
   double backbone_flops = 0;                 ///< of all ranks
   std::vector<StepMetrics> steps;            ///< of a task that diverged, none after the one that did
   std::vector<planner::TaskIndex> diverged;  ///< in this window; they stop
+  std::optional<planner::TaskIndex> cancelled;
 };
 
 struct TrainOptions {
@@ -41,6 +43,8 @@ struct TrainOptions {
   std::function<void(planner::TaskIndex task, std::size_t pairs)> on_references;
   std::function<void()> before_begin;       ///< on every rank, before a window with nothing under way
   const std::atomic<bool>* stop = nullptr;  ///< set: finish what is under way, then end
+  /// On rank 0, once a window: a task that is to take no further step. Its adapter stays as it is then.
+  std::function<std::optional<planner::TaskIndex>()> cancel;
 
   /// Goes on from there: its windows from the one on that begins so, where the plan has such a one, so that the run
   /// ends as if it had never stopped; else each task from its own step on. `windows` is empty.
@@ -51,7 +55,7 @@ struct TrainOptions {
   std::int64_t checkpoint_steps = 0;
   double checkpoint_seconds = 0;
   std::function<void(const std::string&)> on_notice;  ///< on rank 0: the state could not be kept, and why
-  /// On every rank alike, between two windows, once a task has taken its last step.
+  /// On every rank alike, between two windows, once a task has taken its last step, or was cancelled.
   std::function<void(planner::TaskIndex task)> on_finished;
 };
 
@@ -67,7 +71,8 @@ struct RecordedWindow {
 /// How a run went; full on rank 0.
 struct TrainResult {
   bool interrupted = false;
-  std::set<planner::TaskIndex> diverged;
+  EndedTasks ended;  ///< before their last step
+  std::set<planner::TaskIndex> diverged() const;
   std::vector<RecordedWindow> recorded;
 };
 

@@ -16,9 +16,13 @@ std::filesystem::path program_folder() {
 
 /// CUDA's libraries take half a gigabyte of addresses and a moment to load: whoever asks for no GPU is spared. Tests
 /// name a library of theirs.
-void* library() {
+std::filesystem::path library_path() {
   const char* named = std::getenv("BRAID_CUDA_LIBRARY");
-  const std::filesystem::path library = named ? named : program_folder() / "libbraid_cuda.so";
+  return named ? named : program_folder() / "libbraid_cuda.so";
+}
+
+void* library() {
+  const std::filesystem::path library = library_path();
   if (!std::filesystem::exists(library))
     throw error("there is no {}, so this build knows no GPU; build where CUDA 13 with nvcc is installed",
                 library.string());
@@ -35,6 +39,10 @@ Function* function(const char* name) {
 }
 
 }  // namespace
+
+bool built_for_cuda() {
+  return std::filesystem::exists(library_path());
+}
 
 int count_cuda_devices() {
   return function<int()>("braid_count_cuda_devices")();

@@ -116,6 +116,9 @@ std::unique_ptr<Device> make_cpu_device();
 /// models. Single-threaded, and slow.
 std::unique_ptr<Device> make_reference_device();
 
+/// Whether the build has CUDA: the library of GPUs lies beside the program.
+bool built_for_cuda();
+
 /// GPUs that this process sees. Throws Error where the build has no CUDA, Failure where the machine has no GPU.
 int count_cuda_devices();
 

@@ -12,7 +12,9 @@
 #include "cli/commands/training_log.h"
 #include "cli/support/backend.h"
 #include "cli/support/launch.h"
+#include "cli/support/run_inbox.h"
 #include "cli/support/run_ranks.h"
+#include "cli/support/run_status.h"
 
 namespace braid::cli {
 namespace {
@@ -128,6 +130,8 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const TrainFlag
   const std::optional<exec::Checkpoint> begun = begun_before(checkpoints, plan, own, tells);
   communicator->barrier();  // all have read
   std::optional<TrainingLog> log;
+  std::optional<StatusKeeper> status;
+  RunInbox inbox(out, plan.workload);
   if (tells) {
     std::vector<std::int64_t> taken(plan.workload.tasks.size(), 0);
     if (begun) std::ranges::transform(begun->tasks, taken.begin(), &exec::TaskState::taken);
@@ -137,6 +141,9 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const TrainFlag
       std::filesystem::remove_all(out / "adapters");
       std::filesystem::remove_all(out / "checkpoints");
     }
+    for (std::size_t task = 0; begun && task < begun->tasks.size(); ++task)
+      if (begun->tasks[task].ended != exec::Ended::no) inbox.forget(static_cast<planner::TaskIndex>(task));
+    status.emplace(out, plan, data.samples, begun ? &*begun : nullptr);
   }
   AdapterWriter adapters(out / "adapters", plan.workload, runner, *communicator);
   const InterruptGuard interrupts;
@@ -147,19 +154,27 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const TrainFlag
       fmt::print(stderr, "{}: {} pairs are scored by the model as the task begins with it\n",
                  plan.workload.tasks[static_cast<std::size_t>(task)].name, pairs);
   };
-  options.on_window = [&](const exec::WindowReport& report) { log->on_window(report); };
-  options.on_finished = [&](planner::TaskIndex task) { adapters.write(task); };
+  options.on_window = [&](const exec::WindowReport& report) {
+    status->on_window(report);
+    log->on_window(report, status->time_left());
+  };
+  options.cancel = [&] { return inbox.next_cancelled(); };
+  options.on_finished = [&](planner::TaskIndex task) {
+    adapters.write(task);
+    if (tells) inbox.forget(task);
+  };
   options.on_notice = [](const std::string& notice) { fmt::print(stderr, "{}\n", notice); };
   if (begun) options.begun = &*begun;
   options.checkpoints = &checkpoints;
   options.checkpoint_steps = own.checkpoint_steps;
   options.checkpoint_seconds = 60 * own.checkpoint_minutes;
   const exec::TrainResult result = exec::train(plan, data.samples, runner, *communicator, options);
-  adapters.write_others(result.diverged);
+  adapters.write_others(result.diverged());
   const std::vector<Bytes> most_held = gather_bytes(device->most_held(), *communicator);
-  bool written = result.diverged.empty();
+  bool written = result.diverged().empty();
   if (tells) {
     log->set_most_held(most_held);
+    status->end(result.interrupted ? "interrupted" : "finished");
     written = tell_of_magnitudes(plan.workload, adapters.largest()) && written;
     write_timeline(flags.timeline_out.empty() ? out / "timeline.json" : std::filesystem::path(flags.timeline_out), plan,
                    result);

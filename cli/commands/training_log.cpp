@@ -69,7 +69,7 @@ std::string TrainingLog::kept_metrics(const std::filesystem::path& metrics, std:
   return kept;
 }
 
-void TrainingLog::on_window(const exec::WindowReport& report) {
+void TrainingLog::on_window(const exec::WindowReport& report, const TimeLeft& left) {
   for (const exec::StepMetrics& step : report.steps) {
     TaskLine& line = lines_[static_cast<std::size_t>(step.task)];
     if (line.steps++ == 0 && line.steps_before == 0) line.first_loss = step.loss;
@@ -95,11 +95,16 @@ void TrainingLog::on_window(const exec::WindowReport& report) {
         plan_.workload.tasks[static_cast<std::size_t>(task)].name, std::isfinite(last.loss) ? "gradient" : "loss",
         last.step);
   }
+  if (report.cancelled)
+    fmt::print(stderr, "{}: cancelled after step {}; its adapter is written as it is, the others go on\n",
+               plan_.workload.tasks[static_cast<std::size_t>(*report.cancelled)].name,
+               lines_[static_cast<std::size_t>(*report.cancelled)].steps_before +
+                   lines_[static_cast<std::size_t>(*report.cancelled)].steps);
   compare_with_plan(report);
   const double since = seconds_since(last_print_);
   if (since < kSecondsBetweenLines && report.window + 1 < report.windows) return;
   last_print_ = SteadyClock::now();
-  print_progress(report);
+  print_progress(report, left);
 }
 
 void TrainingLog::compare_with_plan(const exec::WindowReport& report) {
@@ -151,13 +156,12 @@ void TrainingLog::write_metrics(const exec::WindowReport& report) {
   if (!metrics_) throw Failure("metrics.jsonl: writing failed; is the disk full?");
 }
 
-void TrainingLog::print_progress(const exec::WindowReport& report) {
+void TrainingLog::print_progress(const exec::WindowReport& report, const TimeLeft& left) {
   if (quiet_) return;
   const double peak = plan_.profile.peak_flops * plan_.ranks();
   const std::int64_t windows_left = report.windows - report.window - 1;
-  const double left = seconds_ / static_cast<double>(report.window + 1) * static_cast<double>(windows_left);
   const std::string share = peak > 0 ? fmt::format(", {:.0f} % of GEMM peak", 100 * flops_ / seconds_ / peak) : "";
-  const std::string more = windows_left > 0 ? fmt::format(", {} left", duration(left)) : "";
+  const std::string more = windows_left > 0 ? fmt::format(", {} left", duration(left.seconds())) : "";
   for (const exec::StepMetrics& step : report.steps) {
     const auto task = static_cast<std::size_t>(step.task);
     if (step.step != lines_[task].last.step) continue;  // of several in a window the last

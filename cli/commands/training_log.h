@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/steady_clock.h"
-#include "exec/trainer.h"
+#include "cli/support/time_left.h"
 
 namespace braid::cli {
 
@@ -18,7 +18,7 @@ class TrainingLog {
   TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples, const std::filesystem::path& metrics,
               bool quiet, std::span<const std::int64_t> taken);
 
-  void on_window(const exec::WindowReport& report);
+  void on_window(const exec::WindowReport& report, const TimeLeft& left);
   /// The most memory that each rank held, libraries and all.
   void set_most_held(std::vector<Bytes> of_ranks) { most_held_ = std::move(of_ranks); }
 
@@ -47,7 +47,7 @@ class TrainingLog {
   /// Says so when steps and the plan's prediction part by more than a tenth, and when they meet again.
   void compare_with_plan(const exec::WindowReport& report);
   void write_metrics(const exec::WindowReport& report);
-  void print_progress(const exec::WindowReport& report);
+  void print_progress(const exec::WindowReport& report, const TimeLeft& left);
 
   const planner::Plan& plan_;
   const workload::SampleIndex& samples_;

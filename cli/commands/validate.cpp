@@ -167,7 +167,7 @@ class Validation {
     };
     exec::TrainResult result = exec::train(plan_, data_.samples, runner_, communicator_, options);
     for (exec::RecordedWindow& window : result.recorded) execution.result.recorded.push_back(std::move(window));
-    execution.result.diverged.insert(result.diverged.begin(), result.diverged.end());
+    execution.result.ended.insert(result.ended.begin(), result.ended.end());
   }
 
   bool agree(bool mine) {

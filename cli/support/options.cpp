@@ -131,7 +131,7 @@ void CommandLine::add_seed() {
 }
 
 void CommandLine::add_positional(const std::string& name, std::string& value) {
-  positional_ = name;
+  positional_.push_back(name);
   hidden_.add_options()(name.c_str(), po::value(&value)->required(), "");
 }
 
@@ -139,7 +139,7 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
   po::options_description all;
   all.add(described_).add(hidden_);
   po::positional_options_description positional;
-  if (!positional_.empty()) positional.add(positional_.c_str(), 1);
+  for (const std::string& name : positional_) positional.add(name.c_str(), 1);
   po::store(po::command_line_parser(words).options(all).positional(positional).run(), values_);
   if (values_["help"].as<bool>()) {
     std::ostringstream text;

@@ -53,7 +53,7 @@ class CommandLine {
   /// --backend.
   void add_backend();
   void add_seed();
-  /// One word without a flag, named `name`.
+  /// One word without a flag, named `name`; again: the one after it.
   void add_positional(const std::string& name, std::string& value);
 
   /// False when --help was asked for and printed. Throws boost::program_options::error.
@@ -66,7 +66,7 @@ class CommandLine {
   CommonFlags& flags_;
   boost::program_options::options_description described_;
   boost::program_options::options_description hidden_;
-  std::string positional_;
+  std::vector<std::string> positional_;
   boost::program_options::variables_map values_;
 };
 

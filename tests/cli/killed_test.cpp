@@ -142,10 +142,10 @@ class KilledRun : public testing::Workspace {
         ASSERT_GE(steps_kept(), kept) << "steps were lost";
         kept = steps_kept();
         for (const auto& [task, bytes] : adapters("run")) seen[task] = bytes;
-        for (const auto& [task, bytes] : seen) ASSERT_EQ(adapters("run")[task], bytes) << task;
+        for (const auto& [task, bytes] : seen) ASSERT_TRUE(adapters("run")[task] == bytes) << task;
       }
       ++runs;
-      EXPECT_EQ(adapters("run"), finished);
+      EXPECT_TRUE(adapters("run") == finished);
       EXPECT_EQ(metrics("run"), metrics("whole"));
     }
     RecordProperty("runs", runs);
@@ -167,6 +167,52 @@ TEST_F(KilledRun, AnyOfItsRanksMayBeKilled) {
   });
 }
 
+/// From another shell: how a run stands, that a task is to end, and what is no such wish.
+TEST_F(KilledRun, OthersAskHowItStandsAndCancelTasks) {
+  std::string text = read_text(folder / "workload.yaml");
+  for (int task = 0; task < 3; ++task) {
+    const std::string steps = "steps: " + std::to_string(30 + 15 * task) + "\n";
+    text.replace(text.find(steps), steps.size(), "steps: " + std::to_string(task == 0 ? 150 : 300) + "\n");
+  }
+  write_text(folder / "workload.yaml", text);
+  EXPECT_EQ(run_braid("status " + path("run")).status, 2);
+  const pid_t pid = start("1");
+  while (steps_kept() < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const Outcome running = run_braid("status --json " + path("run"));
+  ASSERT_EQ(running.status, 0) << running.text;
+  const Node status = parse_json(running.text, "status");
+  EXPECT_EQ(status.string_at("state"), "running");
+  EXPECT_GT(status.number_at("seconds_left"), 0);
+  EXPECT_EQ(status.at("tasks").items.size(), 3U);
+
+  EXPECT_NE(
+      run_braid("task cancel " + path("run") + " nobody").text.find("the run has no task 'nobody'; give one of: "),
+      std::string::npos);
+  write_text(folder / "run" / "inbox" / "nobody.cancel", "");
+  write_text(folder / "run" / "inbox" / "task9.yaml", "name: [");
+  const Outcome cancelled = run_braid("task cancel " + path("run") + " task1");
+  ASSERT_EQ(cancelled.status, 0) << cancelled.text;
+  while (!std::filesystem::exists(folder / "run" / "adapters" / "task1" / "adapter_config.json") && ::kill(pid, 0) == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(adapters("run").size(), 1U) << "the others go on";
+  ::kill(pid, SIGKILL);
+  wait(pid);
+  const std::string killed = run_braid("status " + path("run")).text;
+  EXPECT_NE(killed.find("killed; `braid train --resume` goes on with it"), std::string::npos) << killed;
+  EXPECT_NE(run_braid("task cancel " + path("run") + " task2").text.find("the run is killed"), std::string::npos);
+  const auto before = adapters("run");
+  ASSERT_EQ(wait(start("1")), 0) << read_text(folder / "log");
+  const std::string ended = run_braid("status " + path("run")).text;
+  EXPECT_NE(ended.find("finished\n"), std::string::npos) << ended;
+  EXPECT_NE(ended.find(" cancelled "), std::string::npos) << ended;
+  EXPECT_TRUE(adapters("run").at("task1") == before.at("task1"));
+  EXPECT_EQ(metrics("run").contains("task0 150"), true);
+  EXPECT_EQ(metrics("run").contains("task1 300"), false);
+  const std::filesystem::path rejected = folder / "run" / "inbox" / "rejected";
+  EXPECT_EQ(read_text(rejected / "nobody.cancel.reason"), "the run has no task nobody\n");
+  EXPECT_NE(read_text(rejected / "task9.yaml.reason").find("begin another run"), std::string::npos);
+}
+
 /// As schedulers do before they take a machine away.
 TEST_F(KilledRun, ToldToTerminateItKeepsItsStateAndEndsWell) {
   for (const std::string ranks : {"1", "2"}) {
@@ -182,7 +228,7 @@ TEST_F(KilledRun, ToldToTerminateItKeepsItsStateAndEndsWell) {
     EXPECT_LT(adapters("run").size() < 3 ? steps_kept() : 0, 135);
     EXPECT_NE(read_text(folder / "log").find("go on with `braid train --resume --out"), std::string::npos);
     ASSERT_EQ(wait(start(ranks)), 0) << read_text(folder / "log");
-    EXPECT_EQ(adapters("run"), adapters("whole"));
+    EXPECT_TRUE(adapters("run") == adapters("whole"));
     EXPECT_EQ(metrics("run"), metrics("whole"));
   }
 }

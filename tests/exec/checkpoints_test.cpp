@@ -180,5 +180,30 @@ TEST_F(Checkpointed, ATaskThatDivergedStaysSo) {
   for (const std::size_t task : {0U, 2U, 3U}) EXPECT_EQ(again.adapters[task], whole.adapters[task]) << task;
 }
 
+/// A task that is cancelled keeps what it learned until then, the others learn what they learn in any case, and whoever
+/// goes on does not begin it again.
+TEST_F(Checkpointed, ACancelledTaskEndsAndTheOthersGoOn) {
+  for (const planner::FixedPlan& fixed :
+       {on(PipelineTemplate::one_by_one, 1, 1, 1), on(PipelineTemplate::one_forward_one_backward, 1, 2, 1)}) {
+    std::filesystem::remove_all(folder);
+    const Trained whole = train_on(study, fixed);
+    RunPart part{{}, 3};
+    part.cancel = 1;
+    const Trained first = run(fixed, part);
+    EXPECT_EQ(first.ended, (EndedTasks{{1, Ended::cancelled}}));
+    ASSERT_FALSE(first.steps[1].empty());
+    EXPECT_LT(first.steps[1].size(), whole.steps[1].size());
+    const Trained second = run(fixed, {});
+    EXPECT_EQ(second.ended, (EndedTasks{{1, Ended::cancelled}}));
+    EXPECT_TRUE(second.steps[1].empty());
+    EXPECT_EQ(second.adapters[1], first.adapters[1]);
+    for (const std::size_t task : {0U, 2U, 3U}) {
+      ASSERT_EQ(first.steps[task].size() + second.steps[task].size(), whole.steps[task].size());
+      const std::vector<StepMetrics>& last = second.steps[task].empty() ? first.steps[task] : second.steps[task];
+      EXPECT_NEAR(last.back().loss / whole.steps[task].back().loss, 1, 1e-5) << task;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace braid::exec

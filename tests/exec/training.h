@@ -92,6 +92,7 @@ struct Trained {
   std::vector<std::vector<StepMetrics>> steps;  // per task
   std::vector<std::vector<float>> adapters;     // per task
   std::set<TaskIndex> diverged;
+  EndedTasks ended;
 };
 
 /// A part of a run: goes on from the last checkpoint in `folder`, where there is one, and ends after so many windows.
@@ -101,6 +102,7 @@ struct RunPart {
   std::int64_t checkpoint_steps = 0;
   std::vector<std::pair<std::string, std::string>> data_hashes = {};
   std::vector<std::string> notices = {};  // that were told
+  std::optional<TaskIndex> cancel = {};   // after the first window
 };
 
 /// On as many ranks as the plan has, which are threads with a device each.
@@ -145,10 +147,11 @@ inline Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fix
         if (begun) part->notices = begun->notices;
         mine.on_notice = [&](const std::string& notice) { part->notices.push_back(notice); };
       }
+      mine.cancel = [&] { return told > 0 ? part->cancel : std::nullopt; };
       communicator.barrier();
     }
     const TrainResult result = train(plan, samples, runner, communicator, mine);
-    if (communicator.rank() == 0) trained.diverged = result.diverged;
+    if (communicator.rank() == 0) trained.diverged = result.diverged(), trained.ended = result.ended;
     // Of ranks that hold the same layers one tells.
     if (!runner.places()[static_cast<std::size_t>(communicator.rank())].tells_of_layers()) return;
     for (const std::unique_ptr<Adapter>& adapter : runner.adapters())

@@ -1,0 +1,118 @@
+#include "cli/support/run_status.h"
+
+#include <array>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/file_lock.h"
+#include "base/node.h"
+
+namespace braid::cli {
+namespace {
+
+constexpr double kSecondsBetweenStatus = 0.5;
+
+std::vector<std::int64_t> taken_of(const planner::Plan& plan, const exec::Checkpoint* begun) {
+  std::vector<std::int64_t> taken(plan.workload.tasks.size(), 0);
+  for (std::size_t task = 0; begun && task < taken.size(); ++task) taken[task] = begun->tasks[task].taken;
+  return taken;
+}
+
+}  // namespace
+
+std::string to_json(const RunStatus& status) {
+  nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
+  for (const TaskStatus& task : status.tasks) {
+    nlohmann::ordered_json line = {
+        {"task", task.name}, {"state", task.state}, {"step", task.step}, {"steps", task.steps}};
+    line["loss"] = std::isfinite(task.loss) ? nlohmann::ordered_json(task.loss) : nlohmann::ordered_json();
+    tasks.push_back(std::move(line));
+  }
+  const nlohmann::ordered_json json = {{"format", 1},
+                                       {"state", status.state},
+                                       {"process", status.process},
+                                       {"host", status.host},
+                                       {"seconds_left", status.seconds_left},
+                                       {"data_tokens_per_second", status.tokens_per_second},
+                                       {"tasks", tasks}};
+  return json.dump(1) + "\n";
+}
+
+RunStatus read_run_status(const std::filesystem::path& run) {
+  const std::filesystem::path file = run / "status.json";
+  if (!std::filesystem::exists(file))
+    throw error("{}: holds no run, as there is no status.json; give the folder that `braid train --out` wrote",
+                run.string());
+  const Node node = parse_json(read_file(file), file.string());
+  RunStatus status;
+  status.state = node.string_at("state");
+  status.process = node.integer_at("process");
+  status.host = node.string_at("host");
+  status.seconds_left = node.number_at("seconds_left");
+  status.tokens_per_second = node.number_at("data_tokens_per_second");
+  for (const Node& line : node.at("tasks").sequence("tasks"))
+    status.tasks.push_back({line.string_at("task"), line.string_at("state"), line.integer_at("step"),
+                            line.integer_at("steps"), line.number_or("loss", std::nan(""))});
+  if (status.state == "running" && !FileLock::held(run / "lock")) status.state = "killed";
+  return status;
+}
+
+StatusKeeper::StatusKeeper(std::filesystem::path run, const planner::Plan& plan, const workload::SampleIndex& samples,
+                           const exec::Checkpoint* begun)
+    : file_(std::move(run) / "status.json"), left_(plan, samples, taken_of(plan, begun)) {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  status_.host = host.data();
+  status_.process = ::getpid();
+  for (std::size_t task = 0; task < plan.workload.tasks.size(); ++task) {
+    TaskStatus& told = status_.tasks.emplace_back();
+    told.name = plan.workload.tasks[task].name;
+    told.steps = samples.steps(static_cast<planner::TaskIndex>(task));
+    told.loss = std::nan("");
+    if (!begun) continue;
+    const exec::TaskState& state = begun->tasks[task];
+    told.step = state.taken;
+    if (state.ended != exec::Ended::no) {
+      told.state = name(state.ended);
+      left_.leave_out(static_cast<planner::TaskIndex>(task));
+    } else if (told.step == told.steps) {
+      told.state = "finished";
+    }
+  }
+  write();
+}
+
+void StatusKeeper::on_window(const exec::WindowReport& report) {
+  left_.on_window(report);
+  for (const exec::StepMetrics& step : report.steps) {
+    TaskStatus& task = status_.tasks[static_cast<std::size_t>(step.task)];
+    task.step = step.step;
+    task.loss = step.loss;
+    task.state = task.step == task.steps ? "finished" : "running";
+  }
+  for (const planner::TaskIndex task : report.diverged)
+    status_.tasks[static_cast<std::size_t>(task)].state = name(exec::Ended::diverged);
+  if (report.cancelled) status_.tasks[static_cast<std::size_t>(*report.cancelled)].state = name(exec::Ended::cancelled);
+  if (seconds_since(written_) >= kSecondsBetweenStatus) write();
+}
+
+void StatusKeeper::end(const std::string& state) {
+  status_.state = state;
+  write();
+}
+
+void StatusKeeper::write() {
+  status_.seconds_left = left_.seconds();
+  status_.tokens_per_second = left_.tokens_per_second();
+  try {
+    write_file(file_, to_json(status_));
+  } catch (const Failure&) {  // on a full disk the run goes on, and what it says grows old
+  }
+  written_ = SteadyClock::now();
+}
+
+}  // namespace braid::cli

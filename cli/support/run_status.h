@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/support/time_left.h"
+
+namespace braid::cli {
+
+struct TaskStatus {
+  std::string name;
+  std::string state = "waiting";  ///< waiting, running, finished, diverged or cancelled
+  std::int64_t step = 0, steps = 0;
+  double loss = 0;  ///< of its last step; NaN where it has taken none
+};
+
+/// How a run stands, as its status.json says.
+struct RunStatus {
+  /// running, finished or interrupted; killed: it was running, and no process is at work in its folder.
+  std::string state = "running";
+  std::int64_t process = 0;
+  std::string host;
+  double seconds_left = 0;
+  double tokens_per_second = 0;  ///< of data
+  std::vector<TaskStatus> tasks;
+};
+
+std::string to_json(const RunStatus& status);
+/// Throws Error where the folder holds no run.
+RunStatus read_run_status(const std::filesystem::path& run);
+
+/// Keeps a run's status.json, as the run goes and not oftener than every half second.
+class StatusKeeper {
+ public:
+  StatusKeeper(std::filesystem::path run, const planner::Plan& plan, const workload::SampleIndex& samples,
+               const exec::Checkpoint* begun);
+
+  void on_window(const exec::WindowReport& report);
+  /// "finished" or "interrupted".
+  void end(const std::string& state);
+  const TimeLeft& time_left() const { return left_; }
+
+ private:
+  void write();
+
+  std::filesystem::path file_;
+  RunStatus status_;
+  TimeLeft left_;
+  SteadyClock::time_point written_;
+};
+
+}  // namespace braid::cli
