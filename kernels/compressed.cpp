@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/parallel.h"
+#include "kernels/nf4.h"
 
 namespace braid::kernels {
 namespace {
@@ -13,23 +14,7 @@ namespace {
 constexpr std::int64_t kBlock = 64;
 constexpr float kMostInt8 = 127.0F;
 
-/// Quantiles of a normal distribution, brought to [−1, 1] (Dettmers et al. 2023, appendix E).
-constexpr std::array<float, 16> kNormalFloats = {-1.0F,
-                                                 -0.6961928009986877F,
-                                                 -0.5250730514526367F,
-                                                 -0.39491748809814453F,
-                                                 -0.28444138169288635F,
-                                                 -0.18477343022823334F,
-                                                 -0.09105003625154495F,
-                                                 0.0F,
-                                                 0.07958029955625534F,
-                                                 0.16093020141124725F,
-                                                 0.24611230194568634F,
-                                                 0.33791524171829224F,
-                                                 0.44070982933044434F,
-                                                 0.5626170039176941F,
-                                                 0.7229568362236023F,
-                                                 1.0F};
+constexpr std::array<float, 16> kNormalFloats = nf4_numbers();
 
 std::int64_t blocks_of(std::int64_t columns) {
   return (columns + kBlock - 1) / kBlock;

@@ -15,6 +15,7 @@
 #include "cli/support/run_inbox.h"
 #include "cli/support/run_ranks.h"
 #include "cli/support/run_status.h"
+#include "cli/support/tensorboard.h"
 
 namespace braid::cli {
 namespace {
@@ -131,6 +132,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const TrainFlag
   communicator->barrier();  // all have read
   std::optional<TrainingLog> log;
   std::optional<StatusKeeper> status;
+  TensorBoardLog board(out / "tensorboard", plan.workload);
   RunInbox inbox(out, plan.workload);
   if (tells) {
     std::vector<std::int64_t> taken(plan.workload.tasks.size(), 0);
@@ -140,6 +142,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const TrainFlag
     if (!own.resume) {  // of a run before, which --overwrite gave up
       std::filesystem::remove_all(out / "adapters");
       std::filesystem::remove_all(out / "checkpoints");
+      std::filesystem::remove_all(out / "tensorboard");
     }
     for (std::size_t task = 0; begun && task < begun->tasks.size(); ++task)
       if (begun->tasks[task].ended != exec::Ended::no) inbox.forget(static_cast<planner::TaskIndex>(task));
@@ -156,6 +159,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const TrainFlag
   };
   options.on_window = [&](const exec::WindowReport& report) {
     status->on_window(report);
+    board.on_window(report);
     log->on_window(report, status->time_left());
   };
   options.cancel = [&] { return inbox.next_cancelled(); };

@@ -5,6 +5,7 @@
 #include "kernels/cuda/simt.h"
 #include "kernels/elementwise.h"
 #include "kernels/linear.h"
+#include "kernels/nf4.h"
 
 namespace braid::kernels::cuda {
 namespace {
@@ -26,24 +27,9 @@ struct WidenNf4 {
   const float* scales;  // of blocks of 64, row after row
   View<Number> to;
   __device__ void operator()(std::int64_t row, std::int64_t i) const {
-    constexpr float kNumbers[16] = {-1.0F,
-                                    -0.6961928009986877F,
-                                    -0.5250730514526367F,
-                                    -0.39491748809814453F,
-                                    -0.28444138169288635F,
-                                    -0.18477343022823334F,
-                                    -0.09105003625154495F,
-                                    0.0F,
-                                    0.07958029955625534F,
-                                    0.16093020141124725F,
-                                    0.24611230194568634F,
-                                    0.33791524171829224F,
-                                    0.44070982933044434F,
-                                    0.5626170039176941F,
-                                    0.7229568362236023F,
-                                    1.0F};
+    constexpr std::array<float, 16> kNumbers = nf4_numbers();
     const std::uint8_t pair = pairs[row * ((to.columns + 1) / 2) + i / 2];
-    to.set(row, i, kNumbers[i % 2 == 0 ? pair & 15 : pair >> 4] * scales[row * ((to.columns + 63) / 64) + i / 64]);
+    to.set(row, i, kNumbers[i % 2 == 0 ? pair & 15U : pair >> 4U] * scales[row * ((to.columns + 63) / 64) + i / 64]);
   }
 };
 

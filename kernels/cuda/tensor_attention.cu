@@ -7,17 +7,10 @@
 namespace braid::kernels::cuda {
 namespace {
 
-/// A block of four warps has a tile of 64 rows, 16 of each warp; rows of the other side go by together.
-constexpr int kTile = 64, kBlock = 128;
+/// A block has a tile of one side's rows; rows of the other side go by together.
+constexpr int kTile = kTileRows, kBlock = kTileBlock;
 /// Queries that go by a tile of keys: what is summed for keys and values leaves room in registers for no more.
 constexpr int kPassing = 32;
-/// Numbers that are loaded at once.
-constexpr int kTogether = 8;
-
-struct alignas(16) Together {
-  std::uint32_t halves[4];
-};
-
 /// Rows of a head in shared memory: heads are filled up with zeros to `kSize` numbers, and rows lie in unlike banks.
 template <int kSize>
 constexpr int kStride = kSize + 8;

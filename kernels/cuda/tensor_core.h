@@ -21,6 +21,14 @@ struct Sums {
   float numbers[4] = {};
 };
 
+/// A block of four warps makes a tile of 64 rows, 16 of each warp.
+inline constexpr int kTileRows = 64, kTileBlock = 128;
+/// Numbers that are loaded at once, and these: 16 bytes of bf16.
+inline constexpr int kTogether = 8;
+struct alignas(16) Together {
+  std::uint32_t halves[4];
+};
+
 /// Two numbers, the first in the lower half.
 __device__ inline std::uint32_t pack(Bf16 first, Bf16 second) {
   return std::uint32_t{first.bits} | std::uint32_t{second.bits} << 16;

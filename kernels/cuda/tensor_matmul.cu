@@ -7,10 +7,8 @@
 namespace braid::kernels::cuda {
 namespace {
 
-/// A block of four warps makes a tile of 64 rows, 16 of each warp, by 16 or 64 columns; K goes by in steps.
-constexpr int kRows = 64, kStep = 64, kBlock = 128;
-/// Numbers that are loaded at once; 16 bytes of bf16.
-constexpr int kTogether = 8;
+/// A tile has 16 or 64 columns; K goes by in steps.
+constexpr int kRows = kTileRows, kStep = 64, kBlock = kTileBlock;
 /// Rows in shared memory are so many numbers longer than what they hold, so that tiles' rows lie in unlike banks.
 constexpr int kGap = 8;
 
@@ -38,11 +36,6 @@ struct Product {
 
 struct Tile {
   std::int32_t product, row, column, part;
-};
-
-/// Eight neighbours in bf16.
-struct alignas(16) Together {
-  std::uint32_t halves[4];
 };
 
 /// Along K, or along rows, from (row, k) on; zeros beyond the matrix.
