@@ -56,7 +56,10 @@ std::string TrainingLog::kept_metrics(const std::filesystem::path& metrics, std:
     const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
     if (json.is_discarded() || !json.contains("task") || !json.contains("step")) continue;
     const auto task = std::ranges::find(plan_.workload.tasks, json["task"].get<std::string>(), &workload::Task::name);
-    if (task == plan_.workload.tasks.end()) continue;
+    if (task == plan_.workload.tasks.end()) {  // of a run before, which had others
+      kept += line + "\n";
+      continue;
+    }
     const auto place = static_cast<std::size_t>(task - plan_.workload.tasks.begin());
     if (json["step"].get<std::int64_t>() > taken[place]) continue;
     kept += line + "\n";

@@ -249,6 +249,24 @@ TEST_F(KilledRun, NobodyGoesOnInAFolderWhereOthersAreAtWork) {
   EXPECT_EQ(wait(start("2")), 0) << read_text(folder / "log");
 }
 
+/// On a plan of other tasks and ranks those go on that are known, and what was told of the others stays.
+TEST_F(KilledRun, GoesOnWithOtherTasksOnOtherRanks) {
+  const std::string one = " --policy hf-peft --ranks 1 --out " + path("run");
+  ASSERT_EQ(run_braid("train --quiet --checkpoint-steps 1 " + planning() + one).status, 0);
+  std::string text = read_text(folder / "workload.yaml");
+  text.replace(text.find("name: task1"), 11, "name: fresh");
+  write_text(folder / "workload.yaml", text);
+  const Outcome outcome =
+      run_braid("train --resume --quiet " + planning() + " --policy megatron-pp --ranks 2 --out " + path("run"));
+  ASSERT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("task1: is no longer a task of the run; it does not go on"), std::string::npos);
+  EXPECT_NE(outcome.text.find("steps taken: task0 30, fresh 0, task2 60"), std::string::npos) << outcome.text;
+  const auto told = metrics("run");
+  EXPECT_EQ(told.size(), 30U + 45U + 45U + 60U);
+  EXPECT_TRUE(told.contains("task1 45") && told.contains("fresh 45"));
+  EXPECT_EQ(adapters("run").size(), 3U) << "those of a run before stay";
+}
+
 TEST_F(KilledRun, WhatCannotBeGoneOnWithIsRefused) {
   const auto refused = [&](const std::string& flags, const std::string& words) {
     const Outcome outcome = run_braid("train --quiet " + flags);
