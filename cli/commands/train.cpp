@@ -146,7 +146,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const TrainFlag
     }
     for (std::size_t task = 0; begun && task < begun->tasks.size(); ++task)
       if (begun->tasks[task].ended != exec::Ended::no) inbox.forget(static_cast<planner::TaskIndex>(task));
-    status.emplace(out, plan, data.samples, begun ? &*begun : nullptr);
+    status.emplace(out, plan, data.samples, begun ? &*begun : nullptr, log->last_losses());
   }
   AdapterWriter adapters(out / "adapters", plan.workload, runner, *communicator);
   const InterruptGuard interrupts;

@@ -72,6 +72,13 @@ std::string TrainingLog::kept_metrics(const std::filesystem::path& metrics, std:
   return kept;
 }
 
+std::vector<double> TrainingLog::last_losses() const {
+  std::vector<double> losses;
+  for (const TaskLine& line : lines_)
+    losses.push_back(line.steps_before + line.steps > 0 ? line.last.loss : std::nan(""));
+  return losses;
+}
+
 void TrainingLog::on_window(const exec::WindowReport& report, const TimeLeft& left) {
   for (const exec::StepMetrics& step : report.steps) {
     TaskLine& line = lines_[static_cast<std::size_t>(step.task)];

@@ -19,6 +19,8 @@ class TrainingLog {
               bool quiet, std::span<const std::int64_t> taken);
 
   void on_window(const exec::WindowReport& report, const TimeLeft& left);
+  /// Of each task, the last that was told; NaN of those that have taken no step.
+  std::vector<double> last_losses() const;
   /// The most memory that each rank held, libraries and all.
   void set_most_held(std::vector<Bytes> of_ranks) { most_held_ = std::move(of_ranks); }
 

@@ -62,7 +62,7 @@ RunStatus read_run_status(const std::filesystem::path& run) {
 }
 
 StatusKeeper::StatusKeeper(std::filesystem::path run, const planner::Plan& plan, const workload::SampleIndex& samples,
-                           const exec::Checkpoint* begun)
+                           const exec::Checkpoint* begun, std::span<const double> losses)
     : file_(std::move(run) / "status.json"), left_(plan, samples, taken_of(plan, begun)) {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -72,7 +72,7 @@ StatusKeeper::StatusKeeper(std::filesystem::path run, const planner::Plan& plan,
     TaskStatus& told = status_.tasks.emplace_back();
     told.name = plan.workload.tasks[task].name;
     told.steps = samples.steps(static_cast<planner::TaskIndex>(task));
-    told.loss = std::nan("");
+    told.loss = losses[task];
     if (!begun) continue;
     const exec::TaskState& state = begun->tasks[task];
     told.step = state.taken;

@@ -33,8 +33,9 @@ RunStatus read_run_status(const std::filesystem::path& run);
 /// Keeps a run's status.json, as the run goes and not oftener than every half second.
 class StatusKeeper {
  public:
+  /// `losses`: of each task the last, of a run before.
   StatusKeeper(std::filesystem::path run, const planner::Plan& plan, const workload::SampleIndex& samples,
-               const exec::Checkpoint* begun);
+               const exec::Checkpoint* begun, std::span<const double> losses);
 
   void on_window(const exec::WindowReport& report);
   /// "finished" or "interrupted".

@@ -265,6 +265,9 @@ TEST_F(KilledRun, GoesOnWithOtherTasksOnOtherRanks) {
   EXPECT_EQ(told.size(), 30U + 45U + 45U + 60U);
   EXPECT_TRUE(told.contains("task1 45") && told.contains("fresh 45"));
   EXPECT_EQ(adapters("run").size(), 3U) << "those of a run before stay";
+  const Node status = parse_json(run_braid("status --json " + path("run")).text, "status");
+  for (const Node& task : status.at("tasks").sequence("tasks"))
+    EXPECT_GT(task.number_at("loss"), 0) << "of a task that had finished, too";
 }
 
 TEST_F(KilledRun, WhatCannotBeGoneOnWithIsRefused) {
