@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -62,9 +63,32 @@ std::string name_of(const EndedTasks& tasks, TaskIndex task) {
 }
 
 Ended ended_named(const Node& node) {
-  constexpr Ended kAll[] = {Ended::no, Ended::diverged, Ended::cancelled};
+  constexpr Ended kAll[] = {Ended::no, Ended::diverged, Ended::cancelled, Ended::early};
   if (const std::optional<Ended> known = value_named(node.as_string("ended"), kAll)) return *known;
   throw node.error(fmt::format("a task ended '{}'", node.text), "give one of: " + names_of(kAll));
+}
+
+/// [[step, loss], ...]; JSON has no number for a loss that is not finite.
+nlohmann::ordered_json json_of(const std::vector<Evaluated>& evaluations) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Evaluated& one : evaluations) {
+    nlohmann::ordered_json loss;
+    if (std::isfinite(one.loss)) loss = one.loss;
+    list.push_back({one.step, loss});
+  }
+  return list;
+}
+
+std::vector<Evaluated> evaluations_of(const Node& line) {
+  std::vector<Evaluated> evaluations;
+  const Node* list = line.find("evaluations");
+  if (!list) return evaluations;
+  for (const Node& one : list->sequence("evaluations")) {
+    const std::vector<Node>& pair = one.sequence("an evaluation");
+    if (pair.size() != 2) throw one.error("an evaluation is a step and a loss", "leave checkpoints as they are");
+    evaluations.push_back({pair[0].as_integer("step", 1), pair[1].is_null() ? std::nan("") : pair[1].as_number("loss")});
+  }
+  return evaluations;
 }
 
 }  // namespace
@@ -76,9 +100,11 @@ std::string_view name(Ended ended) {
     case Ended::diverged:
       return "diverged";
     case Ended::cancelled:
+      return "cancelled";
+    case Ended::early:
       break;
   }
-  return "cancelled";
+  return "early";
 }
 
 std::vector<float> gather_layers(const std::vector<float>& mine, std::int64_t layer_numbers, Runner& runner,
@@ -158,8 +184,8 @@ void Checkpoints::write_state(const Adapter::State& state, const std::filesystem
   write_safetensors(file, tensors);
 }
 
-void Checkpoints::write(std::span<const std::int64_t> taken, const EndedTasks& ended, Runner& runner,
-                        Communicator& communicator) {
+void Checkpoints::write(std::span<const std::int64_t> taken, const EndedTasks& ended, const Evaluations& evaluations,
+                        Runner& runner, Communicator& communicator) {
   const bool writes = communicator.rank() == 0;
   const std::vector<workload::Task>& tasks = plan_.workload.tasks;
   std::filesystem::path next;
@@ -184,7 +210,7 @@ void Checkpoints::write(std::span<const std::int64_t> taken, const EndedTasks& e
     });
   }
   attempt([&] {
-    write_file(next / kManifest, manifest(taken, ended, hashes));
+    write_file(next / kManifest, manifest(taken, ended, evaluations, hashes));
     prune();
   });
   if (!failed) return;
@@ -194,7 +220,7 @@ void Checkpoints::write(std::span<const std::int64_t> taken, const EndedTasks& e
 }
 
 std::string Checkpoints::manifest(std::span<const std::int64_t> taken, const EndedTasks& ended,
-                                  std::span<const std::string> hashes) const {
+                                  const Evaluations& evaluations, std::span<const std::string> hashes) const {
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();
   for (std::size_t task = 0; task < hashes.size(); ++task) {
     nlohmann::ordered_json line = {{"task", plan_.workload.tasks[task].name},
@@ -202,6 +228,8 @@ std::string Checkpoints::manifest(std::span<const std::int64_t> taken, const End
                                    {"ended", name_of(ended, static_cast<TaskIndex>(task))},
                                    {"data", data_of(plan_, plan_.workload.tasks[task])},
                                    {"xxh3", hashes[task]}};
+    if (const std::vector<Evaluated>& told = evaluations.of(static_cast<TaskIndex>(task)); !told.empty())
+      line["evaluations"] = json_of(told);
     lines.push_back(std::move(line));
   }
   const nlohmann::ordered_json all = {{"format", kFormat}, {"backbone", backbone_hash(plan_)}, {"tasks", lines}};
@@ -254,7 +282,7 @@ std::optional<Checkpoint> Checkpoints::read(const std::filesystem::path& folder)
             file.string(), key, name);
     }
     checkpoint.tasks[static_cast<std::size_t>(task - plan_.workload.tasks.begin())] = {
-        line.integer_at("steps_taken", 0), ended_named(line.at("ended")), state};
+        line.integer_at("steps_taken", 0), ended_named(line.at("ended")), state, evaluations_of(line)};
   }
   return checkpoint;
 }

@@ -6,13 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "exec/evaluations.h"
 #include "exec/runner.h"
 #include "planner/plan/plan.h"
 
 namespace braid::exec {
 
 /// How a task left a run before its last step.
-enum class Ended : std::int8_t { no, diverged, cancelled };
+enum class Ended : std::int8_t {
+  no,
+  diverged,
+  cancelled,
+  early,  ///< its loss on what it is evaluated on got no better
+};
 std::string_view name(Ended ended);
 /// Tasks that did.
 using EndedTasks = std::map<planner::TaskIndex, Ended>;
@@ -23,6 +29,7 @@ struct TaskState {
   std::int64_t taken = 0;  ///< steps
   Ended ended = Ended::no;
   std::filesystem::path file;  ///< its adapter and moments; empty: it begins
+  std::vector<Evaluated> evaluations = {};
 };
 
 /// A run's state between two of its windows, as a run may go on from it: on the same plan or any other of the same
@@ -44,7 +51,8 @@ class Checkpoints {
 
   /// Rank 0 writes where the tasks stand; all ranks call this, between two windows. Throws Failure on rank 0 where
   /// writing fails, on a full disk say: what was there stays, and the run can go on.
-  void write(std::span<const std::int64_t> taken, const EndedTasks& ended, Runner& runner, Communicator& communicator);
+  void write(std::span<const std::int64_t> taken, const EndedTasks& ended, const Evaluations& evaluations,
+             Runner& runner, Communicator& communicator);
 
   /// The newest that is whole; nothing where there is none. Throws Error where it is of another backbone, or where a
   /// task's data, batch size or seed has changed, by which its steps would be others.
@@ -55,7 +63,7 @@ class Checkpoints {
   std::filesystem::path begin_next();
   Adapter::State whole_state(std::size_t task, Runner& runner, Communicator& communicator) const;
   void write_state(const Adapter::State& state, const std::filesystem::path& file) const;
-  std::string manifest(std::span<const std::int64_t> taken, const EndedTasks& ended,
+  std::string manifest(std::span<const std::int64_t> taken, const EndedTasks& ended, const Evaluations& evaluations,
                        std::span<const std::string> hashes) const;
   void prune() const;
   std::optional<Checkpoint> read(const std::filesystem::path& folder) const;

@@ -14,7 +14,7 @@
 #include "exec/files/peft.h"
 #include "exec/gathered_norms.h"
 #include "exec/optimizer.h"
-#include "exec/reference_scores.h"
+#include "exec/sample_scores.h"
 #include "exec/streams.h"
 #include "planner/program/dependency_graph.h"
 
@@ -480,14 +480,24 @@ RunReport Runner::run(const planner::Program& program, std::span<const std::int6
 
 void Runner::score_references(std::span<const std::int64_t> windows,
                               const std::function<void(TaskIndex task, std::size_t pairs)>& tell) {
-  const ScoringRank rank{*models_.front(), places_, place_, *communicator_, shards_.get(),
-                         adapters_,        seeds_,  pool_,  input_};
   for (TaskIndex task = 0; task < static_cast<TaskIndex>(input_.workload.tasks.size()); ++task) {
     if (!input_.workload.tasks[static_cast<std::size_t>(task)].objective.pairs()) continue;
     const std::vector<std::int64_t> pairs = samples_of_windows(input_, task, windows);
     if (tell) tell(task, pairs.size());
-    objectives_.set_references(task, exec::score_references(rank, task, pairs));
+    objectives_.set_references(task, score(task, pairs));
   }
+}
+
+References Runner::score(TaskIndex task, std::span<const std::int64_t> samples) {
+  return exec::score_samples(
+      {*models_.front(), places_, place_, *communicator_, shards_.get(), adapters_, seeds_, pool_, input_}, task,
+      samples);
+}
+
+BatchLoss Runner::evaluate(TaskIndex task) {
+  const workload::Dataset& dataset = input_.datasets[static_cast<std::size_t>(task)];
+  return objectives_.loss_of(task, score(task, held_out_samples(input_, task)), dataset.samples,
+                             dataset.samples.size() - static_cast<std::size_t>(dataset.held_out));
 }
 
 void Runner::stop(TaskIndex task) {

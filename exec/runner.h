@@ -63,6 +63,10 @@ class Runner {
   void score_references(std::span<const std::int64_t> windows,
                         const std::function<void(planner::TaskIndex task, std::size_t pairs)>& tell);
 
+  /// What the task's objective comes to on the samples that it is evaluated on, by its adapter as it is and without
+  /// dropout; the same on all ranks. All call this, with nothing under way.
+  BatchLoss evaluate(planner::TaskIndex task);
+
   /// How long a rank waits while nothing comes on, before it throws Failure: another has stopped, or hangs.
   void set_patience(double seconds) { patience_ = seconds; }
 
@@ -84,6 +88,7 @@ class Runner {
  private:
   class Execution;
 
+  References score(planner::TaskIndex task, std::span<const std::int64_t> samples);
   void open_paths(const planner::Program& program);
 
   RunInput input_;

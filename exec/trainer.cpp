@@ -113,7 +113,8 @@ class Training {
         all_ranks_(communicator.make_group(all_ranks(communicator))),
         windows_(planner::window_count(plan.fixed, {plan.workload, samples})),
         taken_(plan.workload.tasks.size(), 0),
-        kept_(taken_) {}
+        kept_(taken_),
+        evaluations_(plan.workload, samples) {}
 
   TrainResult run() {
     std::vector<std::int64_t> chosen = options_.windows;
@@ -124,10 +125,13 @@ class Training {
       std::iota(chosen.begin(), chosen.end(), first_window);
     }
     last_kept_ = SteadyClock::now();
+    const bool evaluates = options_.windows.empty();
+    if (evaluates) evaluate_due();
     for (auto first = chosen.begin(); first != chosen.end() && !result_.interrupted;) {
       auto last = first + 1;
-      while (last != chosen.end() && *last == *(last - 1) + 1) ++last;
+      while (last != chosen.end() && *last == *(last - 1) + 1 && !(evaluates && due_before(*last))) ++last;
       run_consecutive(*first, *(last - 1) + 1);
+      if (evaluates && !result_.interrupted) evaluate_due();
       first = last;
     }
     if (options_.checkpoints && taken_ != kept_) keep();
@@ -153,6 +157,7 @@ class Training {
     restore(begun, plan_.workload, runner_);
     for (std::size_t task = 0; task < taken_.size(); ++task) {
       taken_[task] = begun.tasks[task].taken;
+      evaluations_.set(static_cast<TaskIndex>(task), begun.tasks[task].evaluations);
       if (begun.tasks[task].ended == Ended::no) continue;
       result_.ended[static_cast<TaskIndex>(task)] = begun.tasks[task].ended;
       runner_.stop(static_cast<TaskIndex>(task));
@@ -174,7 +179,7 @@ class Training {
   /// The run's state, on the disk.
   void keep() {
     try {
-      options_.checkpoints->write(taken_, result_.ended, runner_, communicator_);
+      options_.checkpoints->write(taken_, result_.ended, evaluations_, runner_, communicator_);
     } catch (const Failure& failure) {
       if (options_.on_notice)
         options_.on_notice(
@@ -183,6 +188,51 @@ class Training {
     kept_ = taken_;
     last_kept_ = SteadyClock::now();
     asked_to_keep_ = false;
+  }
+
+  /// Whether a task that has not ended is to be evaluated when that window begins.
+  bool due_before(std::int64_t window) const {
+    if (std::ranges::none_of(plan_.workload.tasks, [](const workload::Task& task) { return task.evaluation.has_value(); }))
+      return false;
+    const std::vector<std::int64_t> taken =
+        planner::steps_before(plan_.fixed, {plan_.workload, samples_, ended_tasks(), 0, taken_before_}, window);
+    for (std::size_t task = 0; task < taken.size(); ++task)
+      if (is_due(static_cast<TaskIndex>(task), taken[task])) return true;
+    return false;
+  }
+  bool is_due(TaskIndex task, std::int64_t taken) const {
+    return !result_.ended.contains(task) && evaluations_.due(task, taken);
+  }
+
+  /// With nothing under way, on all ranks alike.
+  void evaluate_due() {
+    std::vector<TaskIndex> early;
+    for (std::size_t place = 0; place < taken_.size(); ++place) {
+      const auto task = static_cast<TaskIndex>(place);
+      if (!is_due(task, taken_[place])) continue;
+      EvaluationReport report;
+      report.task = task;
+      report.step = taken_[place];
+      const SteadyClock::time_point began = SteadyClock::now();
+      report.loss = runner_.evaluate(task);
+      report.seconds = seconds_since(began);
+      for (const workload::SampleSize& sample : samples_.held_out(task)) report.tokens += sample.tokens;
+      const std::optional<Evaluated> before = evaluations_.best(task);
+      evaluations_.add(task, {report.step, report.loss.loss});
+      report.best = evaluations_.best(task) != before;
+      report.early = report.step < samples_.steps(task) && evaluations_.out_of_patience(task);
+      if (report.early) {
+        early.push_back(task);
+        result_.ended[task] = Ended::early;
+        runner_.stop(task);
+      }
+      if (options_.on_evaluation) options_.on_evaluation(report);
+    }
+    if (early.empty()) return;
+    // As of tasks that are cancelled.
+    if (options_.checkpoints) keep();
+    for (const TaskIndex task : early)
+      if (options_.on_finished) options_.on_finished(task);
   }
 
   /// The same on all ranks.
@@ -368,6 +418,7 @@ class Training {
   SteadyClock::time_point last_kept_;
   bool asked_to_keep_ = false;        // by rank 0's clock, or as a task was cancelled
   std::vector<TaskIndex> cancelled_;  // and not told to be finished
+  Evaluations evaluations_;
   TrainResult result_;
   std::map<planner::BatchKey, StepReport> steps_;  // that have run here and whose window is not exchanged
   bool last_recorded_ = false;                     // the last window that ran

@@ -23,6 +23,17 @@ struct StepMetrics {
   double reward_margin = 0, reward_accuracy = 0;  ///< of pairs, as BatchLoss has them
 };
 
+/// One evaluation of one task.
+struct EvaluationReport {
+  planner::TaskIndex task = 0;
+  std::int64_t step = 0;  ///< that it has taken
+  BatchLoss loss;
+  bool best = false;   ///< lower than all before
+  bool early = false;  ///< it ends by it
+  double seconds = 0;
+  std::int64_t tokens = 0;  ///< of data
+};
+
 /// What one window did, on rank 0.
 struct WindowReport {
   std::int64_t window = 0;
@@ -41,6 +52,8 @@ struct TrainOptions {
   std::function<void(const WindowReport&)> on_window;  ///< on rank 0, in order, while the next window runs perhaps
   /// On rank 0, before so many pairs of a task are scored by the model as the task begins with it.
   std::function<void(planner::TaskIndex task, std::size_t pairs)> on_references;
+  /// On every rank alike, with nothing under way. Tasks are evaluated where all windows run.
+  std::function<void(const EvaluationReport&)> on_evaluation;
   std::function<void()> before_begin;       ///< on every rank, before a window with nothing under way
   const std::atomic<bool>* stop = nullptr;  ///< set: finish what is under way, then end
   /// On rank 0, once a window: a task that is to take no further step. Its adapter stays as it is then.
@@ -55,7 +68,8 @@ struct TrainOptions {
   std::int64_t checkpoint_steps = 0;
   double checkpoint_seconds = 0;
   std::function<void(const std::string&)> on_notice;  ///< on rank 0: the state could not be kept, and why
-  /// On every rank alike, between two windows, once a task has taken its last step, or was cancelled.
+  /// On every rank alike, between two windows, once a task has taken its last step, was cancelled
+  /// or ended early.
   std::function<void(planner::TaskIndex task)> on_finished;
 };
 

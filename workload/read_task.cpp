@@ -76,17 +76,44 @@ LengthDistribution read_lengths(const Node& node, const Task& task) {
   return lengths;
 }
 
+std::filesystem::path read_data_file(const Node& node, const TaskContext& context, const std::string& remedy) {
+  std::filesystem::path file = resolve(context.folder, node.as_string("dataset"));
+  if (context.files_must_exist && !std::filesystem::is_regular_file(file))
+    throw node.error(fmt::format("{}: no such dataset", file.string()), remedy);
+  return file;
+}
+
 void read_dataset(const Node& node, const TaskContext& context, Task& task) {
   if (node.is_map()) {
     node.allow_only({"lengths"});
     task.lengths = read_lengths(node.at("lengths"), task);
     return;
   }
-  task.dataset = resolve(context.folder, node.as_string("dataset"));
-  if (context.files_must_exist && !std::filesystem::is_regular_file(task.dataset)) {
-    throw node.error(fmt::format("{}: no such dataset", task.dataset.string()),
-                     "give a JSONL file, or {lengths: {dist: , ...}} to plan without data");
+  task.dataset = read_data_file(node, context, "give a JSONL file, or {lengths: {dist: , ...}} to plan without data");
+}
+
+Evaluation read_evaluation(const Node& node, const TaskContext& context, const Task& task) {
+  allow_only_ours(node, "evaluation", {"fraction", "dataset", "every", "patience"});
+  Evaluation evaluation;
+  const Node* fraction = node.find("fraction");
+  const Node* dataset = node.find("dataset");
+  if (fraction && dataset)
+    throw dataset->error("both a fraction of the data and a dataset are given to evaluate on", "keep one");
+  if (!fraction && !dataset)
+    throw node.error("nothing is given to evaluate on", "add fraction: 0.05, or dataset: FILE");
+  if (fraction) {
+    evaluation.fraction = node.number_at("fraction");
+    if (!(evaluation.fraction > 0 && evaluation.fraction < 1))
+      throw fraction->error(fmt::format("fraction {} is not usable", evaluation.fraction), "give 0 < fraction < 1");
+  } else {
+    if (task.lengths)
+      throw dataset->error("a task of lengths has no dataset to learn from, and is given one to evaluate on",
+                           "give a fraction of its samples");
+    evaluation.dataset = read_data_file(*dataset, context, "give a JSONL file, or fraction: 0.05");
   }
+  if (const Node* every = node.find("every")) evaluation.every = every->as_integer("every", 1, kMostSteps);
+  evaluation.patience = node.integer_or("patience", 0, 0, kMostSteps);
+  return evaluation;
 }
 
 Optimizer read_optimizer(const Node& node) {
@@ -188,7 +215,7 @@ std::filesystem::path resolve(const std::filesystem::path& folder, const std::fi
 Task read_task(const Node& node, const TaskContext& context) {
   allow_only_ours(node, "task",
                   {"name", "dataset", "max_length", "on_too_long", "adapter", "global_batch_size", "steps", "epochs",
-                   "optimizer", "seed", "priority", "chat", "objective"});
+                   "optimizer", "seed", "priority", "chat", "objective", "evaluation"});
   Task task;
   task.name = read_name(node.at("name"));
   task.max_length = read_max_length(node.at("max_length"), context);
@@ -203,6 +230,8 @@ Task read_task(const Node& node, const TaskContext& context) {
   check_optimizer(node, task);
   task.seed = static_cast<std::uint64_t>(node.integer_or("seed", 0, 0));
   task.priority = node.integer_or("priority", 0);
+  if (const Node* evaluation = node.find("evaluation"))
+    task.evaluation = read_evaluation(*evaluation, context, task);
   if (const Node* chat = node.find("chat")) task.chat = value_of(*chat, "chat", kChatLayouts);
   return task;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -14,6 +15,7 @@ namespace {
 // First words of keys, so that no two uses of one seed share random numbers.
 constexpr std::uint64_t kShuffleKey = 0x65706f6368;
 constexpr std::uint64_t kLengthsKey = 0x6c656e67746873;
+constexpr std::uint64_t kHeldOutKey = 0x68656c64;
 
 void shuffle_epoch(std::uint64_t seed, std::int64_t epoch, std::vector<std::int64_t>& order) {
   std::iota(order.begin(), order.end(), 0);
@@ -27,7 +29,10 @@ std::int64_t batches_in_epoch(std::int64_t samples, std::int64_t global_batch_si
 
 }  // namespace
 
-std::vector<SampleSize> sample_sizes(const Task& task) {
+namespace {
+
+/// All that the distribution stands for.
+std::vector<SampleSize> drawn_sizes(const Task& task) {
   BRAID_CHECK(task.lengths.has_value(), "task {} has data, not lengths", task.name);
   // The name too: tasks that leave the seed at its default are not to have the same lengths.
   std::vector<std::uint64_t> key = {kLengthsKey, task.seed};
@@ -55,6 +60,42 @@ std::vector<SampleSize> sample_sizes(const Task& task) {
   return sizes;
 }
 
+std::vector<SampleSize> of_drawn(const Task& task, bool held_out_ones) {
+  std::vector<SampleSize> sizes = drawn_sizes(task);
+  if (!task.evaluation) return held_out_ones ? std::vector<SampleSize>() : sizes;
+  const std::vector<bool> held = held_out(std::ssize(sizes), task);
+  std::vector<SampleSize> some;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (held[i] == held_out_ones) some.push_back(sizes[i]);
+  return some;
+}
+
+}  // namespace
+
+std::vector<SampleSize> sample_sizes(const Task& task) {
+  return of_drawn(task, false);
+}
+
+std::vector<SampleSize> held_out_sizes(const Task& task) {
+  return of_drawn(task, true);
+}
+
+std::vector<bool> held_out(std::int64_t samples, const Task& task) {
+  BRAID_CHECK(task.evaluation.has_value(), "task {} is not evaluated", task.name);
+  const double fraction = task.evaluation->fraction;
+  const std::int64_t count = std::llround(fraction * static_cast<double>(samples));
+  if (count < 1 || count >= samples)
+    throw error("task {}: of {} samples a fraction of {} to evaluate on leaves none to {}; give another, or a dataset",
+                task.name, samples, fraction, count < 1 ? "evaluate on" : "learn from");
+  std::vector<std::int64_t> order(static_cast<std::size_t>(samples));
+  std::iota(order.begin(), order.end(), 0);
+  RandomStream random(kHeldOutKey);
+  shuffle(std::span<std::int64_t>(order), random);
+  std::vector<bool> held(order.size(), false);
+  for (std::int64_t i = 0; i < count; ++i) held[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = true;
+  return held;
+}
+
 std::int64_t steps_of(const Task& task, std::int64_t samples) {
   if (task.steps) return *task.steps;
   BRAID_CHECK(task.epochs.has_value(), "task {} has neither steps nor epochs", task.name);
@@ -63,7 +104,9 @@ std::int64_t steps_of(const Task& task, std::int64_t samples) {
   return *task.epochs > most / std::max<std::int64_t>(batches, 1) ? most : *task.epochs * batches;
 }
 
-SampleIndex::SampleIndex(std::span<const Task> tasks, std::vector<std::vector<SampleSize>> sizes) {
+SampleIndex::SampleIndex(std::span<const Task> tasks, std::vector<std::vector<SampleSize>> sizes,
+                         std::vector<std::vector<SampleSize>> held_out) {
+  held_out.resize(tasks.size());
   BRAID_CHECK(tasks.size() == sizes.size(), "{} tasks, sizes of {}", tasks.size(), sizes.size());
   tasks_.reserve(tasks.size());
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -72,6 +115,7 @@ SampleIndex::SampleIndex(std::span<const Task> tasks, std::vector<std::vector<Sa
     BRAID_CHECK(samples > 0 && task.global_batch_size > 0, "task {} has no samples or no batch", task.name);
     TaskSamples entry;
     entry.sizes = std::move(sizes[i]);
+    entry.held_out = std::move(held_out[i]);
     for (const SampleSize& size : entry.sizes)
       entry.total = {entry.total.tokens + size.tokens, entry.total.supervised + size.supervised,
                      entry.total.chosen + size.chosen};

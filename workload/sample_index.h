@@ -21,8 +21,16 @@ struct SampleRef {
 
 /// The sizes that a task's length distribution stands for, with max_length and on_too_long applied; all but the first
 /// token of a sequence supervised. Of pairs both sequences are drawn. A pure function of the task's name, seed, lengths
-/// and those two. Throws Error when none is left.
+/// and those two. Of a task that is evaluated those that it learns from. Throws Error when none is left.
 std::vector<SampleSize> sample_sizes(const Task& task);
+
+/// Likewise those that it is evaluated on.
+std::vector<SampleSize> held_out_sizes(const Task& task);
+
+/// Which of so many samples a task that evaluates on a fraction of them does not learn from: the same ones whatever else
+/// the task says, so that tasks of one dataset are judged by the same samples. Throws Error where none, or all, would be
+/// left out.
+std::vector<bool> held_out(std::int64_t samples, const Task& task);
 
 /// Optimizer steps of `task` over `samples` samples: `steps`, or as many as its epochs have global batches.
 std::int64_t steps_of(const Task& task, std::int64_t samples);
@@ -37,8 +45,10 @@ std::int64_t steps_of(const Task& task, std::int64_t samples);
 /// One thread at a time; copies are independent.
 class SampleIndex {
  public:
-  /// `sizes`[i] are the sizes of the samples of `tasks`[i], by id; none of them empty.
-  SampleIndex(std::span<const Task> tasks, std::vector<std::vector<SampleSize>> sizes);
+  /// `sizes`[i] are the sizes of the samples of `tasks`[i], by id; none of them empty. `held_out`: likewise of those that
+  /// it is evaluated on; none: no task is.
+  SampleIndex(std::span<const Task> tasks, std::vector<std::vector<SampleSize>> sizes,
+              std::vector<std::vector<SampleSize>> held_out = {});
 
   /// The samples of optimizer step `step` of a task, from 0. Planning may look past the task's last step.
   std::vector<SampleRef> global_batch(int task, std::int64_t step) const;
@@ -48,12 +58,14 @@ class SampleIndex {
   std::int64_t samples(int task) const { return static_cast<std::int64_t>(at(task).sizes.size()); }
   std::int64_t batches_per_epoch(int task) const { return at(task).batches_per_epoch; }
   const std::vector<SampleSize>& sizes(int task) const { return at(task).sizes; }
+  /// Those that the task is evaluated on, with which it learns nothing.
+  const std::vector<SampleSize>& held_out(int task) const { return at(task).held_out; }
   /// Sums over a task's samples.
   const SampleSize& total(int task) const { return at(task).total; }
 
  private:
   struct TaskSamples {
-    std::vector<SampleSize> sizes;
+    std::vector<SampleSize> sizes, held_out;
     SampleSize total{0, 0};
     std::uint64_t seed = 0;
     std::int64_t global_batch_size = 0;

@@ -7,7 +7,7 @@
 namespace braid::workload {
 namespace {
 
-constexpr std::array<std::string_view, 3> kSections = {"adapter", "optimizer", "objective"};
+constexpr std::array<std::string_view, 4> kSections = {"adapter", "optimizer", "objective", "evaluation"};
 constexpr std::array<std::string_view, 2> kLists = {"target_modules", "feedforward_modules"};
 
 template <typename Names>

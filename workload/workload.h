@@ -41,6 +41,16 @@ enum class OnTooLong {
   drop,
 };
 
+/// Samples that a task does not learn from, by whose loss others may judge it.
+struct Evaluation {
+  double fraction = 0;            ///< of the dataset's samples, in (0, 1); 0 where `dataset` is given
+  std::filesystem::path dataset;  ///< JSONL, absolute; empty where `fraction` is given
+  std::int64_t every = 0;         ///< steps; 0: an epoch. And after the last step
+  std::int64_t patience = 0;      ///< so many evaluations without a better loss end the task; 0: none do
+
+  bool operator==(const Evaluation&) const = default;
+};
+
 /// One tenant's fine-tuning.
 struct Task {
   std::string name;                           ///< unique; may be a folder's name
@@ -57,6 +67,7 @@ struct Task {
   std::uint64_t seed = 0;
   std::int64_t priority = 0;
   Objective objective;
+  std::optional<Evaluation> evaluation;
   std::optional<ChatLayout> chat;  ///< takes the place of the folder's chat template
 
   /// Tokens that a sample has at the most.

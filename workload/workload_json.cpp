@@ -100,6 +100,18 @@ Json json_of(const Objective& objective) {
           {"label_smoothing", objective.label_smoothing}};
 }
 
+Json json_of(const Evaluation& evaluation) {
+  Json json;
+  if (evaluation.dataset.empty()) {
+    json["fraction"] = evaluation.fraction;
+  } else {
+    json["dataset"] = evaluation.dataset.string();
+  }
+  if (evaluation.every > 0) json["every"] = evaluation.every;
+  json["patience"] = evaluation.patience;
+  return json;
+}
+
 /// In the words of workload.yaml, so that one reader serves both.
 Json json_of(const Task& task) {
   Json json;
@@ -119,6 +131,7 @@ Json json_of(const Task& task) {
   json["objective"] = json_of(task.objective);
   json["seed"] = task.seed;
   json["priority"] = task.priority;
+  if (task.evaluation) json["evaluation"] = json_of(*task.evaluation);
   if (task.chat) json["chat"] = name_of(*task.chat, kChatLayouts);
   return json;
 }

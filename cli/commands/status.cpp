@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/core.h>
@@ -18,10 +19,14 @@ void print(const RunStatus& status) {
     fmt::print(", {} left at {} tokens/s (process {} on {})", duration(status.seconds_left),
                grouped(status.tokens_per_second), status.process, status.host);
   if (status.state == "killed" || status.state == "interrupted") fmt::print("; `braid train --resume` goes on with it");
-  fmt::print("\n{:24} {:>10} {:>13} {:>9}\n", "task", "state", "step", "loss");
+  const bool evaluates =
+      std::ranges::any_of(status.tasks, [](const TaskStatus& task) { return task.best.has_value(); });
+  fmt::print("\n{:24} {:>10} {:>13} {:>9}{}\n", "task", "state", "step", "loss",
+             evaluates ? fmt::format(" {:>15} {:>8}", "best eval loss", "at step") : "");
   for (const TaskStatus& task : status.tasks)
-    fmt::print("{:24} {:>10} {:>13} {:>9}\n", task.name, task.state, fmt::format("{}/{}", task.step, task.steps),
-               std::isfinite(task.loss) ? fmt::format("{:.4f}", task.loss) : "");
+    fmt::print("{:24} {:>10} {:>13} {:>9}{}\n", task.name, task.state, fmt::format("{}/{}", task.step, task.steps),
+               std::isfinite(task.loss) ? fmt::format("{:.4f}", task.loss) : "",
+               task.best ? fmt::format(" {:>15.4f} {:>8}", task.best->loss, task.best->step) : "");
 }
 
 }  // namespace

@@ -135,12 +135,11 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const TrainFlag
   TensorBoardLog board(out / "tensorboard", plan.workload);
   RunInbox inbox(out, plan.workload);
   if (tells) {
-    std::vector<std::int64_t> taken(plan.workload.tasks.size(), 0);
-    if (begun) std::ranges::transform(begun->tasks, taken.begin(), &exec::TaskState::taken);
-    log.emplace(plan, data.samples, out / "metrics.jsonl", flags.quiet, taken);
+    log.emplace(plan, data.samples, out / "metrics.jsonl", flags.quiet, begun ? &*begun : nullptr);
     write_file(out / "plan.json", planner::to_json(plan));
     if (!own.resume) {  // of a run before, which --overwrite gave up
       std::filesystem::remove_all(out / "adapters");
+      std::filesystem::remove_all(out / "best");
       std::filesystem::remove_all(out / "checkpoints");
       std::filesystem::remove_all(out / "tensorboard");
     }
@@ -161,6 +160,13 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const TrainFlag
     status->on_window(report);
     board.on_window(report);
     log->on_window(report, status->time_left());
+  };
+  options.on_evaluation = [&](const exec::EvaluationReport& report) {
+    if (report.best) exec::write_adapter(out / "best", plan.workload, report.task, runner, *communicator);
+    if (!tells) return;
+    status->on_evaluation(report);
+    board.on_evaluation(report);
+    log->on_evaluation(report);
   };
   options.cancel = [&] { return inbox.next_cancelled(); };
   options.on_finished = [&](planner::TaskIndex task) {

@@ -35,22 +35,21 @@ nlohmann::ordered_json number(double value) {
 }  // namespace
 
 TrainingLog::TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples,
-                         const std::filesystem::path& metrics, bool quiet, std::span<const std::int64_t> taken)
+                         const std::filesystem::path& metrics, bool quiet, const exec::Checkpoint* begun)
     : plan_(plan),
       samples_(samples),
       quiet_(quiet),
       lines_(plan.workload.tasks.size()),
       last_print_(SteadyClock::now()) {
   check_writable(metrics);
-  write_file(metrics, kept_metrics(metrics, taken));
+  write_file(metrics, begun && std::filesystem::exists(metrics) ? kept_metrics(metrics, *begun) : "");
   metrics_.open(metrics, std::ios::app);
   if (!metrics_) throw Failure(fmt::format("{}: cannot be written", metrics.string()));
 }
 
 /// Lines of steps that are taken again are left out, and one that was cut short.
-std::string TrainingLog::kept_metrics(const std::filesystem::path& metrics, std::span<const std::int64_t> taken) {
+std::string TrainingLog::kept_metrics(const std::filesystem::path& metrics, const exec::Checkpoint& begun) {
   std::string kept;
-  if (!std::filesystem::exists(metrics) || std::ranges::max(taken) == 0) return kept;
   std::istringstream text(read_file(metrics));
   for (std::string line; std::getline(text, line);) {
     const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
@@ -61,9 +60,18 @@ std::string TrainingLog::kept_metrics(const std::filesystem::path& metrics, std:
       continue;
     }
     const auto place = static_cast<std::size_t>(task - plan_.workload.tasks.begin());
-    if (json["step"].get<std::int64_t>() > taken[place]) continue;
-    kept += line + "\n";
+    const auto step = json["step"].get<std::int64_t>();
     TaskLine& told = lines_[place];
+    if (json.contains("eval_loss")) {
+      const std::vector<exec::Evaluated>& evaluations = begun.tasks[place].evaluations;
+      const auto found = std::ranges::find(evaluations, step, &exec::Evaluated::step);
+      if (found == evaluations.end()) continue;
+      kept += line + "\n";
+      told.evaluations.push_back(*found);
+      continue;
+    }
+    if (step > begun.tasks[place].taken) continue;
+    kept += line + "\n";
     const double loss = json["loss"].is_number() ? json["loss"].get<double>() : std::nan("");
     if (told.steps_before++ == 0) told.first_loss = loss;
     told.last.loss = loss;
@@ -117,6 +125,28 @@ void TrainingLog::on_window(const exec::WindowReport& report, const TimeLeft& le
   print_progress(report, left);
 }
 
+void TrainingLog::on_evaluation(const exec::EvaluationReport& report) {
+  const workload::Task& task = plan_.workload.tasks[static_cast<std::size_t>(report.task)];
+  lines_[static_cast<std::size_t>(report.task)].evaluations.push_back({report.step, report.loss.loss});
+  nlohmann::ordered_json line = {{"task", task.name},
+                                 {"step", report.step},
+                                 {"eval_loss", number(report.loss.loss)},
+                                 {"best", report.best},
+                                 {"tokens", report.tokens},
+                                 {"seconds", report.seconds}};
+  if (task.objective.pairs()) {
+    line["eval_reward_margin"] = number(report.loss.margin);
+    line["eval_reward_accuracy"] = report.loss.accuracy;
+  }
+  write_line(line);
+  if (!quiet_)
+    fmt::print(stderr, "{:12} step {:>4}/{}  eval loss {}{}\n", task.name, report.step, samples_.steps(report.task),
+               loss_text(report.loss.loss), report.best ? ", the best until now" : "");
+  if (report.early)
+    fmt::print(stderr, "{}: {} evaluations were no better than the best; it ends here, the others go on\n", task.name,
+               task.evaluation->patience);
+}
+
 void TrainingLog::compare_with_plan(const exec::WindowReport& report) {
   const double predicted = plan_.predicted.step_seconds, measured = warm_step();
   if (quiet_ || windows_seen_ < kFewestWindows || seconds_ < kFewestSeconds || predicted <= 0 || measured <= 0) return;
@@ -160,9 +190,12 @@ void TrainingLog::write_metrics(const exec::WindowReport& report) {
       line["reward_margin"] = number(step.reward_margin);
       line["reward_accuracy"] = step.reward_accuracy;
     }
-    metrics_ << line.dump() << '\n';
+    write_line(line);
   }
-  metrics_.flush();
+}
+
+void TrainingLog::write_line(const nlohmann::ordered_json& line) {
+  metrics_ << line.dump() << std::endl;
   if (!metrics_) throw Failure("metrics.jsonl: writing failed; is the disk full?");
 }
 
@@ -182,11 +215,19 @@ void TrainingLog::print_progress(const exec::WindowReport& report, const TimeLef
 }
 
 void TrainingLog::print_summary() const {
-  fmt::print("{:12} {:>6} {:>11} {:>11} {:>12}\n", "task", "steps", "first loss", "last loss", "data tokens");
+  const bool evaluates = std::ranges::any_of(lines_, [](const TaskLine& line) { return !line.evaluations.empty(); });
+  std::size_t width = 12;
+  for (const workload::Task& task : plan_.workload.tasks) width = std::max(width, task.name.size());
+  fmt::print("{:{}} {:>6} {:>11} {:>11} {:>12}{}\n", "task", width, "steps", "first loss", "last loss", "data tokens",
+             evaluates ? fmt::format(" {:>15} {:>8}", "best eval loss", "at step") : "");
   for (std::size_t task = 0; task < lines_.size(); ++task) {
     const TaskLine& line = lines_[task];
-    fmt::print("{:12} {:>6} {:>11} {:>11} {:>12}\n", plan_.workload.tasks[task].name, line.steps_before + line.steps,
-               loss_text(line.first_loss), loss_text(line.last.loss), grouped(static_cast<double>(line.tokens)));
+    fmt::print("{:{}} {:>6} {:>11} {:>11} {:>12}", plan_.workload.tasks[task].name, width,
+               line.steps_before + line.steps, loss_text(line.first_loss), loss_text(line.last.loss),
+               grouped(static_cast<double>(line.tokens)));
+    if (const std::optional<exec::Evaluated> best = exec::best_of(line.evaluations))
+      fmt::print(" {:>15} {:>8}", loss_text(best->loss), best->step);
+    fmt::print("\n");
   }
   if (seconds_ <= 0) return;
   const double peak = plan_.profile.peak_flops * plan_.ranks();
@@ -207,11 +248,14 @@ std::string TrainingLog::summary_json() const {
   nlohmann::ordered_json tasks = nlohmann::ordered_json::array();
   for (std::size_t task = 0; task < lines_.size(); ++task) {
     const TaskLine& line = lines_[task];
-    tasks.push_back({{"task", plan_.workload.tasks[task].name},
-                     {"steps", line.steps_before + line.steps},
-                     {"first_loss", number(line.first_loss)},
-                     {"last_loss", number(line.last.loss)},
-                     {"data_tokens", line.tokens}});
+    nlohmann::ordered_json told = {{"task", plan_.workload.tasks[task].name},
+                                   {"steps", line.steps_before + line.steps},
+                                   {"first_loss", number(line.first_loss)},
+                                   {"last_loss", number(line.last.loss)},
+                                   {"data_tokens", line.tokens}};
+    if (const std::optional<exec::Evaluated> best = exec::best_of(line.evaluations))
+      told["best_evaluation"] = {{"step", best->step}, {"eval_loss", best->loss}};
+    tasks.push_back(std::move(told));
   }
   const nlohmann::ordered_json json = {
       {"format", 1},

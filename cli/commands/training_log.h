@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "base/steady_clock.h"
 #include "cli/support/time_left.h"
 
@@ -14,11 +16,12 @@ namespace braid::cli {
 /// enough to follow and rarely enough to read.
 class TrainingLog {
  public:
-  /// Of a run that is gone on with, what `metrics` says of the steps that each task took is kept.
+  /// Of a run that is gone on with from `begun`, what `metrics` says of the steps that each task took is kept.
   TrainingLog(const planner::Plan& plan, const workload::SampleIndex& samples, const std::filesystem::path& metrics,
-              bool quiet, std::span<const std::int64_t> taken);
+              bool quiet, const exec::Checkpoint* begun);
 
   void on_window(const exec::WindowReport& report, const TimeLeft& left);
+  void on_evaluation(const exec::EvaluationReport& report);
   /// Of each task, the last that was told; NaN of those that have taken no step.
   std::vector<double> last_losses() const;
   /// The most memory that each rank held, libraries and all.
@@ -38,12 +41,14 @@ class TrainingLog {
     double seconds = 0;             ///< of its windows, each shared evenly among the tasks in it
     std::int64_t warm_steps = 0;    ///< of the steps those after the first window, which makes and touches everything
     double warm_seconds = 0;        ///< likewise
+    std::vector<exec::Evaluated> evaluations;
   };
 
   /// Seconds in which every task advances one step: what a plan's step_seconds predicts. 0
   /// when some task has taken none.
   double measured_step() const;
-  std::string kept_metrics(const std::filesystem::path& metrics, std::span<const std::int64_t> taken);
+  std::string kept_metrics(const std::filesystem::path& metrics, const exec::Checkpoint& begun);
+  void write_line(const nlohmann::ordered_json& line);
   /// The same of all windows but the first.
   double warm_step() const;
   /// Says so when steps and the plan's prediction part by more than a tenth, and when they meet again.

@@ -30,6 +30,7 @@ std::string to_json(const RunStatus& status) {
     nlohmann::ordered_json line = {
         {"task", task.name}, {"state", task.state}, {"step", task.step}, {"steps", task.steps}};
     line["loss"] = std::isfinite(task.loss) ? nlohmann::ordered_json(task.loss) : nlohmann::ordered_json();
+    if (task.best) line["best_evaluation"] = {{"step", task.best->step}, {"eval_loss", task.best->loss}};
     tasks.push_back(std::move(line));
   }
   const nlohmann::ordered_json json = {{"format", 1},
@@ -54,9 +55,13 @@ RunStatus read_run_status(const std::filesystem::path& run) {
   status.host = node.string_at("host");
   status.seconds_left = node.number_at("seconds_left");
   status.tokens_per_second = node.number_at("data_tokens_per_second");
-  for (const Node& line : node.at("tasks").sequence("tasks"))
-    status.tasks.push_back({line.string_at("task"), line.string_at("state"), line.integer_at("step"),
-                            line.integer_at("steps"), line.number_or("loss", std::nan(""))});
+  for (const Node& line : node.at("tasks").sequence("tasks")) {
+    TaskStatus& task = status.tasks.emplace_back(TaskStatus{line.string_at("task"), line.string_at("state"),
+                                                            line.integer_at("step"), line.integer_at("steps"),
+                                                            line.number_or("loss", std::nan(""))});
+    if (const Node* best = line.find("best_evaluation"))
+      task.best = {best->integer_at("step"), best->number_at("eval_loss")};
+  }
   if (status.state == "running" && !FileLock::held(run / "lock")) status.state = "killed";
   return status;
 }
@@ -76,6 +81,7 @@ StatusKeeper::StatusKeeper(std::filesystem::path run, const planner::Plan& plan,
     if (!begun) continue;
     const exec::TaskState& state = begun->tasks[task];
     told.step = state.taken;
+    told.best = exec::best_of(state.evaluations);
     if (state.ended != exec::Ended::no) {
       told.state = name(state.ended);
       left_.leave_out(static_cast<planner::TaskIndex>(task));
@@ -97,6 +103,14 @@ void StatusKeeper::on_window(const exec::WindowReport& report) {
   for (const planner::TaskIndex task : report.diverged)
     status_.tasks[static_cast<std::size_t>(task)].state = name(exec::Ended::diverged);
   if (report.cancelled) status_.tasks[static_cast<std::size_t>(*report.cancelled)].state = name(exec::Ended::cancelled);
+  if (seconds_since(written_) >= kSecondsBetweenStatus) write();
+}
+
+void StatusKeeper::on_evaluation(const exec::EvaluationReport& report) {
+  left_.on_evaluation(report);
+  TaskStatus& task = status_.tasks[static_cast<std::size_t>(report.task)];
+  if (report.best) task.best = {report.step, report.loss.loss};
+  if (report.early) task.state = name(exec::Ended::early);
   if (seconds_since(written_) >= kSecondsBetweenStatus) write();
 }
 

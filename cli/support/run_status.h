@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,10 @@ namespace braid::cli {
 
 struct TaskStatus {
   std::string name;
-  std::string state = "waiting";  ///< waiting, running, finished, diverged or cancelled
+  std::string state = "waiting";  ///< waiting, running, finished, diverged, cancelled or early
   std::int64_t step = 0, steps = 0;
   double loss = 0;  ///< of its last step; NaN where it has taken none
+  std::optional<exec::Evaluated> best = {};  ///< of its evaluations
 };
 
 /// How a run stands, as its status.json says.
@@ -38,6 +40,7 @@ class StatusKeeper {
                const exec::Checkpoint* begun, std::span<const double> losses);
 
   void on_window(const exec::WindowReport& report);
+  void on_evaluation(const exec::EvaluationReport& report);
   /// "finished" or "interrupted".
   void end(const std::string& state);
   const TimeLeft& time_left() const { return left_; }

@@ -23,7 +23,7 @@ namespace braid::cli {
 
 Data load_data(const workload::Workload& workload, bool need_data) {
   std::vector<workload::Dataset> datasets;
-  std::vector<std::vector<workload::SampleSize>> sizes;
+  std::vector<std::vector<workload::SampleSize>> sizes, held_out;
   const auto tokenizer = workload::make_tokenizer(workload.backbone_folder, workload.backbone);
   for (const workload::Task& task : workload.tasks) {
     if (task.lengths) {
@@ -32,13 +32,15 @@ Data load_data(const workload::Workload& workload, bool need_data) {
                     workload.file.string(), task.name);
       datasets.emplace_back();
       sizes.push_back(workload::sample_sizes(task));
+      held_out.push_back(workload::held_out_sizes(task));
       continue;
     }
     datasets.push_back(
-        workload::load_dataset(task.dataset, task, *tokenizer, workload.backbone, workload.backbone_folder));
+        workload::load_task_data(task, *tokenizer, workload.backbone, workload.backbone_folder));
     sizes.push_back(workload::sample_sizes(datasets.back()));
+    held_out.push_back(workload::held_out_sizes(datasets.back()));
   }
-  return {std::move(datasets), workload::SampleIndex(workload.tasks, std::move(sizes))};
+  return {std::move(datasets), workload::SampleIndex(workload.tasks, std::move(sizes), std::move(held_out))};
 }
 
 workload::Cluster read_cluster_flags(const CommonFlags& flags) {

@@ -83,12 +83,36 @@ void EventFile::flush() {
   added_.clear();
 }
 
+namespace {
+
+/// Since 1970.
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+EventFile& TensorBoardLog::file_of(planner::TaskIndex task, double now) {
+  return files_.try_emplace(task, folder_ / workload_.tasks[static_cast<std::size_t>(task)].name, now).first->second;
+}
+
+void TensorBoardLog::on_evaluation(const exec::EvaluationReport& report) {
+  const double now = seconds_now();
+  EventFile& file = file_of(report.task, now);
+  file.add_scalar("eval_loss", report.step, report.loss.loss, now);
+  if (workload_.tasks[static_cast<std::size_t>(report.task)].objective.pairs()) {
+    file.add_scalar("eval_reward_margin", report.step, report.loss.margin, now);
+    file.add_scalar("eval_reward_accuracy", report.step, report.loss.accuracy, now);
+  }
+  file.flush();
+}
+
 void TensorBoardLog::on_window(const exec::WindowReport& report) {
-  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const double now = seconds_now();
   std::set<planner::TaskIndex> told;
   for (const exec::StepMetrics& step : report.steps) {
     const workload::Task& task = workload_.tasks[static_cast<std::size_t>(step.task)];
-    EventFile& file = files_.try_emplace(step.task, folder_ / task.name, now).first->second;
+    EventFile& file = file_of(step.task, now);
     file.add_scalar("loss", step.step, step.loss, now);
     file.add_scalar("learning_rate", step.step, step.learning_rate, now);
     file.add_scalar("gradient_norm", step.step, step.gradient_norm, now);

@@ -32,15 +32,19 @@ class EventFile {
 };
 
 /// A run's steps as TensorBoard shows them: folder/TASK, of each task its loss, learning rate, gradient norm and data
-/// tokens a second, of pairs the rewards' margin and accuracy, by step.
+/// tokens a second, of pairs the rewards' margin and accuracy, by step; of evaluations
+/// those with "eval_" before.
 class TensorBoardLog {
  public:
   TensorBoardLog(std::filesystem::path folder, const workload::Workload& workload)
       : folder_(std::move(folder)), workload_(workload) {}
 
   void on_window(const exec::WindowReport& report);
+  void on_evaluation(const exec::EvaluationReport& report);
 
  private:
+  EventFile& file_of(planner::TaskIndex task, double now);
+
   std::filesystem::path folder_;
   const workload::Workload& workload_;
   std::map<planner::TaskIndex, EventFile> files_;  // of tasks that have taken a step here

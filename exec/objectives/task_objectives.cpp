@@ -19,7 +19,7 @@ TaskObjectives::TaskObjectives(std::span<const workload::Task> tasks, const work
 
 void TaskObjectives::set_references(planner::TaskIndex task, References references) {
   State& state = states_[static_cast<std::size_t>(task)];
-  BRAID_CHECK(references.size() == state.references.size(), "references of {} pairs, of {}", references.size(),
+  BRAID_CHECK(references.size() >= state.references.size(), "references of {} pairs, of {}", references.size(),
               state.references.size());
   state.references = std::move(references);
 }
@@ -35,6 +35,26 @@ double TaskObjectives::scale(planner::TaskIndex task, std::int64_t global_batch)
   state.scaled = global_batch;
   state.scale = 1.0 / static_cast<double>(std::max<std::int64_t>(terms, 1));
   return state.scale;
+}
+
+BatchLoss TaskObjectives::loss_of(planner::TaskIndex task, const References& sums,
+                                  std::span<const workload::Sample> samples, std::size_t first) const {
+  const State& state = states_[static_cast<std::size_t>(task)];
+  BatchLoss all;
+  std::int64_t terms = 0;
+  for (std::size_t i = first; i < samples.size(); ++i) {
+    terms += state.objective.pairs() ? 1 : supervised_count(samples[i]);
+    if (!state.objective.pairs()) {
+      all.loss += sums[i][0];
+      continue;
+    }
+    const PairTerms terms_of_pair = pair_terms(state.objective, sums[i], state.references[i]);
+    all.loss += terms_of_pair.loss;
+    all.margin += terms_of_pair.margin;
+    all.accuracy += terms_of_pair.margin > 0 ? 1 : 0;
+  }
+  const double scale = 1.0 / static_cast<double>(std::max<std::int64_t>(terms, 1));
+  return {all.loss * scale, all.margin * scale, all.accuracy * scale};
 }
 
 double TaskObjectives::factor(const SampleRows& rows) const {

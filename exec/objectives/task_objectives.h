@@ -17,7 +17,7 @@ struct BatchLoss {
   double accuracy = 0;  ///< of pairs: the share whose margin is above 0
 };
 
-/// By sample of a dataset of pairs.
+/// By sample of a dataset; of one that is no pair the first sum alone counts.
 using References = std::vector<PairSums>;
 
 /// Each task's own objective, over its global batches: what runs train by.
@@ -25,9 +25,14 @@ class TaskObjectives final : public Objective {
  public:
   TaskObjectives(std::span<const workload::Task> tasks, const workload::SampleIndex& samples);
 
-  /// Of the task's samples, where they are pairs, before any is taken. Until then they are zeros, with which passes
+  /// Of the task's samples, those it is evaluated on included, where they are pairs, before any is taken. Until then they are zeros, with which passes
   /// take as long.
   void set_references(planner::TaskIndex task, References references);
+
+  /// Of the task's samples from `first` on, whose token losses sum up to `sums` as a model has them: what the objective
+  /// comes to over all of them, as over one global batch.
+  BatchLoss loss_of(planner::TaskIndex task, const References& sums, std::span<const workload::Sample> samples,
+                    std::size_t first) const;
 
   double factor(const SampleRows& rows) const override;
   void take(const SampleRows& rows, double weighted_loss) override;

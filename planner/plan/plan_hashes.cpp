@@ -42,6 +42,7 @@ std::vector<std::pair<std::string, std::string>> data_hashes(const workload::Wor
   if (!workload.backbone_folder.empty()) add_folder(workload.backbone_folder);
   for (const workload::Task& task : workload.tasks) {
     if (!task.dataset.empty()) add(task.dataset);
+    if (task.evaluation && !task.evaluation->dataset.empty()) add(task.evaluation->dataset);
     if (!task.init_from.empty()) add_folder(task.init_from);
   }
   return hashes;

@@ -93,6 +93,7 @@ struct Trained {
   std::vector<std::vector<float>> adapters;     // per task
   std::set<TaskIndex> diverged;
   EndedTasks ended;
+  std::vector<std::vector<EvaluationReport>> evaluations;  // per task
 };
 
 /// A part of a run: goes on from the last checkpoint in `folder`, where there is one, and ends after so many windows.
@@ -116,6 +117,7 @@ inline Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fix
   plan.fixed = fixed;
   Trained trained;
   trained.steps.resize(study.workload.tasks.size());
+  trained.evaluations.resize(study.workload.tasks.size());
   TrainOptions options;
   std::atomic<bool> stop = false;
   std::int64_t told = 0;
@@ -135,6 +137,9 @@ inline Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fix
     kernels::Device& device = *own;
     Runner runner({fixed, study.workload, samples, study.datasets}, communicator, device);
     TrainOptions mine = options;
+    mine.on_evaluation = [&](const EvaluationReport& report) {
+      if (communicator.rank() == 0) trained.evaluations[static_cast<std::size_t>(report.task)].push_back(report);
+    };
     std::optional<Checkpoints> checkpoints;
     std::optional<Checkpoint> begun;
     if (part) {

@@ -37,6 +37,22 @@ std::vector<std::int64_t> epoch_order(const SampleIndex& index, int task, std::i
   return order;
 }
 
+TEST(SampleIndex, LengthsAreLearnedFromOrEvaluatedOn) {
+  Task task = task_of(8, 2, 1);
+  task.max_length = 512;
+  task.lengths = LengthDistribution{.mean = 100, .sigma = 0.5, .max = 512, .samples = 200};
+  std::vector<SampleSize> all = sample_sizes(task);
+  EXPECT_TRUE(held_out_sizes(task).empty());
+  task.evaluation = Evaluation{0.1, {}, 0, 0};
+  std::vector<SampleSize> learned = sample_sizes(task);
+  const std::vector<SampleSize> held = held_out_sizes(task);
+  EXPECT_EQ(held.size(), 20U);
+  learned.insert(learned.end(), held.begin(), held.end());
+  std::ranges::sort(learned, {}, &SampleSize::tokens);
+  std::ranges::sort(all, {}, &SampleSize::tokens);
+  EXPECT_EQ(learned, all);
+}
+
 TEST(SampleIndex, BatchesPartitionEveryEpoch) {
   const bool holds = rc::check([] {
     const auto samples = *rc::gen::inRange<std::int64_t>(1, 60);

@@ -161,6 +161,39 @@ TEST_F(WorkloadFile, TheObjectiveIsReadAndWritten) {
 }
 
 /// Of pairs both sequences are drawn, and a pair is dropped where one of them is too long.
+TEST_F(WorkloadFile, WhatATaskIsEvaluatedOnIsReadAndWritten) {
+  folder.write("data/held.jsonl", "{\"input_ids\": [1, 2]}\n");
+  const auto evaluation = [](const std::string& text) { return "    evaluation: {" + text + "}"; };
+  const std::vector<std::pair<std::string, Evaluation>> evaluations = {
+      {"fraction: 0.1", {0.1, {}, 0, 0}},
+      {"fraction: 0.5, every: 20, patience: 3", {0.5, {}, 20, 3}},
+      {"dataset: data/held.jsonl, every: 7", {0, folder / "data/held.jsonl", 7, 0}}};
+  std::vector<std::string> lines = kLines;
+  EXPECT_FALSE(read(lines).tasks[0].evaluation);
+  for (const auto& [text, expected] : evaluations) {
+    lines[29] = evaluation(text);
+    const Workload workload = read(lines);
+    EXPECT_EQ(workload.tasks[0].evaluation, expected) << text;
+    EXPECT_EQ(workload_from(parse_json(to_json(workload), "plan.json")), workload) << text;
+  }
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"", "workload.yaml:30: nothing is given to evaluate on; add fraction: 0.05, or dataset: FILE"},
+      {"fraction: 0", "fraction 0 is not usable; give 0 < fraction < 1"},
+      {"fraction: 1", "fraction 1 is not usable"},
+      {"fraction: 0.1, dataset: data/held.jsonl", "both a fraction of the data and a dataset are given"},
+      {"dataset: data/none.jsonl", "data/none.jsonl: no such dataset; give a JSONL file, or fraction: 0.05"},
+      {"fraction: 0.1, every: 0", "'every' is '0'; give a whole number in 1.."},
+      {"fraction: 0.1, patience: -1", "'patience' is '-1'"},
+      {"fraction: 0.1, eval_steps: 5", "unknown key 'eval_steps'; write every"}};
+  for (const auto& [text, expected] : bad) {
+    const std::string message = complaint(30, evaluation(text));
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+  }
+  EXPECT_NE(complaint(30, "    val_size: 0.1").find("write fraction, under a task's evaluation"), std::string::npos);
+  EXPECT_NE(complaint(32, kLines[31] + "\n    evaluation: {dataset: data/held.jsonl}").find("a task of lengths has no"),
+            std::string::npos);
+}
+
 TEST_F(WorkloadFile, LengthsOfPairsAreThoseOfBothSequences) {
   Task task = read(kLines).tasks[1];
   task.lengths->samples = 50;

@@ -1,8 +1,11 @@
 #include "workload/text/dataset.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <span>
 
+#include "workload/sample_index.h"
 #include "workload/text/chat.h"
 #include "workload/text/row.h"
 #include "workload/text/rows.h"
@@ -174,13 +177,61 @@ Dataset load_dataset(const std::filesystem::path& path, const Task& task, const 
   return dataset;
 }
 
-std::vector<SampleSize> sample_sizes(const Dataset& dataset) {
+namespace {
+
+/// Moves a fraction of the samples behind the others, both in the file's order.
+void hold_out_fraction(const Task& task, Dataset& dataset) {
+  const std::vector<bool> held = held_out(static_cast<std::int64_t>(dataset.samples.size()), task);
+  std::vector<Sample> kept, behind;
+  for (std::size_t i = 0; i < held.size(); ++i) (held[i] ? behind : kept).push_back(std::move(dataset.samples[i]));
+  dataset.held_out = std::ssize(behind);
+  dataset.samples = std::move(kept);
+  std::ranges::move(behind, std::back_inserter(dataset.samples));
+}
+
+/// What reading left out of either file is told as one.
+void append_held_out(Dataset more, Dataset& dataset) {
+  dataset.held_out = std::ssize(more.samples);
+  std::ranges::move(more.samples, std::back_inserter(dataset.samples));
+  dataset.dropped += more.dropped;
+  dataset.truncated += more.truncated;
+  dataset.emptied += more.emptied;
+  const auto add_new = [](std::vector<std::string> names, std::vector<std::string>& known) {
+    for (std::string& name : names)
+      if (std::ranges::find(known, name) == known.end()) known.push_back(std::move(name));
+  };
+  add_new(std::move(more.unread), dataset.unread);
+  add_new(std::move(more.preferred), dataset.preferred);
+}
+
+std::vector<SampleSize> sizes_of(std::span<const Sample> samples) {
   std::vector<SampleSize> sizes;
-  sizes.reserve(dataset.samples.size());
-  for (const Sample& sample : dataset.samples) {
+  sizes.reserve(samples.size());
+  for (const Sample& sample : samples)
     sizes.push_back({static_cast<std::int64_t>(sample.tokens.size()), supervised_count(sample), sample.chosen});
-  }
   return sizes;
+}
+
+}  // namespace
+
+Dataset load_task_data(const Task& task, const Tokenizer& tokenizer, const costmodel::BackboneShape& backbone,
+                       const std::filesystem::path& folder) {
+  Dataset dataset = load_dataset(task.dataset, task, tokenizer, backbone, folder);
+  if (!task.evaluation) return dataset;
+  if (task.evaluation->dataset.empty()) {
+    hold_out_fraction(task, dataset);
+  } else {
+    append_held_out(load_dataset(task.evaluation->dataset, task, tokenizer, backbone, folder), dataset);
+  }
+  return dataset;
+}
+
+std::vector<SampleSize> sample_sizes(const Dataset& dataset) {
+  return sizes_of(std::span(dataset.samples).first(dataset.samples.size() - static_cast<std::size_t>(dataset.held_out)));
+}
+
+std::vector<SampleSize> held_out_sizes(const Dataset& dataset) {
+  return sizes_of(std::span(dataset.samples).last(static_cast<std::size_t>(dataset.held_out)));
 }
 
 }  // namespace braid::workload

@@ -15,6 +15,7 @@ namespace braid::workload {
 /// A sample's id is its place in `samples`.
 struct Dataset {
   std::vector<Sample> samples;
+  std::int64_t held_out = 0;           ///< the last so many of `samples`, which the task is evaluated on
   std::int64_t dropped = 0;            ///< longer than max_length, with on_too_long drop
   std::int64_t truncated = 0;          ///< with on_too_long truncate, those among `samples`
   std::int64_t emptied = 0;            ///< left out, as on_too_long truncate cut all that was to be learned
@@ -34,6 +35,14 @@ struct Dataset {
 Dataset load_dataset(const std::filesystem::path& path, const Task& task, const Tokenizer& tokenizer,
                      const costmodel::BackboneShape& backbone, const std::filesystem::path& folder);
 
+/// The samples that a task learns from, and behind them those that it is evaluated on: of another file, or a fraction of
+/// its own, the same whatever else the task says. Throws as load_dataset does, and where a fraction leaves none.
+Dataset load_task_data(const Task& task, const Tokenizer& tokenizer, const costmodel::BackboneShape& backbone,
+                       const std::filesystem::path& folder);
+
+/// Of the samples that are learned from.
 std::vector<SampleSize> sample_sizes(const Dataset& dataset);
+/// Of those that the task is evaluated on.
+std::vector<SampleSize> held_out_sizes(const Dataset& dataset);
 
 }  // namespace braid::workload

@@ -203,6 +203,40 @@ TEST_F(DatasetFile, ATokenizerPastTheBackbonesVocabularyIsRefused) {
             "backbone");
 }
 
+/// Of a file's rows each is learned from or evaluated on, which ones does not depend on the task; what another file has
+/// is not learned from.
+TEST_F(DatasetFile, WhatIsEvaluatedOnIsNotLearnedFrom) {
+  std::string rows;
+  for (int i = 0; i < 40; ++i) rows += "{\"input_ids\": [" + std::to_string(i) + ", 1]}\n";
+  task.dataset = folder.write("data.jsonl", rows);
+  const auto loaded = [&] { return load_task_data(task, *tokenizer, backbone, {}); };
+  EXPECT_EQ(loaded().held_out, 0);
+  task.evaluation = Evaluation{0.25, {}, 0, 0};
+  const Dataset split = loaded();
+  ASSERT_EQ(split.samples.size(), 40U);
+  EXPECT_EQ(split.held_out, 10);
+  EXPECT_EQ(sample_sizes(split).size(), 30U);
+  EXPECT_EQ(held_out_sizes(split).size(), 10U);
+  std::vector<std::int32_t> all, held;
+  for (const Sample& one : split.samples) all.push_back(one.tokens[0]);
+  held.assign(all.begin() + 30, all.end());
+  EXPECT_TRUE(std::ranges::is_sorted(all.begin(), all.begin() + 30));
+  std::ranges::sort(all);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(all[static_cast<std::size_t>(i)], i);
+  EXPECT_NE(held, std::vector<std::int32_t>({30, 31, 32, 33, 34, 35, 36, 37, 38, 39})) << "the last are as good as any";
+  task.seed = 5, task.name = "other";
+  EXPECT_EQ(loaded().samples, split.samples);
+  for (const double fraction : {0.001, 0.999}) {
+    task.evaluation = Evaluation{fraction, {}, 0, 0};
+    expect_error(loaded, fraction < 0.5 ? "leaves none to evaluate on" : "leaves none to learn from", "give another");
+  }
+  task.evaluation = Evaluation{0, folder.write("held.jsonl", "{\"input_ids\": [7, 7, 7]}\n"), 0, 0};
+  const Dataset beside = loaded();
+  EXPECT_EQ(beside.held_out, 1);
+  EXPECT_EQ(sample_sizes(beside).size(), 40U);
+  EXPECT_EQ(beside.samples.back(), sample({7, 7, 7}, {7, 7, 7}));
+}
+
 TEST_F(DatasetFile, AMissingFileIsNamed) {
   const std::string message = error_of([&] { load_dataset(folder / "none.jsonl", task, *tokenizer, backbone, {}); });
   EXPECT_TRUE(contains(message, "none.jsonl: cannot be read")) << message;

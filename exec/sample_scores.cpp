@@ -1,8 +1,9 @@
-#include "exec/reference_scores.h"
+#include "exec/sample_scores.h"
 
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -173,6 +174,7 @@ std::vector<std::int64_t> samples_of_windows(const RunInput& input, planner::Tas
     // Epochs hold the same samples.
     const std::int64_t steps = std::min(input.samples.steps(task), input.samples.batches_per_epoch(task));
     for (std::int64_t step = 0; step < steps; ++step) add(step);
+    for (const std::int64_t sample : held_out_samples(input, task)) numbers.insert(sample);
   }
   for (const std::int64_t window : windows) {
     for (const planner::WindowStep& step : planner::window_steps(input.fixed, {input.workload, input.samples}, window))
@@ -181,7 +183,14 @@ std::vector<std::int64_t> samples_of_windows(const RunInput& input, planner::Tas
   return {numbers.begin(), numbers.end()};
 }
 
-References score_references(const ScoringRank& rank, planner::TaskIndex task, std::span<const std::int64_t> samples) {
+std::vector<std::int64_t> held_out_samples(const RunInput& input, planner::TaskIndex task) {
+  const workload::Dataset& dataset = input.datasets[static_cast<std::size_t>(task)];
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(dataset.held_out));
+  std::iota(numbers.begin(), numbers.end(), std::ssize(dataset.samples) - dataset.held_out);
+  return numbers;
+}
+
+References score_samples(const ScoringRank& rank, planner::TaskIndex task, std::span<const std::int64_t> samples) {
   return Scoring(rank, task).run(samples);
 }
 
