@@ -30,7 +30,7 @@ constexpr Command kCommands[] = {
     {"simulate", "replay a plan", &run_simulate},
     {"train", "execute a plan: fine-tune its tasks and write their adapters", &run_train},
     {"status", "how a training run stands, from another shell", &run_status},
-    {"task", "cancel a task of a training run", &run_task},
+    {"task", "add, list, cancel, pause and resume tasks of a training run", &run_task},
     {"validate", "execute and replay a plan, and compare", &run_validate},
     {"cluster", "replay a trace of jobs on a simulated cluster: schedulers, policies, what-ifs", &run_cluster},
     {"trace", "statistics, slices and generation of cluster traces", &run_trace},

@@ -14,6 +14,13 @@ target_compile_options(braid_options INTERFACE -fno-math-errno)
 if(BRAID_NATIVE)
   # GCC 12 prefers 256-bit vectors on server processors that run 512-bit ones at full rate.
   target_compile_options(braid_options INTERFACE -march=native -mprefer-vector-width=512)
+  # For some processors, AMD's among them, GCC makes multiply-adds that follow one another two instructions each, which
+  # round twice, and others of the same source one: rows would depend on how many there are.
+  include(CheckCXXCompilerFlag)
+  check_cxx_compiler_flag(--param=avoid-fma-max-bits=0 BRAID_FMA_CHAINS)
+  if(BRAID_FMA_CHAINS)
+    target_compile_options(braid_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--param=avoid-fma-max-bits=0>)
+  endif()
 endif()
 if(BRAID_SANITIZE)
   # Lines are all that a report names; variables in it, and more optimization, take half as long again to build. Dynamic

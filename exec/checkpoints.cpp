@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/named.h"
 #include "base/node.h"
+#include "base/steady_clock.h"
 #include "exec/files/safetensors.h"
 
 namespace braid::exec {
@@ -63,7 +64,7 @@ std::string name_of(const EndedTasks& tasks, TaskIndex task) {
 }
 
 Ended ended_named(const Node& node) {
-  constexpr Ended kAll[] = {Ended::no, Ended::diverged, Ended::cancelled, Ended::early};
+  constexpr Ended kAll[] = {Ended::no, Ended::diverged, Ended::cancelled, Ended::early, Ended::outranked};
   if (const std::optional<Ended> known = value_named(node.as_string("ended"), kAll)) return *known;
   throw node.error(fmt::format("a task ended '{}'", node.text), "give one of: " + names_of(kAll));
 }
@@ -86,26 +87,13 @@ std::vector<Evaluated> evaluations_of(const Node& line) {
   for (const Node& one : list->sequence("evaluations")) {
     const std::vector<Node>& pair = one.sequence("an evaluation");
     if (pair.size() != 2) throw one.error("an evaluation is a step and a loss", "leave checkpoints as they are");
-    evaluations.push_back({pair[0].as_integer("step", 1), pair[1].is_null() ? std::nan("") : pair[1].as_number("loss")});
+    evaluations.push_back(
+        {pair[0].as_integer("step", 1), pair[1].is_null() ? std::nan("") : pair[1].as_number("loss")});
   }
   return evaluations;
 }
 
 }  // namespace
-
-std::string_view name(Ended ended) {
-  switch (ended) {
-    case Ended::no:
-      return "no";
-    case Ended::diverged:
-      return "diverged";
-    case Ended::cancelled:
-      return "cancelled";
-    case Ended::early:
-      break;
-  }
-  return "early";
-}
 
 std::vector<float> gather_layers(const std::vector<float>& mine, std::int64_t layer_numbers, Runner& runner,
                                  std::int64_t layers, Communicator& communicator) {
@@ -165,6 +153,14 @@ void Checkpoints::prune() const {
   }
 }
 
+/// A state that has not changed, from the checkpoint before.
+void Checkpoints::take_over(const std::filesystem::path& before, const std::filesystem::path& file) {
+  std::error_code failed;
+  std::filesystem::create_hard_link(before, file, failed);
+  if (failed) std::filesystem::copy_file(before, file, failed);  // a file system without links
+  if (failed) throw Failure(fmt::format("{}: cannot be written ({})", file.string(), failed.message()));
+}
+
 /// Gathered from all ranks, on rank 0.
 Adapter::State Checkpoints::whole_state(std::size_t task, Runner& runner, Communicator& communicator) const {
   const Adapter& adapter = *runner.adapters()[task];
@@ -186,6 +182,7 @@ void Checkpoints::write_state(const Adapter::State& state, const std::filesystem
 
 void Checkpoints::write(std::span<const std::int64_t> taken, const EndedTasks& ended, const Evaluations& evaluations,
                         Runner& runner, Communicator& communicator) {
+  const SteadyClock::time_point began = SteadyClock::now();
   const bool writes = communicator.rank() == 0;
   const std::vector<workload::Task>& tasks = plan_.workload.tasks;
   std::filesystem::path next;
@@ -200,34 +197,55 @@ void Checkpoints::write(std::span<const std::int64_t> taken, const EndedTasks& e
     }
   };
   attempt([&] { next = begin_next(); });
-  std::vector<std::string> hashes(tasks.size());
+  std::vector<TaskState> standing(tasks.size());
+  written_.resize(tasks.size());
   for (std::size_t task = 0; task < tasks.size(); ++task) {
-    const Adapter::State state = whole_state(task, runner, communicator);
-    attempt([&] {
-      const std::filesystem::path file = next / (tasks[task].name + ".safetensors");
-      write_state(state, file);
-      hashes[task] = hash_file(file);
-    });
+    standing[task].taken = taken[task];
+    const std::filesystem::path file = next / (tasks[task].name + ".safetensors");
+    if (!runner.adapters()[task] || (written_[task].written && written_[task].taken == taken[task])) {
+      standing[task].written = written_[task].written;
+      if (!standing[task].written) continue;  // it waits, and has never run
+      standing[task].hash = written_[task].hash;
+      attempt([&] { take_over(written_[task].file, file); });
+    } else {
+      standing[task].written = true;
+      const Adapter::State state = whole_state(task, runner, communicator);
+      attempt([&] {
+        write_state(state, file);
+        standing[task].hash = hash_file(file);
+        spent_bytes_ += static_cast<Bytes>(std::filesystem::file_size(file));
+      });
+    }
+    standing[task].file = file;
   }
   attempt([&] {
-    write_file(next / kManifest, manifest(taken, ended, evaluations, hashes));
+    write_file(next / kManifest, manifest(standing, ended, evaluations));
     prune();
   });
+  // All ranks tell alike what is written: rank 0's failure is no rank's next checkpoint.
+  spent_seconds_ += seconds_since(began);
+  std::uint8_t whole = failed ? 0 : 1;
+  communicator.broadcast(std::as_writable_bytes(std::span(&whole, 1)));
+  if (whole) {
+    written_ = std::move(standing);
+  } else {  // of what was there before, nothing is relied on
+    for (std::size_t task = 0; task < tasks.size(); ++task) written_[task].written &= !runner.adapters()[task];
+  }
   if (!failed) return;
   std::error_code ignored;
   if (!next.empty()) std::filesystem::remove_all(next, ignored);
   throw Failure(*failed);
 }
 
-std::string Checkpoints::manifest(std::span<const std::int64_t> taken, const EndedTasks& ended,
-                                  const Evaluations& evaluations, std::span<const std::string> hashes) const {
+std::string Checkpoints::manifest(std::span<const TaskState> standing, const EndedTasks& ended,
+                                  const Evaluations& evaluations) const {
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();
-  for (std::size_t task = 0; task < hashes.size(); ++task) {
+  for (std::size_t task = 0; task < standing.size(); ++task) {
     nlohmann::ordered_json line = {{"task", plan_.workload.tasks[task].name},
-                                   {"steps_taken", taken[task]},
+                                   {"steps_taken", standing[task].taken},
                                    {"ended", name_of(ended, static_cast<TaskIndex>(task))},
                                    {"data", data_of(plan_, plan_.workload.tasks[task])},
-                                   {"xxh3", hashes[task]}};
+                                   {"xxh3", standing[task].hash}};  // empty: it has no file
     if (const std::vector<Evaluated>& told = evaluations.of(static_cast<TaskIndex>(task)); !told.empty())
       line["evaluations"] = json_of(told);
     lines.push_back(std::move(line));
@@ -272,8 +290,13 @@ std::optional<Checkpoint> Checkpoints::read(const std::filesystem::path& folder)
       checkpoint.notices.push_back(fmt::format("{}: is no longer a task of the run; it does not go on", name));
       continue;
     }
-    const std::filesystem::path state = folder / (name + ".safetensors");
-    if (!std::filesystem::exists(state) || hash_file(state) != line.string_at("xxh3")) return std::nullopt;
+    std::filesystem::path state = folder / (name + ".safetensors");
+    const std::string hash = line.string_at("xxh3");
+    if (hash.empty()) {
+      state.clear();
+    } else if (!std::filesystem::exists(state) || hash_file(state) != hash) {
+      return std::nullopt;
+    }
     for (const auto& [key, now] : data_of(plan_, *task)) {
       if (line.at("data").string_at(key) != now)
         throw error(
@@ -282,7 +305,12 @@ std::optional<Checkpoint> Checkpoints::read(const std::filesystem::path& folder)
             file.string(), key, name);
     }
     checkpoint.tasks[static_cast<std::size_t>(task - plan_.workload.tasks.begin())] = {
-        line.integer_at("steps_taken", 0), ended_named(line.at("ended")), state, evaluations_of(line)};
+        line.integer_at("steps_taken", 0),
+        ended_named(line.at("ended")),
+        state,
+        evaluations_of(line),
+        !hash.empty(),
+        hash};
   }
   return checkpoint;
 }
@@ -290,7 +318,7 @@ std::optional<Checkpoint> Checkpoints::read(const std::filesystem::path& folder)
 void restore(const Checkpoint& checkpoint, const workload::Workload& workload, Runner& runner) {
   for (std::size_t task = 0; task < checkpoint.tasks.size(); ++task) {
     const TaskState& state = checkpoint.tasks[task];
-    if (state.file.empty()) continue;
+    if (state.file.empty() || !runner.adapters()[task]) continue;
     Adapter& adapter = *runner.adapters()[task];
     const SafetensorsFolder file = SafetensorsFolder::open_file(state.file);
     const std::vector<std::int64_t> shape = {workload.backbone.layers, adapter.layer_numbers()};

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,17 +11,6 @@
 
 namespace braid::exec {
 
-/// How a task left a run before its last step.
-enum class Ended : std::int8_t {
-  no,
-  diverged,
-  cancelled,
-  early,  ///< its loss on what it is evaluated on got no better
-};
-std::string_view name(Ended ended);
-/// Tasks that did.
-using EndedTasks = std::map<planner::TaskIndex, Ended>;
-
 /// Where a task stands: what comes next is its global batch `taken`. Data, dropout and learning rates depend on that
 /// number and on the task alone, so that it is all there is to keep beside the adapter and AdamW's moments.
 struct TaskState {
@@ -30,6 +18,8 @@ struct TaskState {
   Ended ended = Ended::no;
   std::filesystem::path file;  ///< its adapter and moments; empty: it begins
   std::vector<Evaluated> evaluations = {};
+  bool written = false;   ///< there is a file
+  std::string hash = {};  ///< of the file; on the rank that wrote or read it
 };
 
 /// A run's state between two of its windows, as a run may go on from it: on the same plan or any other of the same
@@ -49,27 +39,37 @@ class Checkpoints {
   /// Of runs of that plan, which outlives it.
   Checkpoints(std::filesystem::path folder, const planner::Plan& plan);
 
-  /// Rank 0 writes where the tasks stand; all ranks call this, between two windows. Throws Failure on rank 0 where
-  /// writing fails, on a full disk say: what was there stays, and the run can go on.
+  /// Rank 0 writes where the tasks stand; all ranks call this, between two windows. Of a task that has taken no step
+  /// since it was written before, or that the plan has no hTask of, the file of the checkpoint before is linked. Throws
+  /// Failure on rank 0 where writing fails, on a full disk say: what was there stays, and the run can go on.
   void write(std::span<const std::int64_t> taken, const EndedTasks& ended, const Evaluations& evaluations,
              Runner& runner, Communicator& communicator);
 
   /// The newest that is whole; nothing where there is none. Throws Error where it is of another backbone, or where a
   /// task's data, batch size or seed has changed, by which its steps would be others.
   std::optional<Checkpoint> newest() const;
+  /// Of all that were written here: seconds and bytes of states.
+  double spent_seconds() const { return spent_seconds_; }
+  Bytes spent_bytes() const { return spent_bytes_; }
+  /// What the run goes on from.
+  void begin_from(const Checkpoint& begun) { written_ = begun.tasks; }
 
  private:
   std::vector<std::filesystem::path> numbered() const;
   std::filesystem::path begin_next();
   Adapter::State whole_state(std::size_t task, Runner& runner, Communicator& communicator) const;
+  static void take_over(const std::filesystem::path& before, const std::filesystem::path& file);
   void write_state(const Adapter::State& state, const std::filesystem::path& file) const;
-  std::string manifest(std::span<const std::int64_t> taken, const EndedTasks& ended, const Evaluations& evaluations,
-                       std::span<const std::string> hashes) const;
+  std::string manifest(std::span<const TaskState> standing, const EndedTasks& ended,
+                       const Evaluations& evaluations) const;
   void prune() const;
   std::optional<Checkpoint> read(const std::filesystem::path& folder) const;
 
   std::filesystem::path folder_;
   const planner::Plan& plan_;
+  double spent_seconds_ = 0;
+  Bytes spent_bytes_ = 0;
+  std::vector<TaskState> written_;  // by task, the last that was written whole; the same on all ranks but for the files
 };
 
 /// Gives each task its adapter and moments; of a rank's layers. A task that begins keeps what it has. Throws Error

@@ -20,6 +20,7 @@ class DeviceArray {
 
   void move_to(kernels::Device& device) {
     device_ = &device;
+    if (moved_) return;
     if (device.host_memory() || size_ == 0) return;
     moved_ = {device.allocate(bytes()), [&device](void* memory) { device.free(memory); }};
     device.upload(std::as_bytes(std::span(host_)), moved_.get());

@@ -18,7 +18,7 @@ class EmbeddingTable {
   /// As DeviceArray has it; until it is moved.
   std::vector<float> on_host() const { return wide_.on_host(); }
   void move_to(kernels::Device& device) {
-    if (device.activations() == costmodel::DataType::bf16) {
+    if (device.activations() == costmodel::DataType::bf16 && narrow_.empty()) {
       const std::vector<float> wide = wide_.on_host();
       std::vector<std::uint16_t> halves(wide.size());
       narrow(DataType::bf16, wide, std::as_writable_bytes(std::span(halves)));

@@ -1,24 +1,11 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <vector>
 
-#include "planner/program/program.h"
-#include "workload/sample_index.h"
+#include "exec/searches.h"
 
 namespace braid::exec {
-
-/// What a task's objective came to on the samples that it is evaluated on, after so many steps.
-struct Evaluated {
-  std::int64_t step = 0;
-  double loss = 0;
-
-  bool operator==(const Evaluated&) const = default;
-};
-
-/// The first of the lowest finite loss.
-std::optional<Evaluated> best_of(std::span<const Evaluated> evaluations);
 
 /// When a run's tasks are evaluated, and what their evaluations say of them. All of it follows from the losses alone,
 /// so that a run that goes on decides as one that never stopped.
@@ -26,7 +13,8 @@ class Evaluations {
  public:
   Evaluations(const workload::Workload& workload, const workload::SampleIndex& samples);
 
-  /// Whether a task that has taken so many steps is to be evaluated: after every so many, and after its last.
+  /// Whether a task that has taken so many steps is to be evaluated: after every so many, at the rungs of its search,
+  /// and after its last.
   bool due(planner::TaskIndex task, std::int64_t taken) const;
 
   /// Whether its evaluations are after that step among others.
@@ -40,6 +28,8 @@ class Evaluations {
   std::optional<Evaluated> best(planner::TaskIndex task) const { return best_of(of(task)); }
   /// Whether as many as its patience came after the best.
   bool out_of_patience(planner::TaskIndex task) const;
+  /// The trials of searches that others have outranked.
+  std::set<planner::TaskIndex> outranked(const EndedTasks& ended) const { return searches_.outranked(all_, ended); }
 
  private:
   /// The last of those steps that is not after `taken`; 0: none.
@@ -48,6 +38,7 @@ class Evaluations {
 
   const workload::Workload& workload_;
   const workload::SampleIndex& samples_;
+  Searches searches_;
   std::vector<std::vector<Evaluated>> all_;  // by task, in their order
 };
 

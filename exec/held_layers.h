@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "planner/program/program.h"
@@ -18,6 +19,7 @@ class HeldLayers {
   /// Every layer's number in the backbone.
   const std::vector<std::int32_t>& numbers() const { return numbers_; }
   std::int64_t count() const { return static_cast<std::int64_t>(numbers_.size()); }
+  bool holds(std::int32_t layer) const { return std::ranges::binary_search(numbers_, layer); }
   /// Of a layer, which must be here: how many others stand before it.
   std::int64_t place(std::int32_t layer) const;
   bool first_of_backbone() const { return !numbers_.empty() && numbers_.front() == 0; }

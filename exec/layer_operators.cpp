@@ -281,7 +281,16 @@ LayerOperators::Sequences LayerOperators::sequences(Pass pass) const {
       result.earlier[s].push_back(prefix_keys(prefix, gradients));
     }
     for (const EarlierChunk& chunk : batch_.earlier[s]) result.earlier[s].push_back(keys_of(chunk, pass));
-    result.rows.push_back({rows[s].first, rows[s].count, result.earlier[s]});
+    kernels::SequenceRows& sequence = result.rows.emplace_back();
+    sequence.first = rows[s].first;
+    sequence.count = rows[s].count;
+    sequence.earlier = result.earlier[s];
+    if (!backward || s >= stash_.key_gradients.size() || stash_.key_gradients[s].size() == 0) continue;
+    // What later chunks of the sample have sent back.
+    const std::int64_t kv = shard().kv_width();
+    const Matrix later = stash_.key_gradients[s].matrix(rows[s].tokens, 2 * kv);
+    sequence.later_dk = later.column_range(0, kv);
+    sequence.later_dv = later.column_range(kv, 2 * kv);
   }
   return result;
 }
@@ -304,13 +313,6 @@ void LayerOperators::attend_backward(const LayerOp& op, Matrix d_attended, Matri
     kernels_.attention_backward(attention_shape(), all.rows, qkv.q, qkv.k, qkv.v, slot(op.to),
                                 stash_.log_sum.matrix(rows_, shard().heads), d_attended, d.q, d.k, d.v);
     add_prefix_gradients(all);
-    // What later chunks of the samples have sent back.
-    for (std::size_t s = 0; s < stash_.key_gradients.size(); ++s) {
-      const Buffer& gradients = stash_.key_gradients[s];
-      const SampleRows& rows = batch_.batch.sequences[s];
-      if (gradients.size() == 0) continue;
-      kernels_.add(gradients.matrix(rows.tokens, d.kv.columns), d.kv.row_range(rows.first, rows.first + rows.tokens));
-    }
   });
 }
 

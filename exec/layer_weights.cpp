@@ -200,13 +200,16 @@ void join_qkv_squares(LayerWeights& weights) {
 
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, const HeldLayers& layers,
                                 const kernels::Kernels& kernels, costmodel::DataType type,
-                                const std::function<void(LayerWeights& layer)>& take) {
+                                const std::function<void(LayerWeights& layer)>& take, KeptWeights* kept) {
   const kernels::WeightType held = weight_type(type);
   const costmodel::BackboneShape& backbone = shard.whole();
   const WeightNames names(tensors, backbone);
   StageWeights weights;
   if (backbone.rotary()) weights.rope_frequencies = rope_frequencies(backbone);
-  if (layers.first_of_backbone()) {
+  if (layers.first_of_backbone() && kept && kept->layers.first_of_backbone()) {
+    weights.embedding = std::move(kept->weights.embedding);
+    weights.positions = std::move(kept->weights.positions);
+  } else if (layers.first_of_backbone()) {
     std::vector<float> table = rows_of_table(tensors, names.embedding(), shard);
     table.resize(table.size() + static_cast<std::size_t>(backbone.hidden));
     weights.embedding = std::move(table);
@@ -214,10 +217,18 @@ StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& s
       weights.positions = positions_of(tensors, names.positions(), backbone);
   }
   for (const std::int32_t layer : layers.numbers()) {
+    if (kept && kept->layers.holds(layer)) {
+      weights.layers.push_back(std::move(kept->weights.layers[static_cast<std::size_t>(kept->layers.place(layer))]));
+      continue;
+    }
     weights.layers.push_back(LayerReader(tensors, names, shard, kernels, held, layer).read());
     if (take) take(weights.layers.back());
   }
-  if (layers.last_of_backbone(backbone.layers)) {
+  const bool ends = layers.last_of_backbone(backbone.layers);
+  if (ends && kept && kept->layers.last_of_backbone(backbone.layers)) {
+    weights.final_norm = std::move(kept->weights.final_norm);
+    weights.head = std::move(kept->weights.head);
+  } else if (ends) {
     weights.final_norm = read_norm(tensors, names.final_norm(), backbone.hidden, !backbone.gated());
     const std::vector<float> head = rows_of_table(tensors, names.head(), shard);
     weights.head = kernels.pack_linear(ConstMatrix(head.data(), shard.vocabulary().count(), backbone.hidden), {}, true,

@@ -55,6 +55,12 @@ struct StageWeights {
   void move_to(kernels::Device& device);
 };
 
+/// What a rank held of those layers, on the same device.
+struct KeptWeights {
+  HeldLayers layers;
+  StageWeights weights;
+};
+
 /// Fills in what `row_squares` has of q, k and v in one.
 void join_qkv_squares(LayerWeights& weights);
 
@@ -62,10 +68,11 @@ void join_qkv_squares(LayerWeights& weights);
 /// `kernels`, the products of layers as `type` says.
 /// Throws Error when a tensor is missing, has another shape, holds a number that is not finite or is taken up by
 /// nothing.
-/// `take` may take what it wants of each layer as soon as it is read.
+/// `take` may take what it wants of each layer as soon as it is read. What is among `kept`, of the same shard, is moved
+/// out of it, not read.
 StageWeights load_stage_weights(const SafetensorsFolder& tensors, const Shard& shard, const HeldLayers& layers,
                                 const kernels::Kernels& kernels, costmodel::DataType type = costmodel::DataType::f32,
-                                const std::function<void(LayerWeights& layer)>& take = {});
+                                const std::function<void(LayerWeights& layer)>& take = {}, KeptWeights* kept = nullptr);
 
 /// How a device holds products of that type. Throws Error for a type that none does.
 kernels::WeightType weight_type(costmodel::DataType type);

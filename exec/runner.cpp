@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <list>
 #include <map>
 #include <numeric>
 #include <set>
@@ -13,6 +14,7 @@
 #include "exec/executable.h"
 #include "exec/files/peft.h"
 #include "exec/gathered_norms.h"
+#include "exec/gathered_sums.h"
 #include "exec/optimizer.h"
 #include "exec/sample_scores.h"
 #include "exec/streams.h"
@@ -283,12 +285,35 @@ class Runner::Execution {
   void sync_adapter(InstructionId id, const Instruction& instruction) {
     Adapter& adapter = *runner_.adapters_[static_cast<std::size_t>(instruction.task)];
     CommunicatorGroup& group = *runner_.groups_[static_cast<std::size_t>(instruction.group)];
+    if (adapter.has_exact_sums()) {
+      GatheredSums& sums = sums_[instruction.task].emplace_back(instruction.layers, adapter.sums(instruction.layers),
+                                                                ranks_of(instruction.group));
+      streams_.start_by_host(id, [&sums, &group](const kernels::Event&) { return sums.start(group); });
+      return;
+    }
     streams_.start(id, [&group, gradients = adapter.gradients(instruction.layers)](const kernels::Event& after) {
       return group.all_reduce(numbers_of(gradients.span()), after);
     });
   }
 
+  std::size_t ranks_of(planner::GroupIndex group) const {
+    std::size_t ranks = 0;
+    for (const planner::StageIndex stage : program_->groups[static_cast<std::size_t>(group)].stages)
+      ranks += program_->stages[static_cast<std::size_t>(stage)].ranks.size();
+    return ranks;
+  }
+
+  /// What was summed up exactly, here and on the ranks that it was synchronized with, is the gradient.
+  void settle_sums(TaskIndex task) {
+    Adapter& adapter = *runner_.adapters_[static_cast<std::size_t>(task)];
+    if (!adapter.has_exact_sums()) return;
+    for (const GatheredSums& sums : sums_[task]) adapter.set_sums(sums.layers(), sums.sum());
+    sums_.erase(task);
+    adapter.settle_sums();
+  }
+
   void reduce_norm(InstructionId id, const Instruction& instruction) {
+    settle_sums(instruction.task);
     GatheredNorms& norms = norms_[instruction.task];
     squared_norms(*runner_.adapters_[static_cast<std::size_t>(instruction.task)], runner_.pool_, norms.mine());
     norms.prepare(*program_, instruction.group, runner_.place_.shard == 0);
@@ -319,6 +344,7 @@ class Runner::Execution {
   void step(std::span<const Instruction> instructions) {
     std::vector<std::vector<double>> norms(instructions.size());
     std::vector<NormsOf> norms_of_tasks;
+    for (const Instruction& instruction : instructions) settle_sums(instruction.task);
     for (std::size_t i = 0; i < instructions.size(); ++i)
       norms_of_tasks.push_back({&adapter_of(instructions[i]), &norms[i]});
     squared_norms(norms_of_tasks, runner_.pool_);
@@ -388,10 +414,11 @@ class Runner::Execution {
   std::vector<std::int64_t> held_;             // of them, per channel
   std::map<MicrobatchId, Buffer> results_;     // computed, not yet sent
   std::map<TaskIndex, GatheredNorms> norms_;
-  std::set<TaskIndex> stopped_;  // diverged
+  std::map<TaskIndex, std::list<GatheredSums>> sums_;  // exact ones of gradients, since the last step
+  std::set<TaskIndex> stopped_;                        // diverged
 };
 
-Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Device& device)
+Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Device& device, HeldBackbone held)
     : input_(input),
       devices_(device.has_groups() && (communicator.size() > 1 || input.fixed.shards_weights)
                    ? make_device_communicator(communicator, device)
@@ -407,25 +434,36 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
   place_ = places_[static_cast<std::size_t>(communicator.rank())];
   const planner::ReplicaShape& replica = input.fixed.deployment[static_cast<std::size_t>(place_.replica)];
   const SafetensorsFolder tensors = SafetensorsFolder::open(input.workload.backbone_folder);
+  if (held.shard != place_.shard || held.shards != place_.shards || input.fixed.shards_weights) held.copies.clear();
   for (std::int64_t copy = 0; copy < input.fixed.backbone_copies; ++copy) {
     const Shard shard(input.workload.backbone, place_.shard, place_.shards);
     auto shares = input.fixed.shards_weights ? std::make_unique<WeightShares>(*communicator_, device) : nullptr;
+    KeptWeights* kept = copy < std::ssize(held.copies) ? &held.copies[static_cast<std::size_t>(copy)] : nullptr;
     std::function<void(LayerWeights&)> take;
     if (shares) take = [&](LayerWeights& layer) { shares->keep(layer); };
     StageWeights weights =
-        load_stage_weights(tensors, shard, place_.layers, device.kernels(), input.workload.held_weights(), take);
+        load_stage_weights(tensors, shard, place_.layers, device.kernels(), input.workload.held_weights(), take, kept);
+    for (const std::int32_t layer : place_.layers.numbers())
+      loaded_layers_ += kept && kept->layers.holds(layer) ? 0 : 1;
     if (shares) shares->publish();
     models_.push_back(std::make_unique<StageModel>(shard, place_.layers, replica.recompute_of(place_.stage),
                                                    std::move(weights), pool_, probe_, std::move(shares)));
     models_.back()->compile_layers();
     models_.back()->compile_head();
   }
+  const std::set<TaskIndex> planned = input.fixed.tasks();
   for (const workload::Task& task : input.workload.tasks) {
-    adapters_.push_back(std::make_unique<Adapter>(input.workload.backbone, task.adapter, place_.layers, task.seed));
-    models_.front()->begin(*adapters_.back());
-    if (!task.init_from.empty()) load_peft_adapter(task.init_from, *adapters_.back());
-    adapters_.back()->move_to(device);
     seeds_.push_back(task.seed);
+    std::unique_ptr<Adapter>& adapter = adapters_.emplace_back();
+    if (!planned.contains(static_cast<TaskIndex>(adapters_.size() - 1))) continue;
+    adapter = std::make_unique<Adapter>(input.workload.backbone, task.adapter, place_.layers, task.seed);
+    models_.front()->begin(*adapter);
+    if (!task.init_from.empty()) load_peft_adapter(task.init_from, *adapter);
+    adapter->move_to(device);
+    if (input.workload.reproducible) {
+      BRAID_CHECK(device.kernels().outer_sums, "exact sums on {}", "a device of its own memory");
+      adapter->hold_exact_sums();
+    }
   }
   // All ranks of the run make all groups, in one order.
   for (std::size_t first = 0; first < places_.size(); first += static_cast<std::size_t>(places_[first].shards)) {
@@ -445,6 +483,17 @@ Runner::Runner(const RunInput& input, Communicator& communicator, kernels::Devic
 }
 
 Runner::~Runner() = default;
+
+HeldBackbone Runner::release_backbone() && {
+  device().wait();
+  execution_.reset();
+  HeldBackbone held{place_.shard, place_.shards, {}};
+  if (input_.fixed.shards_weights) return held;
+  for (const std::unique_ptr<StageModel>& model : models_)
+    held.copies.push_back({place_.layers, model->release_weights()});
+  models_.clear();
+  return held;
+}
 
 /// Each shard of a stage has a path to its like.
 void Runner::open_paths(const planner::Program& program) {
@@ -482,6 +531,7 @@ void Runner::score_references(std::span<const std::int64_t> windows,
                               const std::function<void(TaskIndex task, std::size_t pairs)>& tell) {
   for (TaskIndex task = 0; task < static_cast<TaskIndex>(input_.workload.tasks.size()); ++task) {
     if (!input_.workload.tasks[static_cast<std::size_t>(task)].objective.pairs()) continue;
+    if (!adapters_[static_cast<std::size_t>(task)]) continue;
     const std::vector<std::int64_t> pairs = samples_of_windows(input_, task, windows);
     if (tell) tell(task, pairs.size());
     objectives_.set_references(task, score(task, pairs));

@@ -30,6 +30,12 @@ struct RunReport {
   std::map<planner::BatchKey, StepReport> steps;  ///< one for each Step, the same ones on every rank
 };
 
+/// The frozen weights that a rank holds, while no runner does.
+struct HeldBackbone {
+  std::int32_t shard = 0, shards = 1;
+  std::vector<KeptWeights> copies;  ///< none where they are in shares
+};
+
 /// Executes Programs on this rank: kernels for compute, messages and collectives that go on while it computes.
 ///
 /// Where a Forward or Backward is of several microbatches that shards compute, these take turns: what one has to be
@@ -44,10 +50,16 @@ struct RunReport {
 /// is therefore run just as a replay runs it.
 class Runner {
  public:
-  /// Loads this rank's stage into `device`, which outlives the runner as the input does. Throws Error as
-  /// check_executable does, and when the ranks are not the plan's.
-  Runner(const RunInput& input, Communicator& communicator, kernels::Device& device);
+  /// Loads this rank's stage into `device`, which outlives the runner as the input does; what `held` has of it, of the
+  /// same backbone, rank and device, is not loaded again. Tasks that the plan has no hTask of have no adapter. Throws
+  /// Error as check_executable does, and when the ranks are not the plan's.
+  Runner(const RunInput& input, Communicator& communicator, kernels::Device& device, HeldBackbone held = {});
   ~Runner();
+
+  /// Its frozen weights, for a runner of another plan; this one runs no more.
+  HeldBackbone release_backbone() &&;
+  /// Layers that were loaded, of all copies, and not held before.
+  std::int64_t loaded_layers() const { return loaded_layers_; }
 
   /// Of a slice of a stream, the one after those that ran before. Waits for all that goes on beside computing only
   /// where the Program says that nothing is under way after it; else that goes on while the next one runs.
@@ -73,6 +85,7 @@ class Runner {
   /// Has the task take no further Step.
   void stop(planner::TaskIndex task);
 
+  /// By task; null of those that the plan has no hTask of.
   std::vector<std::unique_ptr<Adapter>>& adapters() { return adapters_; }
   /// Of Program::stages.
   planner::StageIndex stage() const { return place_.program; }
@@ -99,8 +112,9 @@ class Runner {
   BufferPool pool_;
   Probe probe_;
   std::vector<std::unique_ptr<StageModel>> models_;  // one a backbone copy
-  std::vector<std::unique_ptr<Adapter>> adapters_;   // per task
-  std::vector<std::uint64_t> seeds_;                 // per task
+  std::int64_t loaded_layers_ = 0;
+  std::vector<std::unique_ptr<Adapter>> adapters_;  // per task
+  std::vector<std::uint64_t> seeds_;                // per task
   TaskObjectives objectives_;
   std::vector<std::unique_ptr<CommunicatorGroup>> groups_;  // of the Program
   std::unique_ptr<CommunicatorGroup> shards_;               // of the stage, where there are several

@@ -30,6 +30,9 @@ class StageModel {
   void compile_layers() const;
   void compile_head() const;
 
+  /// For another model; this one computes no more.
+  StageWeights release_weights() { return std::move(weights_); }
+
   /// What an adapter begins with of the backbone: DoRA's magnitudes.
   void begin(Adapter& adapter) const;
 

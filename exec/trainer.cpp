@@ -111,8 +111,9 @@ class Training {
         communicator_(communicator),
         options_(options),
         all_ranks_(communicator.make_group(all_ranks(communicator))),
-        windows_(planner::window_count(plan.fixed, {plan.workload, samples})),
-        taken_(plan.workload.tasks.size(), 0),
+        windows_(planner::window_count(plan.fixed, planner::input_of(plan, samples))),
+        taken_before_(plan.taken),
+        taken_(plan.taken.empty() ? std::vector<std::int64_t>(plan.workload.tasks.size(), 0) : plan.taken),
         kept_(taken_),
         evaluations_(plan.workload, samples) {}
 
@@ -127,14 +128,15 @@ class Training {
     last_kept_ = SteadyClock::now();
     const bool evaluates = options_.windows.empty();
     if (evaluates) evaluate_due();
-    for (auto first = chosen.begin(); first != chosen.end() && !result_.interrupted;) {
+    for (auto first = chosen.begin(); first != chosen.end() && !ends();) {
       auto last = first + 1;
       while (last != chosen.end() && *last == *(last - 1) + 1 && !(evaluates && due_before(*last))) ++last;
       run_consecutive(*first, *(last - 1) + 1);
-      if (evaluates && !result_.interrupted) evaluate_due();
+      if (evaluates && !ends()) evaluate_due();
       first = last;
     }
-    if (options_.checkpoints && taken_ != kept_) keep();
+    if (options_.checkpoints && (taken_ != kept_ || result_.changes)) keep();
+    result_.taken = taken_;
     for (RecordedWindow& recorded : result_.recorded)
       recorded.timeline = gather_timeline(recorded.timeline, communicator_);
     return std::move(result_);
@@ -152,9 +154,12 @@ class Training {
     std::unique_ptr<WindowExchange> exchange;
   };
 
+  bool ends() const { return result_.interrupted || result_.changes; }
+
   /// Takes the state of a run before over; returns the window that comes next.
   std::int64_t begin_from(const Checkpoint& begun) {
     restore(begun, plan_.workload, runner_);
+    if (options_.checkpoints) options_.checkpoints->begin_from(begun);
     for (std::size_t task = 0; task < taken_.size(); ++task) {
       taken_[task] = begun.tasks[task].taken;
       evaluations_.set(static_cast<TaskIndex>(task), begun.tasks[task].evaluations);
@@ -163,7 +168,7 @@ class Training {
       runner_.stop(static_cast<TaskIndex>(task));
     }
     kept_ = taken_;
-    const planner::WindowInput whole{plan_.workload, samples_};
+    const planner::WindowInput whole = planner::input_of(plan_, samples_);
     for (std::int64_t window = 0; window <= windows_; ++window) {
       const std::vector<std::int64_t> before = planner::steps_before(plan_.fixed, whole, window);
       bool same = true;
@@ -192,7 +197,8 @@ class Training {
 
   /// Whether a task that has not ended is to be evaluated when that window begins.
   bool due_before(std::int64_t window) const {
-    if (std::ranges::none_of(plan_.workload.tasks, [](const workload::Task& task) { return task.evaluation.has_value(); }))
+    if (std::ranges::none_of(plan_.workload.tasks,
+                             [](const workload::Task& task) { return task.evaluation.has_value(); }))
       return false;
     const std::vector<std::int64_t> taken =
         planner::steps_before(plan_.fixed, {plan_.workload, samples_, ended_tasks(), 0, taken_before_}, window);
@@ -206,7 +212,8 @@ class Training {
 
   /// With nothing under way, on all ranks alike.
   void evaluate_due() {
-    std::vector<TaskIndex> early;
+    EndedTasks ending;
+    bool any = false;
     for (std::size_t place = 0; place < taken_.size(); ++place) {
       const auto task = static_cast<TaskIndex>(place);
       if (!is_due(task, taken_[place])) continue;
@@ -220,18 +227,25 @@ class Training {
       const std::optional<Evaluated> before = evaluations_.best(task);
       evaluations_.add(task, {report.step, report.loss.loss});
       report.best = evaluations_.best(task) != before;
-      report.early = report.step < samples_.steps(task) && evaluations_.out_of_patience(task);
-      if (report.early) {
-        early.push_back(task);
-        result_.ended[task] = Ended::early;
-        runner_.stop(task);
-      }
+      any = true;
+      if (report.step < samples_.steps(task) && evaluations_.out_of_patience(task)) ending[task] = Ended::early;
       if (options_.on_evaluation) options_.on_evaluation(report);
     }
-    if (early.empty()) return;
+    if (!any) return;
+    EndedTasks ended = result_.ended;
+    ended.insert(ending.begin(), ending.end());
+    for (const TaskIndex task : evaluations_.outranked(ended))
+      if (!ended.contains(task) && taken_[static_cast<std::size_t>(task)] < samples_.steps(task))
+        ending[task] = Ended::outranked;
+    if (ending.empty()) return;
+    for (const auto& [task, how] : ending) {
+      result_.ended[task] = how;
+      runner_.stop(task);
+      if (options_.on_ended) options_.on_ended(task, how);
+    }
     // As of tasks that are cancelled.
     if (options_.checkpoints) keep();
-    for (const TaskIndex task : early)
+    for (const auto& [task, how] : ending)
       if (options_.on_finished) options_.on_finished(task);
   }
 
@@ -288,9 +302,12 @@ class Training {
       untold.backbone_flops = planner::backbone_flops(slice.program, slice.microbatches, plan_.workload.backbone,
                                                       planner::adapters_of(plan_.workload));
     const planner::Timeline own = record(slice, std::move(report), untold);
-    std::vector<double> numbers = {options_.stop && options_.stop->load() ? 1.0 : 0.0, static_cast<double>(own.begin()),
-                                   static_cast<double>(planner::end_of_steps(own.events)), wants_to_keep() ? 1.0 : 0.0,
-                                   wish_to_cancel()};
+    std::vector<double> numbers = {options_.stop && options_.stop->load() ? 1.0 : 0.0,
+                                   static_cast<double>(own.begin()),
+                                   static_cast<double>(planner::end_of_steps(own.events)),
+                                   wants_to_keep() ? 1.0 : 0.0,
+                                   wish_to_cancel(),
+                                   wishes_to_change() ? 1.0 : 0.0};
     for (const planner::WindowStep& step : slice.steps) {
       const StepReport& taken = steps_.at({step.task, step.global_batch});
       numbers.insert(numbers.end(), {taken.loss.loss, taken.loss.margin, taken.loss.accuracy});
@@ -309,6 +326,7 @@ class Training {
     const std::optional<TaskIndex> task = options_.cancel();
     return task ? static_cast<double>(*task + 1) : 0.0;
   }
+  bool wishes_to_change() const { return communicator_.rank() == 0 && options_.change && options_.change(); }
   std::set<TaskIndex> ended_tasks() const {
     std::set<TaskIndex> tasks;
     for (const auto& [task, how] : result_.ended) tasks.insert(task);
@@ -351,6 +369,10 @@ class Training {
       result_.interrupted = true;
       feed.end();
     }
+    if (exchange.sum(5) > 0) {
+      result_.changes = true;
+      feed.end();
+    }
     const auto end = static_cast<Nanoseconds>(exchange.most(2));
     WindowReport told;
     told.window = window.window;
@@ -362,7 +384,7 @@ class Training {
     told.backbone_flops = window.backbone_flops;
     asked_to_keep_ |= exchange.sum(3) > 0;
     std::vector<TaskIndex> finished;
-    std::size_t place = 5;
+    std::size_t place = 6;
     for (const planner::WindowStep& step : window.steps) {
       const StepReport taken = completed(exchange, place);
       if (result_.ended.contains(step.task)) continue;
@@ -412,9 +434,9 @@ class Training {
   const TrainOptions& options_;
   std::unique_ptr<CommunicatorGroup> all_ranks_;
   std::int64_t windows_;
-  std::vector<std::int64_t> taken_;         // steps of each task that were told
+  std::vector<std::int64_t> taken_before_;  // steps of each task from which windows are counted; empty: 0
+  std::vector<std::int64_t> taken_;         // that were told
   std::vector<std::int64_t> kept_;          // of them those of the last checkpoint
-  std::vector<std::int64_t> taken_before_;  // by a run before, where windows are counted from there
   SteadyClock::time_point last_kept_;
   bool asked_to_keep_ = false;        // by rank 0's clock, or as a task was cancelled
   std::vector<TaskIndex> cancelled_;  // and not told to be finished

@@ -28,8 +28,7 @@ struct EvaluationReport {
   planner::TaskIndex task = 0;
   std::int64_t step = 0;  ///< that it has taken
   BatchLoss loss;
-  bool best = false;   ///< lower than all before
-  bool early = false;  ///< it ends by it
+  bool best = false;  ///< lower than all before
   double seconds = 0;
   std::int64_t tokens = 0;  ///< of data
 };
@@ -54,10 +53,14 @@ struct TrainOptions {
   std::function<void(planner::TaskIndex task, std::size_t pairs)> on_references;
   /// On every rank alike, with nothing under way. Tasks are evaluated where all windows run.
   std::function<void(const EvaluationReport&)> on_evaluation;
+  /// Likewise, where a task ends by what evaluations told.
+  std::function<void(planner::TaskIndex task, Ended how)> on_ended;
   std::function<void()> before_begin;       ///< on every rank, before a window with nothing under way
   const std::atomic<bool>* stop = nullptr;  ///< set: finish what is under way, then end
   /// On rank 0, once a window: a task that is to take no further step. Its adapter stays as it is then.
   std::function<std::optional<planner::TaskIndex>()> cancel;
+  /// On rank 0, once a window: whether the run is to go on by another plan, and so to end by this one.
+  std::function<bool()> change;
 
   /// Goes on from there: its windows from the one on that begins so, where the plan has such a one, so that the run
   /// ends as if it had never stopped; else each task from its own step on. `windows` is empty.
@@ -69,7 +72,7 @@ struct TrainOptions {
   double checkpoint_seconds = 0;
   std::function<void(const std::string&)> on_notice;  ///< on rank 0: the state could not be kept, and why
   /// On every rank alike, between two windows, once a task has taken its last step, was cancelled
-  /// or ended early.
+  /// or ended by evaluations.
   std::function<void(planner::TaskIndex task)> on_finished;
 };
 
@@ -85,7 +88,9 @@ struct RecordedWindow {
 /// How a run went; full on rank 0.
 struct TrainResult {
   bool interrupted = false;
-  EndedTasks ended;  ///< before their last step
+  bool changes = false;                  ///< it ended to go on by another plan; its state is kept
+  std::vector<std::int64_t> taken = {};  ///< steps, of each task
+  EndedTasks ended;                      ///< before their last step
   std::set<planner::TaskIndex> diverged() const;
   std::vector<RecordedWindow> recorded;
 };

@@ -19,13 +19,15 @@ struct SequenceRows {
   std::int64_t first = 0;
   std::int64_t count = 0;
   std::span<const EarlierKeys> earlier = {};
+  /// What later chunks of the sample have added to the gradients of its first rows' keys and values, which a backward
+  /// pass goes on from; without rows: nothing.
+  Matrix later_dk = {}, later_dv = {};
 };
 
 /// Grouped-query attention: Hq query heads, Hkv key/value heads (query head h reads key/value head h / (Hq / Hkv)),
 /// head size D, scores scaled by 1/sqrt(D). q, out, dout, dq [T, Hq · D]; k, v, dk, dv [T, Hkv · D]; any row strides,
 /// as they are often columns of one fused matrix. log_sum [T, Hq] keeps the log of each softmax's denominator (scores
-/// scaled) for the backward pass. The sequences are disjoint and cover all rows. dq, dk and dv are overwritten; what a
-/// later chunk of the same sample added to them beforehand is the caller's to keep apart.
+/// scaled) for the backward pass. The sequences are disjoint and cover all rows. dq, dk and dv are overwritten.
 struct AttentionShape {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
@@ -45,7 +47,7 @@ AttentionBackward attention_backward;
 
 /// Never holds more than a block of scores a thread. What a row gets does not depend on what else is in the microbatch,
 /// nor on the number of threads: blocks are counted from each sequence's own start. A sequence cut into chunks gets the
-/// same out, log_sum and dq, to the bit, as whole; its dk and dv differ by the order of their sums.
+/// same, to the bit, as whole: sums over queries begin with the last.
 namespace cpu {
 AttentionForward attention_forward;
 AttentionBackward attention_backward;

@@ -11,6 +11,7 @@
 #include "kernels/layer_norm.h"
 #include "kernels/linear.h"
 #include "kernels/matmul.h"
+#include "kernels/outer_sums.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope.h"
 #include "kernels/row_norms.h"
@@ -62,6 +63,7 @@ struct Kernels {
   SquaredNorms* squared_norms;
   AdamW* adamw;
   AdamWGroup* adamw_group;
+  OuterSums* outer_sums;  ///< null of a device whose memory is not the host's
 };
 
 }  // namespace braid::kernels

@@ -111,6 +111,40 @@ def samples_of(folder: Path, task: dict) -> list[list[int]]:
         return [json.loads(line)["input_ids"] for line in file]
 
 
+def microbatches(batch: list[list[int]], most_tokens: int) -> list[list[list[int]]]:
+    rows, groups = sorted(batch, key=len), []
+    for row in rows:
+        if groups and len(row) * (len(groups[-1]) + 1) <= most_tokens:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return groups
+
+
+def loss_of(trained, batch: list[list[int]], most_tokens: int, place: str, learns: bool) -> float:
+    """Of a batch, a token; and where it learns the gradients of that."""
+    import torch
+
+    total, supervised = 0.0, sum(len(row) - 1 for row in batch)
+    for group in microbatches(batch, most_tokens):
+        longest = max(map(len, group))
+        ids = torch.tensor([row + [0] * (longest - len(row)) for row in group], device=place)
+        mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in group], device=place)
+        labels = ids.masked_fill(mask == 0, -100)
+        with torch.set_grad_enabled(learns):
+            logits = trained(input_ids=ids, attention_mask=mask if mask.min() == 0 else None).logits
+            loss = torch.nn.functional.cross_entropy(
+                logits[:, :-1].float().reshape(-1, logits.shape[-1]),
+                labels[:, 1:].reshape(-1),
+                ignore_index=-100,
+                reduction="sum",
+            )
+        if learns:
+            (loss / supervised).backward()
+        total += loss.detach()
+    return float(total) / supervised
+
+
 def run_peft(folder: Path, kind: str, device: str) -> dict:
     """All tasks, one after another on one backbone: seconds in steps, final losses, on a GPU its peak memory."""
     import torch
@@ -129,34 +163,11 @@ def run_peft(folder: Path, kind: str, device: str) -> dict:
             torch.cuda.synchronize()
         return time.perf_counter()
 
-    def microbatches(batch: list[list[int]], most_tokens: int) -> list[list[list[int]]]:
-        rows, groups = sorted(batch, key=len), []
-        for row in rows:
-            if groups and len(row) * (len(groups[-1]) + 1) <= most_tokens:
-                groups[-1].append(row)
-            else:
-                groups.append([row])
-        return groups
-
     def step(trained, optimizer, batch: list[list[int]], most_tokens: int) -> float:
-        total, supervised = 0.0, sum(len(row) - 1 for row in batch)
         optimizer.zero_grad()
-        for group in microbatches(batch, most_tokens):
-            longest = max(map(len, group))
-            ids = torch.tensor([row + [0] * (longest - len(row)) for row in group], device=place)
-            mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in group], device=place)
-            labels = ids.masked_fill(mask == 0, -100)
-            logits = trained(input_ids=ids, attention_mask=mask if mask.min() == 0 else None).logits
-            loss = torch.nn.functional.cross_entropy(
-                logits[:, :-1].float().reshape(-1, logits.shape[-1]),
-                labels[:, 1:].reshape(-1),
-                ignore_index=-100,
-                reduction="sum",
-            )
-            (loss / supervised).backward()
-            total += loss.detach()
+        loss = loss_of(trained, batch, most_tokens, place, True)
         optimizer.step()
-        return float(total) / supervised
+        return loss
 
     def warm_up(trained, batch: list[list[int]], most_tokens: int) -> None:  # leaves no gradient
         for group in microbatches(batch, most_tokens):

@@ -6,6 +6,7 @@
 #include "workload/names.h"
 #include "workload/read_adapter.h"
 #include "workload/spellings.h"
+#include "workload/sweep.h"
 
 namespace braid::workload {
 namespace {
@@ -158,6 +159,20 @@ Objective read_objective(const Node& node) {
   return objective;
 }
 
+/// Of the task's own search where none is named.
+Search read_search(const Node& node, const Task& task) {
+  allow_only_ours(node, "search", {"name", "metric", "halving", "keep"});
+  if (!task.evaluation)
+    throw node.error("a search judges its tasks by what they are evaluated on", "add evaluation: {fraction: 0.05}");
+  if (const std::string metric = node.string_or("metric", "eval_loss"); metric != "eval_loss")
+    throw node.at("metric").error(fmt::format("unknown metric '{}'", metric), "valid: eval_loss");
+  Search search;
+  search.name = node.find("name") ? read_name(node.at("name")) : task.name;
+  search.halving = node.integer_or("halving", search.halving, 2, kMostSwept);
+  search.keep = node.integer_or("keep", search.keep, 1, kMostSwept);
+  return search;
+}
+
 void read_duration(const Node& node, Task& task) {
   const Node* steps = node.find("steps");
   const Node* epochs = node.find("epochs");
@@ -215,7 +230,7 @@ std::filesystem::path resolve(const std::filesystem::path& folder, const std::fi
 Task read_task(const Node& node, const TaskContext& context) {
   allow_only_ours(node, "task",
                   {"name", "dataset", "max_length", "on_too_long", "adapter", "global_batch_size", "steps", "epochs",
-                   "optimizer", "seed", "priority", "chat", "objective", "evaluation"});
+                   "optimizer", "seed", "priority", "chat", "objective", "evaluation", "search"});
   Task task;
   task.name = read_name(node.at("name"));
   task.max_length = read_max_length(node.at("max_length"), context);
@@ -230,8 +245,8 @@ Task read_task(const Node& node, const TaskContext& context) {
   check_optimizer(node, task);
   task.seed = static_cast<std::uint64_t>(node.integer_or("seed", 0, 0));
   task.priority = node.integer_or("priority", 0);
-  if (const Node* evaluation = node.find("evaluation"))
-    task.evaluation = read_evaluation(*evaluation, context, task);
+  if (const Node* evaluation = node.find("evaluation")) task.evaluation = read_evaluation(*evaluation, context, task);
+  if (const Node* search = node.find("search")) task.search = read_search(*search, task);
   if (const Node* chat = node.find("chat")) task.chat = value_of(*chat, "chat", kChatLayouts);
   return task;
 }

@@ -8,6 +8,8 @@ namespace braid::workload {
 namespace {
 
 constexpr std::array<std::string_view, 4> kSections = {"adapter", "optimizer", "objective", "evaluation"};
+/// Which are told what they may be, or are of all tasks of the sweep.
+constexpr std::array<std::string_view, 3> kNotSwept = {"name", "dataset", "search"};
 constexpr std::array<std::string_view, 2> kLists = {"target_modules", "feedforward_modules"};
 
 template <typename Names>
@@ -46,19 +48,29 @@ Node* first_swept(Node& section, bool whole_task, std::string& key) {
       if (Node* found = first_swept(value, false, key)) return found;
       continue;
     }
-    if (whole_task && (name == "name" || name == "dataset")) continue;  // which are told what they may be
+    if (whole_task && contains(kNotSwept, name)) continue;
     if (is_swept(name, value)) return &value;
   }
   return nullptr;
+}
+
+/// The search of a sweep's tasks has the sweep's name, where it has none of its own.
+void name_search(Node& task) {
+  const Node* name = task.find("name");
+  for (auto& [key, section] : task.fields)
+    if (key == "search" && section.is_map() && !section.find("name") && name)
+      section.fields.emplace_back("name", *name);
 }
 
 }  // namespace
 
 std::vector<Node> expand_sweep(const Node& task) {
   if (!task.is_map()) return {task};
-  std::vector<Node> expanded = {task};
+  Node named = task;
+  name_search(named);
+  std::vector<Node> expanded = {named};
   std::string key;
-  for (Node probe = task; Node* swept = first_swept(probe, true, key);) {
+  for (Node probe = named; Node* swept = first_swept(probe, true, key);) {
     if (swept->items.empty())
       throw swept->error(fmt::format("'{}' is an empty list", key), "give a value, or a list of values to try");
     if (expanded.size() * swept->items.size() > kMostSwept)

@@ -29,6 +29,34 @@ void read_reference(const Node& node, const std::filesystem::path& folder, Workl
   workload.backbone = costmodel::builtin_backbone(workload.backbone_reference);
 }
 
+/// The tasks of a search agree on it, and are more than it keeps.
+void check_searches(const Node& list, const std::vector<Task>& tasks) {
+  std::map<std::string, std::pair<Search, std::int64_t>> searches;  // with how many tasks
+  for (const Task& task : tasks) {
+    if (!task.search) continue;
+    auto& [search, count] = searches.try_emplace(task.search->name, *task.search, 0).first->second;
+    ++count;
+    if (search != *task.search)
+      throw list.error(fmt::format("the tasks of search '{}' do not agree on halving and keep", search.name),
+                       "give all of them the same, or searches of their own names");
+  }
+  for (const auto& [name, entry] : searches) {
+    if (entry.second <= entry.first.keep)
+      throw list.error(fmt::format("search '{}' keeps {} of {} task{}, and so ends none", name, entry.first.keep,
+                                   entry.second, entry.second == 1 ? "" : "s"),
+                       "give values as lists, lower keep, or leave search out");
+  }
+}
+
+TaskContext context_of(const Workload& workload, const std::filesystem::path& folder, bool files_must_exist) {
+  return {.folder = folder,
+          .max_position = workload.backbone.max_position,
+          .sliding_window = workload.backbone.sliding_window,
+          .backbone = workload.backbone,
+          .modules = {workload.backbone.layers, workload.backbone.architecture},
+          .files_must_exist = files_must_exist};
+}
+
 std::vector<Task> read_tasks(const Node& list, const TaskContext& context) {
   std::vector<Task> tasks;
   std::map<std::string, int> lines;
@@ -44,6 +72,7 @@ std::vector<Task> read_tasks(const Node& list, const TaskContext& context) {
     }
   }
   if (tasks.empty()) throw list.error("'tasks' is empty", "give at least one task");
+  check_searches(list, tasks);
   return tasks;
 }
 
@@ -65,13 +94,35 @@ Workload read_workload(const std::filesystem::path& file) {
   read_reference(root.at("backbone"), folder, workload);
   workload.reproducible = root.bool_or("reproducible", false);
   workload.base_weights = read_base_weights(root);
-  workload.tasks = read_tasks(root.at("tasks"), {.folder = folder,
-                                                 .max_position = workload.backbone.max_position,
-                                                 .sliding_window = workload.backbone.sliding_window,
-                                                 .backbone = workload.backbone,
-                                                 .modules = {workload.backbone.layers, workload.backbone.architecture},
-                                                 .files_must_exist = true});
+  workload.tasks = read_tasks(root.at("tasks"), context_of(workload, folder, true));
   return workload;
+}
+
+std::vector<Task> read_more_tasks(const std::filesystem::path& file, const std::filesystem::path& folder,
+                                  const Workload& workload) {
+  Node root = read_yaml(file);
+  if (root.is_null()) throw error_at(file.string(), 1, "the file is empty", "give a task, as workload.yaml has it");
+  if (root.is_map() && root.find("tasks")) {
+    root.allow_only({"tasks"});
+    root = Node(root.at("tasks"));
+  } else if (!root.is_sequence()) {
+    Node list;
+    list.kind = Node::Kind::sequence;
+    list.line = root.line;
+    list.file = root.file;
+    list.items.push_back(std::move(root));
+    root = std::move(list);
+  }
+  std::vector<Task> tasks = read_tasks(root, context_of(workload, folder, true));
+  for (const Task& task : tasks) {
+    if (std::ranges::find(workload.tasks, task.name, &Task::name) != workload.tasks.end())
+      throw root.error(fmt::format("the run has a task '{}' already", task.name), "give it another name");
+    for (const Task& known : workload.tasks)
+      if (task.search && known.search && known.search->name == task.search->name)
+        throw root.error(fmt::format("search '{}' of the run has begun", task.search->name),
+                         "give this one another name");
+  }
+  return tasks;
 }
 
 std::string published_name(const Workload& workload) {
@@ -95,12 +146,7 @@ Workload workload_from(const Node& node) {
   workload.backbone = backbone_from(node.at("backbone_shape"));
   workload.reproducible = node.bool_or("reproducible", false);
   workload.base_weights = read_base_weights(node);
-  workload.tasks = read_tasks(node.at("tasks"), {.folder = {},
-                                                 .max_position = workload.backbone.max_position,
-                                                 .sliding_window = workload.backbone.sliding_window,
-                                                 .backbone = workload.backbone,
-                                                 .modules = {workload.backbone.layers, workload.backbone.architecture},
-                                                 .files_must_exist = false});
+  workload.tasks = read_tasks(node.at("tasks"), context_of(workload, {}, false));
   return workload;
 }
 

@@ -51,6 +51,15 @@ struct Evaluation {
   bool operator==(const Evaluation&) const = default;
 };
 
+/// A search among tasks, the best of which alone are trained to their end (exec/searches.h).
+struct Search {
+  std::string name;  ///< the same of all its tasks
+  std::int64_t halving = 3;
+  std::int64_t keep = 1;
+
+  bool operator==(const Search&) const = default;
+};
+
 /// One tenant's fine-tuning.
 struct Task {
   std::string name;                           ///< unique; may be a folder's name
@@ -68,6 +77,7 @@ struct Task {
   std::int64_t priority = 0;
   Objective objective;
   std::optional<Evaluation> evaluation;
+  std::optional<Search> search;    ///< of an evaluated task
   std::optional<ChatLayout> chat;  ///< takes the place of the folder's chat template
 
   /// Tokens that a sample has at the most.
@@ -92,6 +102,13 @@ struct Workload {
 /// Reads workload.yaml. Paths in it count from its folder, and must exist. A folder goes before a built-in shape of the
 /// same name. Throws Error "FILE:LINE: what; remedy".
 Workload read_workload(const std::filesystem::path& file);
+
+/// More tasks for a workload: one task, a list of them, or a file as read_workload takes it without a backbone; lists
+/// of values make several, as there. Relative paths count from `folder`. Throws Error, and where a name is taken.
+std::vector<Task> read_more_tasks(const std::filesystem::path& file, const std::filesystem::path& folder,
+                                  const Workload& workload);
+/// A task as read_more_tasks reads it, with every default spelled out.
+std::string to_json(const Task& task);
 
 /// By what others find the backbone, from any folder: its name on the hub if it lies in the hub's cache, else the
 /// folder.

@@ -132,11 +132,20 @@ Json json_of(const Task& task) {
   json["seed"] = task.seed;
   json["priority"] = task.priority;
   if (task.evaluation) json["evaluation"] = json_of(*task.evaluation);
+  if (task.search)
+    json["search"] = {{"name", task.search->name},
+                      {"metric", "eval_loss"},
+                      {"halving", task.search->halving},
+                      {"keep", task.search->keep}};
   if (task.chat) json["chat"] = name_of(*task.chat, kChatLayouts);
   return json;
 }
 
 }  // namespace
+
+std::string to_json(const Task& task) {
+  return json_of(task).dump(1) + "\n";
+}
 
 std::string to_json(const Workload& workload) {
   Json json;

@@ -68,11 +68,11 @@ int run_simulate(const std::vector<std::string>& words) {
   if (!line.parse(words)) return kSuccess;
   planner::Plan plan = plan_from_flags(flags);
   const Data data = load_data(plan.workload, false);
-  const std::int64_t windows = planner::window_count(plan.fixed, {plan.workload, data.samples});
+  const std::int64_t windows = planner::window_count(plan.fixed, planner::input_of(plan, data.samples));
   if (window < 0 || window >= windows)
     throw error("--window {} is not usable; the plan has windows 0..{}", window, windows - 1);
   const costmodel::CostModel cost(plan.profile);
-  const planner::WindowInput input{plan.workload, data.samples};
+  const planner::WindowInput input = planner::input_of(plan, data.samples);
   planner::ClockLatency latency(cost, plan.workload.backbone);
   plan.predicted = planner::predict(plan.fixed, input, latency, judge_by_replay());
   if (!flags.timeline_out.empty()) {
@@ -83,11 +83,17 @@ int run_simulate(const std::vector<std::string>& words) {
       planner::write_trace(shown, times, names, out);
     });
   }
+  std::optional<CourseForecast> course;
+  if (has_search(plan.workload)) course = forecast_course(plan, data.samples);
   if (flags.json) {
-    fmt::print("{}", prediction_json(plan));
+    fmt::print("{}", prediction_json(plan, course));
   } else {
     fmt::print("simulated {} on {} ranks\n", plan.policy, plan.ranks());
     print_prediction(plan.predicted, plan.ranks(), planner::streams(plan.fixed));
+    if (course)
+      fmt::print("  the whole run       {} with halving ({} steps), {} without ({} steps)\n",
+                 duration(course->halved_seconds), grouped(static_cast<double>(course->halved_steps)),
+                 duration(course->seconds), grouped(static_cast<double>(course->steps)));
   }
   return kSuccess;
 }

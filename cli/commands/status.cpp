@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -29,6 +30,16 @@ void print(const RunStatus& status) {
                task.best ? fmt::format(" {:>15.4f} {:>8}", task.best->loss, task.best->step) : "");
 }
 
+int tell_status(const std::string& run, bool json) {
+  const RunStatus status = read_run_status(run);
+  if (json) {
+    fmt::print("{}", to_json(status));
+  } else {
+    print(status);
+  }
+  return kSuccess;
+}
+
 }  // namespace
 
 int run_status(const std::vector<std::string>& words) {
@@ -37,26 +48,46 @@ int run_status(const std::vector<std::string>& words) {
   std::string run;
   line.add_positional("RUN", run);
   if (!line.parse(words)) return kSuccess;
-  const RunStatus status = read_run_status(run);
-  if (flags.json) {
-    fmt::print("{}", to_json(status));
-  } else {
-    print(status);
-  }
-  return kSuccess;
+  return tell_status(run, flags.json);
 }
 
 int run_task(const std::vector<std::string>& words) {
   CommonFlags flags;
-  CommandLine line("braid task cancel RUN TASK: the task takes no further step, and its adapter is written", flags);
-  std::string what, run, task;
+  CommandLine line(
+      "braid task add RUN FILE | list RUN | cancel|pause|resume RUN TASK | priority RUN TASK NUMBER\n"
+      "RUN is the folder that `braid train --out` writes; FILE holds tasks as workload.yaml has them",
+      flags);
+  std::string what, run, which, number;
   line.add_positional("WHAT", what);
   line.add_positional("RUN", run);
-  line.add_positional("TASK", task);
+  line.add_optional_positional("TASK", which);
+  line.add_optional_positional("NUMBER", number);
   if (!line.parse(words)) return kSuccess;
-  if (what != "cancel") throw error("{}: unknown; give `braid task cancel RUN TASK`", what);
-  RunInbox::ask_to_cancel(run, task);
-  fmt::print("{} is asked to end {}; `braid status {}` tells\n", run, task, run);
+  if (what == "list") {
+    if (!which.empty()) throw error("{}: too much; give `braid task list RUN`", which);
+    return tell_status(run, flags.json);
+  }
+  if (which.empty()) throw error("what to {} is missing; see `braid task --help`", what);
+  if ((what == "priority") == number.empty())
+    throw error("{}: give `braid task priority RUN TASK NUMBER`, and a number to nothing else",
+                number.empty() ? "the number is missing" : number);
+  std::string asked;
+  using Kind = RunRequest::Kind;
+  if (what == "add") {
+    asked = fmt::format("{} to join", fmt::join(RunInbox::ask_to_join(run, which), ", "));
+  } else if (what == "cancel" || what == "pause" || what == "resume") {
+    RunInbox::ask(run, what == "cancel" ? Kind::cancel : what == "pause" ? Kind::pause : Kind::resume, which);
+    asked = which + (what == "cancel" ? " to end" : what == "pause" ? " to pause" : " to go on");
+  } else if (what == "priority") {
+    RunInbox::ask(run, Kind::priority, which, number);
+    asked = fmt::format("{} to have priority {}", which, number);
+  } else {
+    throw error("{}: unknown; give one of: add, list, cancel, pause, resume, priority", what);
+  }
+  const std::string state = read_run_status(run).state;
+  const bool goes_on = state == "running" || state == "waiting";
+  fmt::print("asked {}; `braid {} {}` {}\n", asked, goes_on ? "status" : "train --resume --out", run,
+             goes_on ? "tells" : "takes it up, as the run is " + state);
   return kSuccess;
 }
 

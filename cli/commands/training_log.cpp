@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <sstream>
 
 #include <fmt/core.h>
@@ -128,12 +130,9 @@ void TrainingLog::on_window(const exec::WindowReport& report, const TimeLeft& le
 void TrainingLog::on_evaluation(const exec::EvaluationReport& report) {
   const workload::Task& task = plan_.workload.tasks[static_cast<std::size_t>(report.task)];
   lines_[static_cast<std::size_t>(report.task)].evaluations.push_back({report.step, report.loss.loss});
-  nlohmann::ordered_json line = {{"task", task.name},
-                                 {"step", report.step},
-                                 {"eval_loss", number(report.loss.loss)},
-                                 {"best", report.best},
-                                 {"tokens", report.tokens},
-                                 {"seconds", report.seconds}};
+  nlohmann::ordered_json line = {
+      {"task", task.name},   {"step", report.step},     {"eval_loss", number(report.loss.loss)},
+      {"best", report.best}, {"tokens", report.tokens}, {"seconds", report.seconds}};
   if (task.objective.pairs()) {
     line["eval_reward_margin"] = number(report.loss.margin);
     line["eval_reward_accuracy"] = report.loss.accuracy;
@@ -142,9 +141,39 @@ void TrainingLog::on_evaluation(const exec::EvaluationReport& report) {
   if (!quiet_)
     fmt::print(stderr, "{:12} step {:>4}/{}  eval loss {}{}\n", task.name, report.step, samples_.steps(report.task),
                loss_text(report.loss.loss), report.best ? ", the best until now" : "");
-  if (report.early)
-    fmt::print(stderr, "{}: {} evaluations were no better than the best; it ends here, the others go on\n", task.name,
-               task.evaluation->patience);
+}
+
+void TrainingLog::on_ended(planner::TaskIndex task, exec::Ended how) const {
+  const workload::Task& spec = plan_.workload.tasks[static_cast<std::size_t>(task)];
+  if (how == exec::Ended::early)
+    fmt::print(stderr, "{}: {} evaluations were no better than the best; it ends here, the others go on\n", spec.name,
+               spec.evaluation->patience);
+  if (how == exec::Ended::outranked && !quiet_)
+    fmt::print(stderr, "{}: others of search {} are better; it ends here\n", spec.name, spec.search->name);
+}
+
+void TrainingLog::print_rankings(const exec::EndedTasks& ended) const {
+  std::map<std::string, std::vector<std::pair<double, std::size_t>>> searches;
+  for (std::size_t task = 0; task < lines_.size(); ++task) {
+    const std::optional<workload::Search>& search = plan_.workload.tasks[task].search;
+    const std::optional<exec::Evaluated> best = exec::best_of(lines_[task].evaluations);
+    if (search) searches[search->name].emplace_back(best ? best->loss : std::numeric_limits<double>::infinity(), task);
+  }
+  for (auto& [name, ranking] : searches) {
+    std::ranges::sort(ranking);
+    fmt::print("search {}, by the best eval loss:\n", name);
+    for (std::size_t place = 0; place < ranking.size(); ++place) {
+      const auto& [loss, task] = ranking[place];
+      const TaskLine& line = lines_[task];
+      const auto how = ended.find(static_cast<planner::TaskIndex>(task));
+      const bool finished = line.steps_before + line.steps == samples_.steps(static_cast<int>(task));
+      fmt::print("{:>4}. {:<32} {:>9} {:>8} steps  {}\n", place + 1, plan_.workload.tasks[task].name,
+                 std::isfinite(loss) ? loss_text(loss) : "", line.steps_before + line.steps,
+                 how != ended.end() ? exec::name(how->second)
+                 : finished         ? "finished"
+                                    : "");
+    }
+  }
 }
 
 void TrainingLog::compare_with_plan(const exec::WindowReport& report) {

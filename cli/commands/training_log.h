@@ -22,6 +22,7 @@ class TrainingLog {
 
   void on_window(const exec::WindowReport& report, const TimeLeft& left);
   void on_evaluation(const exec::EvaluationReport& report);
+  void on_ended(planner::TaskIndex task, exec::Ended how) const;
   /// Of each task, the last that was told; NaN of those that have taken no step.
   std::vector<double> last_losses() const;
   /// The most memory that each rank held, libraries and all.
@@ -30,6 +31,8 @@ class TrainingLog {
   /// How each task and the run as a whole went, with the measured time of a step beside the predicted.
   void print_summary() const;
   std::string summary_json() const;
+  /// Of each search its tasks from the best on. `ended`: those that did before their last step.
+  void print_rankings(const exec::EndedTasks& ended) const;
 
  private:
   struct TaskLine {

@@ -103,8 +103,8 @@ class Validation {
         communicator_(communicator),
         reference_(reference),
         own_(own),
-        window_(window_seconds(plan, {plan.workload, data.samples})),
-        course_(course_of(plan, {plan.workload, data.samples}, own)),
+        window_(window_seconds(plan, planner::input_of(plan, data.samples))),
+        course_(course_of(plan, planner::input_of(plan, data.samples), own)),
         progress_("validating", flags.quiet, Progress::Elsewhere::lines) {
     if (communicator.rank() != 0 || flags.quiet) return;
     fmt::print(stderr, "validating: {} to warm up, then {} windows {} times: about {}\n",

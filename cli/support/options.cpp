@@ -135,6 +135,11 @@ void CommandLine::add_positional(const std::string& name, std::string& value) {
   hidden_.add_options()(name.c_str(), po::value(&value)->required(), "");
 }
 
+void CommandLine::add_optional_positional(const std::string& name, std::string& value) {
+  positional_.push_back(name);
+  hidden_.add_options()(name.c_str(), po::value(&value), "");
+}
+
 bool CommandLine::parse(const std::vector<std::string>& words) {
   po::options_description all;
   all.add(described_).add(hidden_);

@@ -55,6 +55,8 @@ class CommandLine {
   void add_seed();
   /// One word without a flag, named `name`; again: the one after it.
   void add_positional(const std::string& name, std::string& value);
+  /// Which may be left out; after those that may not.
+  void add_optional_positional(const std::string& name, std::string& value);
 
   /// False when --help was asked for and printed. Throws boost::program_options::error.
   bool parse(const std::vector<std::string>& words);

@@ -110,8 +110,14 @@ void print_plan(const planner::Plan& plan) {
                                                : 0.0);
 }
 
-std::string prediction_json(const planner::Plan& plan) {
-  return nlohmann::ordered_json::parse(planner::to_json(plan))["predicted"].dump(1) + "\n";
+std::string prediction_json(const planner::Plan& plan, const std::optional<CourseForecast>& course) {
+  auto json = nlohmann::ordered_json::parse(planner::to_json(plan))["predicted"];
+  if (course)
+    json["run"] = {{"seconds", course->seconds},
+                   {"steps", course->steps},
+                   {"halved_seconds", course->halved_seconds},
+                   {"halved_steps", course->halved_steps}};
+  return json.dump(1) + "\n";
 }
 
 }  // namespace braid::cli

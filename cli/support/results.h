@@ -1,8 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
-#include "planner/plan/plan.h"
+#include "cli/support/course_forecast.h"
 
 namespace braid::cli {
 
@@ -15,7 +16,7 @@ std::string grouped(double number);
 void print_plan(const planner::Plan& plan);
 /// Of a plan whose pipeline does not drain the first step is not like the others.
 void print_prediction(const planner::Prediction& prediction, std::int32_t ranks, bool streams);
-/// The `predicted` part of plan.json.
-std::string prediction_json(const planner::Plan& plan);
+/// The `predicted` part of plan.json; of a run with searches `course` beside it.
+std::string prediction_json(const planner::Plan& plan, const std::optional<CourseForecast>& course = {});
 
 }  // namespace braid::cli

@@ -1,28 +1,82 @@
 #include "cli/support/run_inbox.h"
 
 #include <algorithm>
-#include <vector>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/support/run_status.h"
+#include "planner/plan/plan.h"
 
 namespace braid::cli {
 namespace {
 
 constexpr double kSecondsBetweenLooks = 0.2;
-constexpr const char* kCancel = ".cancel";
+using Kind = RunRequest::Kind;
+
+std::optional<RunRequest> request_of(const std::filesystem::path& file) {
+  const std::string extension = file.extension();
+  for (const Kind kind : {Kind::cancel, Kind::pause, Kind::resume, Kind::priority})
+    if (extension == "." + std::string(name(kind))) return RunRequest{kind, file, file.stem().string()};
+  if (extension == ".yaml" || extension == ".yml" || extension == ".json") return RunRequest{Kind::join, file, ""};
+  return std::nullopt;
+}
 
 }  // namespace
 
-RunInbox::RunInbox(const std::filesystem::path& run, const workload::Workload& workload)
-    : folder_(run / "inbox"), workload_(workload) {}
+std::string_view name(RunRequest::Kind kind) {
+  switch (kind) {
+    case Kind::cancel:
+      return "cancel";
+    case Kind::pause:
+      return "pause";
+    case Kind::resume:
+      return "resume";
+    case Kind::priority:
+      return "priority";
+    case Kind::join:
+      break;
+  }
+  return "join";
+}
 
-void RunInbox::reject(const std::filesystem::path& file, const std::string& reason) const {
-  const std::filesystem::path rejected = folder_ / "rejected" / file.filename();
+std::vector<RunRequest> RunInbox::look(bool now) {
+  std::vector<RunRequest> requests;
+  if (!now && seconds_since(looked_) < kSecondsBetweenLooks) return requests;
+  looked_ = SteadyClock::now();
+  std::error_code none;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, none)) {
+    const std::string file = entry.path().filename().string();
+    // What is being written has its name later.
+    if (entry.is_regular_file(none) && !file.ends_with(".tmp") && !file.starts_with(".")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const std::filesystem::path& file : files) {
+    if (told_.contains(file)) continue;
+    if (std::optional<RunRequest> request = request_of(file)) {
+      told_.insert(file);
+      requests.push_back(std::move(*request));
+    } else {
+      reject({Kind::join, file, ""}, "a run takes tasks in NAME.yaml, and TASK.cancel, .pause, .resume and .priority");
+    }
+  }
+  return requests;
+}
+
+void RunInbox::done(const RunRequest& request) {
+  std::error_code none;
+  std::filesystem::remove(request.file, none);
+  told_.erase(request.file);
+}
+
+void RunInbox::reject(const RunRequest& request, const std::string& reason) {
+  const std::filesystem::path rejected = folder_ / "rejected" / request.file.filename();
   std::error_code ignored;
   std::filesystem::create_directories(rejected.parent_path(), ignored);
-  std::filesystem::rename(file, rejected, ignored);
+  std::filesystem::rename(request.file, rejected, ignored);
+  if (ignored) std::filesystem::remove(request.file, ignored);  // so that it is not refused again and again
+  told_.erase(request.file);
   std::filesystem::path beside = rejected;
   beside += ".reason";
   try {
@@ -31,38 +85,7 @@ void RunInbox::reject(const std::filesystem::path& file, const std::string& reas
   }
 }
 
-std::optional<planner::TaskIndex> RunInbox::next_cancelled() {
-  if (seconds_since(looked_) < kSecondsBetweenLooks) return std::nullopt;
-  looked_ = SteadyClock::now();
-  std::error_code none;
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, none)) {
-    const std::string name = entry.path().filename().string();
-    // What is being written has its name later.
-    if (entry.is_regular_file(none) && !name.ends_with(".tmp")) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  for (const std::filesystem::path& file : files) {
-    if (file.extension() != kCancel) {
-      reject(file, "a run takes TASK.cancel alone; begin another run for other tasks");
-      continue;
-    }
-    const auto task = std::ranges::find(workload_.tasks, file.stem().string(), &workload::Task::name);
-    if (task == workload_.tasks.end()) {
-      reject(file, fmt::format("the run has no task {}", file.stem().string()));
-      continue;
-    }
-    return static_cast<planner::TaskIndex>(task - workload_.tasks.begin());
-  }
-  return std::nullopt;
-}
-
-void RunInbox::forget(planner::TaskIndex task) const {
-  std::error_code none;
-  std::filesystem::remove(folder_ / (workload_.tasks[static_cast<std::size_t>(task)].name + kCancel), none);
-}
-
-void RunInbox::ask_to_cancel(const std::filesystem::path& run, const std::string& task) {
+void RunInbox::ask(const std::filesystem::path& run, Kind kind, const std::string& task, const std::string& content) {
   const RunStatus status = read_run_status(run);
   const auto found = std::ranges::find(status.tasks, task, &TaskStatus::name);
   if (found == status.tasks.end()) {
@@ -70,11 +93,26 @@ void RunInbox::ask_to_cancel(const std::filesystem::path& run, const std::string
     for (const TaskStatus& one : status.tasks) known += (known.empty() ? "" : ", ") + one.name;
     throw error("{}: the run has no task '{}'; give one of: {}", run.string(), task, known);
   }
-  if (status.state != "running")
-    throw error("{}: the run is {}, so there is nothing to cancel", run.string(), status.state);
-  if (found->state != "running" && found->state != "waiting")
+  const bool waits = found->state == "paused";
+  if (found->state != "running" && found->state != "waiting" && !waits)
     throw error("{}: task {} is {} already", run.string(), task, found->state);
-  write_file(run / "inbox" / (task + kCancel), "");
+  if ((kind == Kind::pause && waits) || (kind == Kind::resume && !waits))
+    throw error("{}: task {} is {} already", run.string(), task, found->state);
+  write_file(run / "inbox" / (task + "." + std::string(name(kind))), content);
+}
+
+std::vector<std::string> RunInbox::ask_to_join(const std::filesystem::path& run, const std::filesystem::path& file) {
+  read_run_status(run);
+  const planner::Plan plan = planner::read_plan(run / "plan.json");
+  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  std::vector<std::string> names;
+  std::string text;
+  for (const workload::Task& task : workload::read_more_tasks(file, folder, plan.workload)) {
+    names.push_back(task.name);
+    text += (text.empty() ? "{\"tasks\": [" : ",\n") + workload::to_json(task);
+  }
+  write_file(run / "inbox" / (names.front() + ".json"), text + "]}\n");
+  return names;
 }
 
 }  // namespace braid::cli

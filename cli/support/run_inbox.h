@@ -1,34 +1,52 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/steady_clock.h"
-#include "planner/program/program.h"
-#include "workload/workload.h"
 
 namespace braid::cli {
 
-/// What others ask of a run while it goes: files in its folder's inbox/. TASK.cancel asks that the task take no further
-/// step. Anything else is moved to inbox/rejected/, with the reason beside it in NAME.reason, and nothing else notices.
+/// What is asked of a run: a file in its inbox.
+struct RunRequest {
+  enum class Kind {
+    join,     ///< NAME.yaml, NAME.yml or NAME.json: tasks, as read_more_tasks reads them
+    cancel,   ///< TASK.cancel: the task takes no further step
+    pause,    ///< TASK.pause: none until it is asked to resume
+    resume,   ///< TASK.resume
+    priority  ///< TASK.priority, of which the file holds the number
+  };
+  Kind kind = Kind::join;
+  std::filesystem::path file;
+  std::string task;  ///< but of a join
+};
+std::string_view name(RunRequest::Kind kind);
+
+/// What others ask of a run while it goes: files in its folder's inbox/. Each stays until what it asks for is on the
+/// disk, so that it is not lost with the process; what cannot be done is moved to inbox/rejected/, with the reason
+/// beside it in NAME.reason, and nothing else notices.
 class RunInbox {
  public:
-  RunInbox(const std::filesystem::path& run, const workload::Workload& workload);
+  explicit RunInbox(const std::filesystem::path& run) : folder_(run / "inbox") {}
 
-  /// A task that is to be cancelled. Looks at the folder a few times a second at the most.
-  std::optional<planner::TaskIndex> next_cancelled();
-  /// A task has ended, so that there is nothing to ask for any more.
-  void forget(planner::TaskIndex task) const;
+  /// Those that were not told before, by name. Looks at the folder a few times a second at the most, or `now`.
+  std::vector<RunRequest> look(bool now = false);
+  /// It has been done, or there is nothing to do any more.
+  void done(const RunRequest& request);
+  void reject(const RunRequest& request, const std::string& reason);
 
-  /// Asks a run that goes on. Throws Error where none does in that folder, or it has no such task.
-  static void ask_to_cancel(const std::filesystem::path& run, const std::string& task);
+  /// Asks a run, which need not go on just now, to do that with a task. `content` stands in the file. Throws Error
+  /// where the folder holds no run, or it has no such task or one that has ended.
+  static void ask(const std::filesystem::path& run, RunRequest::Kind kind, const std::string& task,
+                  const std::string& content = "");
+  /// Asks it to take the tasks of that file in. Throws Error where it would refuse the file as it stands.
+  static std::vector<std::string> ask_to_join(const std::filesystem::path& run, const std::filesystem::path& file);
 
  private:
-  void reject(const std::filesystem::path& file, const std::string& reason) const;
-
   std::filesystem::path folder_;
-  const workload::Workload& workload_;
+  std::set<std::filesystem::path> told_;
   SteadyClock::time_point looked_;
 };
 

@@ -56,13 +56,14 @@ RunStatus read_run_status(const std::filesystem::path& run) {
   status.seconds_left = node.number_at("seconds_left");
   status.tokens_per_second = node.number_at("data_tokens_per_second");
   for (const Node& line : node.at("tasks").sequence("tasks")) {
-    TaskStatus& task = status.tasks.emplace_back(TaskStatus{line.string_at("task"), line.string_at("state"),
-                                                            line.integer_at("step"), line.integer_at("steps"),
-                                                            line.number_or("loss", std::nan(""))});
+    TaskStatus& task =
+        status.tasks.emplace_back(TaskStatus{line.string_at("task"), line.string_at("state"), line.integer_at("step"),
+                                             line.integer_at("steps"), line.number_or("loss", std::nan(""))});
     if (const Node* best = line.find("best_evaluation"))
       task.best = {best->integer_at("step"), best->number_at("eval_loss")};
   }
-  if (status.state == "running" && !FileLock::held(run / "lock")) status.state = "killed";
+  if ((status.state == "running" || status.state == "waiting") && !FileLock::held(run / "lock"))
+    status.state = "killed";
   return status;
 }
 
@@ -73,11 +74,16 @@ StatusKeeper::StatusKeeper(std::filesystem::path run, const planner::Plan& plan,
   ::gethostname(host.data(), host.size() - 1);
   status_.host = host.data();
   status_.process = ::getpid();
+  const std::set<planner::TaskIndex> planned = plan.fixed.tasks();
   for (std::size_t task = 0; task < plan.workload.tasks.size(); ++task) {
     TaskStatus& told = status_.tasks.emplace_back();
     told.name = plan.workload.tasks[task].name;
     told.steps = samples.steps(static_cast<planner::TaskIndex>(task));
     told.loss = losses[task];
+    if (!planned.contains(static_cast<planner::TaskIndex>(task))) {
+      told.state = "paused";
+      left_.leave_out(static_cast<planner::TaskIndex>(task));
+    }
     if (!begun) continue;
     const exec::TaskState& state = begun->tasks[task];
     told.step = state.taken;
@@ -110,8 +116,12 @@ void StatusKeeper::on_evaluation(const exec::EvaluationReport& report) {
   left_.on_evaluation(report);
   TaskStatus& task = status_.tasks[static_cast<std::size_t>(report.task)];
   if (report.best) task.best = {report.step, report.loss.loss};
-  if (report.early) task.state = name(exec::Ended::early);
   if (seconds_since(written_) >= kSecondsBetweenStatus) write();
+}
+
+void StatusKeeper::on_ended(planner::TaskIndex task, exec::Ended how) {
+  left_.leave_out(task);
+  status_.tasks[static_cast<std::size_t>(task)].state = name(how);
 }
 
 void StatusKeeper::end(const std::string& state) {

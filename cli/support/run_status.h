@@ -11,15 +11,16 @@ namespace braid::cli {
 
 struct TaskStatus {
   std::string name;
-  std::string state = "waiting";  ///< waiting, running, finished, diverged, cancelled or early
+  std::string state = "waiting";  ///< waiting, running, paused, finished, diverged, cancelled, early or outranked
   std::int64_t step = 0, steps = 0;
-  double loss = 0;  ///< of its last step; NaN where it has taken none
+  double loss = 0;                           ///< of its last step; NaN where it has taken none
   std::optional<exec::Evaluated> best = {};  ///< of its evaluations
 };
 
 /// How a run stands, as its status.json says.
 struct RunStatus {
-  /// running, finished or interrupted; killed: it was running, and no process is at work in its folder.
+  /// running, finished or interrupted; waiting: all tasks have ended, and it waits for more; killed: it was at one of
+  /// these, and no process is at work in its folder.
   std::string state = "running";
   std::int64_t process = 0;
   std::string host;
@@ -41,7 +42,8 @@ class StatusKeeper {
 
   void on_window(const exec::WindowReport& report);
   void on_evaluation(const exec::EvaluationReport& report);
-  /// "finished" or "interrupted".
+  void on_ended(planner::TaskIndex task, exec::Ended how);
+  /// "finished", "interrupted" or "waiting".
   void end(const std::string& state);
   const TimeLeft& time_left() const { return left_; }
 

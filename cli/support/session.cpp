@@ -21,7 +21,7 @@
 
 namespace braid::cli {
 
-Data load_data(const workload::Workload& workload, bool need_data) {
+Data load_data(const workload::Workload& workload, bool need_data, std::vector<workload::Dataset> known) {
   std::vector<workload::Dataset> datasets;
   std::vector<std::vector<workload::SampleSize>> sizes, held_out;
   const auto tokenizer = workload::make_tokenizer(workload.backbone_folder, workload.backbone);
@@ -35,8 +35,10 @@ Data load_data(const workload::Workload& workload, bool need_data) {
       held_out.push_back(workload::held_out_sizes(task));
       continue;
     }
-    datasets.push_back(
-        workload::load_task_data(task, *tokenizer, workload.backbone, workload.backbone_folder));
+    const std::size_t place = datasets.size();
+    datasets.push_back(place < known.size()
+                           ? std::move(known[place])
+                           : workload::load_task_data(task, *tokenizer, workload.backbone, workload.backbone_folder));
     sizes.push_back(workload::sample_sizes(datasets.back()));
     held_out.push_back(workload::held_out_sizes(datasets.back()));
   }

@@ -16,8 +16,9 @@ struct Data {
   workload::SampleIndex samples;
 };
 
-/// Reads every task's dataset. With `need_data`, a task that has only lengths is an Error.
-Data load_data(const workload::Workload& workload, bool need_data);
+/// Reads every task's dataset, but those of the first tasks that are `known`. With `need_data`, a task that has only
+/// lengths is an Error.
+Data load_data(const workload::Workload& workload, bool need_data, std::vector<workload::Dataset> known = {});
 
 /// The cluster that the flags name: a file, or this machine; --ranks in place of its ranks.
 workload::Cluster read_cluster_flags(const CommonFlags& flags);

@@ -60,7 +60,6 @@ void TimeLeft::on_evaluation(const exec::EvaluationReport& report) {
   left = std::max<std::int64_t>(0, left - report.tokens);
   evaluated_ += report.seconds;
   evaluated_tokens_ += static_cast<double>(report.tokens);
-  if (report.early) leave_out(report.task);
 }
 
 double TimeLeft::tokens_per_second() const {

@@ -7,8 +7,8 @@
 namespace braid::cli {
 
 /// How long a run still takes: the data tokens of the steps that are left, which the samples tell, at the seconds that
-/// a token took until now; before anything was measured, at those that the plan predicts. And those of the evaluations that
-/// are left, at what they took until now, or half of what a token of a step takes: they go forward alone.
+/// a token took until now; before anything was measured, at those that the plan predicts. And those of the evaluations
+/// that are left, at what they took until now, or half of what a token of a step takes: they go forward alone.
 class TimeLeft {
  public:
   /// Of tasks that took so many steps before.
@@ -26,10 +26,10 @@ class TimeLeft {
   double tokens_per_second() const;
 
  private:
-  std::vector<std::int64_t> left_;            // data tokens, per task
-  std::vector<std::int64_t> evaluated_left_;  // data tokens of all its evaluations, per task
+  std::vector<std::int64_t> left_;               // data tokens, per task
+  std::vector<std::int64_t> evaluated_left_;     // data tokens of all its evaluations, per task
   double evaluated_ = 0, evaluated_tokens_ = 0;  // seconds and tokens of the evaluations until now
-  double predicted_seconds_ = 0;         // of a token
+  double predicted_seconds_ = 0;                 // of a token
   double measured_ = 0, tokens_ = 0;     // seconds and tokens of all windows but the first, which makes everything
   double first_ = 0, first_tokens_ = 0;  // of that
   bool any_ = false;

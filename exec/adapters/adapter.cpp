@@ -71,6 +71,39 @@ Adapter::Adapter(const costmodel::BackboneShape& backbone, const costmodel::Adap
   if (shape.method == AdapterMethod::diff_pruning) draw_places(seed);
 }
 
+void Adapter::hold_exact_sums() {
+  high_.assign(static_cast<std::size_t>(gradients_.size()), 0);
+  low_ = high_;
+}
+
+kernels::ExactSums Adapter::sums_of(kernels::Matrix gradient) {
+  summed_ = true;
+  const std::ptrdiff_t first = gradient.data - gradients_.data();
+  return {high_.data() + first, low_.data() + first, gradient.rows, gradient.columns, gradient.stride};
+}
+
+std::vector<double> Adapter::sums(planner::LayerRange layers) const {
+  const std::ptrdiff_t first = layers_.place(layers.first) * layer_numbers_, count = layers.count() * layer_numbers_;
+  std::vector<double> all(high_.begin() + first, high_.begin() + first + count);
+  all.insert(all.end(), low_.begin() + first, low_.begin() + first + count);
+  return all;
+}
+
+void Adapter::set_sums(planner::LayerRange layers, std::span<const double> sums) {
+  summed_ = true;
+  const std::ptrdiff_t first = layers_.place(layers.first) * layer_numbers_;
+  const std::size_t count = static_cast<std::size_t>(layers.count() * layer_numbers_);
+  std::ranges::copy(sums.first(count), high_.begin() + first);
+  std::ranges::copy(sums.subspan(count), low_.begin() + first);
+}
+
+void Adapter::settle_sums() {
+  if (!std::exchange(summed_, false)) return;
+  for (std::size_t i = 0; i < high_.size(); ++i) gradients_.data()[i] = static_cast<float>(high_[i] + low_[i]);
+  std::ranges::fill(high_, 0.0);
+  std::ranges::fill(low_, 0.0);
+}
+
 void Adapter::restore(const State& state) {
   parameters_.assign(state.parameters);
   first_moments_.assign(state.first_moments);

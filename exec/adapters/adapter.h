@@ -11,6 +11,7 @@
 #include "exec/files/safetensors.h"
 #include "exec/held_layers.h"
 #include "kernels/matrix.h"
+#include "kernels/outer_sums.h"
 #include "planner/program/program.h"
 
 namespace braid::exec {
@@ -84,6 +85,17 @@ class Adapter {
   kernels::Vector gradients() { return gradients_.view(); }
   kernels::Vector first_moments() { return first_moments_.view(); }
   kernels::Vector second_moments() { return second_moments_.view(); }
+  /// Has gradients add up in sums that do not depend on the order of their terms, so that they do not depend on how
+  /// tokens came into microbatches. The device's memory is the host's.
+  void hold_exact_sums();
+  bool has_exact_sums() const { return !high_.empty(); }
+  /// Where what that matrix of gradients shows adds up.
+  kernels::ExactSums sums_of(kernels::Matrix gradient);
+  /// Of layers [first, last), a run that is here: all their high sums, then all low ones.
+  std::vector<double> sums(planner::LayerRange layers) const;
+  void set_sums(planner::LayerRange layers, std::span<const double> sums);
+  /// Gradients are what their sums are by now, where any were added or set; these begin anew.
+  void settle_sums();
   /// Once all that was called has ended.
   std::vector<float> parameters_on_host() const { return parameters_.on_host(); }
   /// What the next step depends on, as a checkpoint keeps it.
@@ -112,6 +124,8 @@ class Adapter {
   std::map<std::pair<std::int32_t, costmodel::Module>, Places> places_;
   std::map<std::pair<std::int32_t, costmodel::Module>, Norms> norms_;
   std::int64_t version_ = 0;
+  std::vector<double> high_, low_;     // exact sums of gradients; empty: none are held
+  bool summed_ = false;                // since they were settled
   kernels::Device* device_ = nullptr;  // that it lies on
 };
 

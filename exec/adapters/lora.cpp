@@ -62,6 +62,14 @@ void LowRank::up(ConstMatrix low_rank, Matrix y, Products& products) const {
   }
 }
 
+void LowRank::add_gradient(float scale, ConstMatrix a, ConstMatrix b, Matrix gradient, Products& products) const {
+  if (rows_.adapter.has_exact_sums()) {
+    kernels_.outer_sums(scale, a, b, rows_.adapter.sums_of(gradient));
+  } else {
+    products.add(scale, a, Transpose::yes, b, Transpose::no, 1, gradient);
+  }
+}
+
 void LowRank::outputs_backward(ConstMatrix dy, Matrix d_low_rank, Products& products) const {
   const Matrix low_rank = rows_.kept.low_rank.matrix(dy.rows, d_low_rank.columns);
   for (const Target& target : targets_of(rows_)) {
@@ -69,8 +77,8 @@ void LowRank::outputs_backward(ConstMatrix dy, Matrix d_low_rank, Products& prod
     float keeps = 0;
     for (const TargetOutputs& outputs : target.outputs) {
       const ConstMatrix d_out = dy.column_range(outputs.column, outputs.last_column());
-      products.add(scaling, d_out, Transpose::yes, low_rank.column_range(target.first, target.last), Transpose::no, 1,
-                   b(Part::gradient, target.module, outputs.rows));
+      add_gradient(scaling, d_out, low_rank.column_range(target.first, target.last),
+                   b(Part::gradient, target.module, outputs.rows), products);
       // Several parts of a target's outputs add up, one after another.
       products.add(scaling, d_out, Transpose::no, b(Part::parameter, target.module, outputs.rows), Transpose::no, keeps,
                    d_low_rank.column_range(target.first, target.last), keeps != 0);
@@ -81,7 +89,7 @@ void LowRank::outputs_backward(ConstMatrix dy, Matrix d_low_rank, Products& prod
 
 void LowRank::inputs_backward(ConstMatrix x, ConstMatrix d_low_rank, Matrix dx, Products& products) const {
   if (rows_.dropout() == 0) {
-    products.add(1, d_low_rank, Transpose::yes, x, Transpose::no, 1, stacked_a(Part::gradient));
+    add_gradient(1, d_low_rank, x, stacked_a(Part::gradient), products);
     if (dx.rows > 0) products.add(1, d_low_rank, Transpose::no, stacked_a(Part::parameter), Transpose::no, 1, dx);
     return;
   }
@@ -89,7 +97,9 @@ void LowRank::inputs_backward(ConstMatrix x, ConstMatrix d_low_rank, Matrix dx, 
     const ConstMatrix d_target = d_low_rank.column_range(target.first, target.last);
     const Buffer input = dropped(rows_, target.module, x);
     const Matrix masked = input.matrix(x.rows, x.columns);
-    kernels_.matmul(1, d_target, Transpose::yes, masked, Transpose::no, 1, a(Part::gradient, target.module));
+    Products at_once(kernels_);
+    add_gradient(1, d_target, masked, a(Part::gradient, target.module), at_once);
+    at_once.run();
     if (dx.rows == 0) continue;
     kernels_.matmul(1, d_target, Transpose::no, a(Part::parameter, target.module), Transpose::no, 0, masked);
     drop_into(rows_, target.module, masked, true, dx);

@@ -43,6 +43,9 @@ class LowRank {
   void backward(kernels::ConstMatrix x, kernels::ConstMatrix dy, kernels::Matrix dx) const;
 
  private:
+  /// gradient += scale · aᵀ b: as one of the products, or where sums are exact at once.
+  void add_gradient(float scale, kernels::ConstMatrix a, kernels::ConstMatrix b, kernels::Matrix gradient,
+                    Products& products) const;
   /// What the shard computes with: of A [r, in] its inputs, of B [out, r] some of its outputs. The numbers of all
   /// shards' parts are summed up as their gradients are, each is of one shard or a part of its own.
   kernels::Matrix stacked_a(Adapter::Part part) const;

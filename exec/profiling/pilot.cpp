@@ -43,7 +43,7 @@ class Pieces {
  public:
   Pieces(const planner::Plan& plan, const workload::SampleIndex& samples, const planner::Judge& judge)
       : plan_(plan),
-        input_{plan.workload, samples},
+        input_(planner::input_of(plan, samples)),
         judge_(judge),
         cost_(plan.profile),
         latency_(cost_, plan.workload.backbone),

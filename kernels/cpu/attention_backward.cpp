@@ -66,20 +66,28 @@ void write_rows(const float* from, std::int64_t size, float scale, float* to) {
   for_lanes(size, [&](std::int64_t i, std::int64_t count) { store(to + i, load(from + i) * scale, count); });
 }
 
-/// Gradients [keys, padded] of the job's keys or values: written for its own rows, added for earlier tokens.
-void give_back(const AttentionJob& job, const float* gradients, Matrix own, Matrix EarlierKeys::*earlier) {
-  for_earlier_keys(job, earlier, [&](std::int64_t key, float* row) {
-    const float* from = gradients + key * job.padded;
-    for_lanes(job.size, [&](std::int64_t i, std::int64_t count) {
-      store(row + i, load(row + i, count) + load(from + i, count), count);
-    });
+/// Gradients [keys, padded] of the job's keys or values, as far as later chunks have summed them up.
+void begin_gradients(const AttentionJob& job, Matrix later, Matrix EarlierKeys::*earlier, float* gradients) {
+  std::fill_n(gradients, job.keys() * job.padded, 0.0F);
+  for_earlier_keys(job, earlier, [&](std::int64_t key, const float* row) {
+    stage_row(row, job.size, 1.0F, job.padded, gradients + key * job.padded);
   });
-  for_own_keys(job, own,
-               [&](std::int64_t key, float* row) { write_rows(gradients + key * job.padded, job.size, 1.0F, row); });
+  for (std::int64_t row = 0; row < later.rows; ++row)
+    stage_row(later.row(row) + job.kv_column(), job.size, 1.0F, job.padded,
+              gradients + (job.earlier + row) * job.padded);
+}
+
+void give_back(const AttentionJob& job, const float* gradients, Matrix own, Matrix EarlierKeys::*earlier) {
+  const auto write = [&](std::int64_t key, float* row) {
+    write_rows(gradients + key * job.padded, job.size, 1.0F, row);
+  };
+  for_earlier_keys(job, earlier, write);
+  for_own_keys(job, own, write);
 }
 
 /// Blocks of queries outermost: their gradients stay in one tile, those of keys and values are summed up over the
-/// blocks.
+/// blocks, query by query from the sample's last on, as chunks of it go backward: so it does not matter where it is
+/// cut.
 void attend_backward(const AttentionJob& job, ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix out,
                      ConstMatrix log_sum, ConstMatrix dout, Matrix dq, Matrix dk, Matrix dv) {
   thread_local Scratch scratch;
@@ -90,10 +98,10 @@ void attend_backward(const AttentionJob& job, ConstMatrix q, ConstMatrix k, Cons
   stage_keys(job, k, &EarlierKeys::k, tiles.keys);
   stage_keys_transposed(job, k, &EarlierKeys::k, tiles.keys_transposed);
   stage_keys_transposed(job, v, &EarlierKeys::v, tiles.values_transposed);
-  std::fill_n(tiles.key_gradients, job.keys() * job.padded, 0.0F);
-  std::fill_n(tiles.value_gradients, job.keys() * job.padded, 0.0F);
+  begin_gradients(job, job.sequence.later_dk, &EarlierKeys::dk, tiles.key_gradients);
+  begin_gradients(job, job.sequence.later_dv, &EarlierKeys::dv, tiles.value_gradients);
 
-  for_query_blocks(job, [&](std::int64_t first_query, std::int64_t queries) {
+  for_query_blocks_backwards(job, [&](std::int64_t first_query, std::int64_t queries) {
     const std::int64_t rows = queries * job.group;
     stage_queries(job, first_query, queries, q, job.scale, tiles.queries);
     stage_queries(job, first_query, queries, dout, 1.0F, tiles.out_gradients);
@@ -107,10 +115,13 @@ void attend_backward(const AttentionJob& job, ConstMatrix q, ConstMatrix k, Cons
                    kKeyBlock);
       mask_later_keys(job, first_query, queries, first_key, columns, tiles.weights);
       softmax_backward(tiles, rows, columns);
-      tile_product(keys, job.padded, rows, {tiles.weights, 1, kKeyBlock}, tiles.out_gradients, job.padded, true,
+      const std::int64_t last = rows - 1;
+      tile_product(keys, job.padded, rows, {tiles.weights + last * kKeyBlock, 1, -kKeyBlock},
+                   tiles.out_gradients + last * job.padded, -job.padded, true,
                    tiles.value_gradients + first_key * job.padded, job.padded);
-      tile_product(keys, job.padded, rows, {tiles.score_gradients, 1, kKeyBlock}, tiles.queries, job.padded, true,
-                   tiles.key_gradients + first_key * job.padded, job.padded);
+      tile_product(keys, job.padded, rows, {tiles.score_gradients + last * kKeyBlock, 1, -kKeyBlock},
+                   tiles.queries + last * job.padded, -job.padded, true, tiles.key_gradients + first_key * job.padded,
+                   job.padded);
       tile_product(rows, job.padded, keys, {tiles.score_gradients, kKeyBlock, 1}, tiles.keys + first_key * job.padded,
                    job.padded, first_key > 0, tiles.query_gradients, job.padded);
     });

@@ -85,6 +85,13 @@ void for_query_blocks(const AttentionJob& job, const Body& body) {
   }
 }
 
+/// The same from the last block on.
+template <typename Body>
+void for_query_blocks_backwards(const AttentionJob& job, const Body& body) {
+  for (std::int64_t first = (job.sequence.count - 1) / job.block * job.block; first >= 0; first -= job.block)
+    body(first, std::min(job.block, job.sequence.count - first));
+}
+
 /// Calls body(first key, keys, columns) for each block of keys up to key `end`; columns is keys rounded up to kLanes.
 /// Keys are counted from the sequence's first token.
 template <typename Body>

@@ -45,6 +45,7 @@ constexpr Kernels kKernels = {
     .squared_norms = squared_norms,
     .adamw = adamw,
     .adamw_group = adamw_group,
+    .outer_sums = outer_sums,
 };
 
 class CpuDevice final : public HostMemoryDevice {

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/attention_work.h"
 #include "kernels/cuda/tensor_attention.h"
+#include "kernels/elementwise.h"
 
 namespace braid::kernels::cuda {
 namespace {
@@ -239,6 +240,19 @@ void attention_forward(const AttentionShape& shape, std::span<const SequenceRows
          view<const float>(q), view<float>(out), view<float>(log_sum));
 }
 
+namespace {
+
+/// What later chunks of the samples have sent back.
+void add_later(std::span<const SequenceRows> sequences, Matrix dk, Matrix dv) {
+  for (const SequenceRows& sequence : sequences) {
+    if (sequence.later_dk.rows == 0) continue;
+    add(sequence.later_dk, dk.row_range(sequence.first, sequence.first + sequence.later_dk.rows));
+    add(sequence.later_dv, dv.row_range(sequence.first, sequence.first + sequence.later_dv.rows));
+  }
+}
+
+}  // namespace
+
 void attention_backward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
                         ConstMatrix k, ConstMatrix v, ConstMatrix out, ConstMatrix log_sum, ConstMatrix dout, Matrix dq,
                         Matrix dk, Matrix dv) {
@@ -252,9 +266,11 @@ void attention_backward(const AttentionShape& shape, std::span<const SequenceRow
     launch(delta_kernel<Number>, dim3(static_cast<unsigned>(q.rows)), kThreads, 0, view<const Number>(dout),
            view<const Number>(out), size, delta);
   });
-  if (q.type == costmodel::DataType::bf16)
-    return tensor_attention_backward(shape, sequences, q, k, v, log_sum, dout, {deltas.data(), q.rows, shape.heads}, dq,
-                                     dk, dv);
+  if (q.type == costmodel::DataType::bf16) {
+    tensor_attention_backward(shape, sequences, q, k, v, log_sum, dout, {deltas.data(), q.rows, shape.heads}, dq, dk,
+                              dv);
+    return add_later(sequences, dk, dv);
+  }
   const Work work = work_of(sequences, kQueries, k, v, dk, dv);
   if (work.queries.empty()) return;
   const Numbers<Stretch> stretches(work.stretches);
@@ -268,6 +284,7 @@ void attention_backward(const AttentionShape& shape, std::span<const SequenceRow
   launch(attention_dkv_kernel, dim3(static_cast<unsigned>(work.keys.size()), static_cast<unsigned>(shape.kv_heads)),
          kThreads, shared, key_tiles.data(), stretches.data(), group, size, scale, view<const float>(q),
          view<const float>(dout), view<const float>(log_sum), known);
+  add_later(sequences, dk, dv);
 }
 
 }  // namespace braid::kernels::cuda

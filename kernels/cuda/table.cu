@@ -41,6 +41,7 @@ const Kernels& table() {
       .squared_norms = squared_norms,
       .adamw = adamw,
       .adamw_group = adamw_group,
+      .outer_sums = nullptr,
   };
   return kKernels;
 }

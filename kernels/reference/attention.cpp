@@ -93,18 +93,20 @@ void attention_backward(const AttentionShape& shape, std::span<const SequenceRow
       std::transform(query_gradient.begin(), query_gradient.end(), dq.row(row) + head * size,
                      [](double number) { return static_cast<float>(number); });
     });
-    const auto give_back = [&](const std::vector<float*>& rows, const std::vector<double>& gradients) {
+    const auto give_back = [&](const std::vector<float*>& rows, ConstMatrix later,
+                               const std::vector<double>& gradients) {
       const std::size_t earlier = rows.size() - static_cast<std::size_t>(sequence.count);
       for (std::size_t key = 0; key < rows.size(); ++key) {
         for (std::int64_t i = 0; i < kv_columns; ++i) {
-          const double before = key < earlier ? rows[key][i] : 0.0;
+          const std::int64_t own = static_cast<std::int64_t>(key) - static_cast<std::int64_t>(earlier);
+          const double before = own < 0 ? rows[key][i] : own < later.rows ? later.row(own)[i] : 0.0F;
           rows[key][i] = static_cast<float>(
               before + gradients[key * static_cast<std::size_t>(kv_columns) + static_cast<std::size_t>(i)]);
         }
       }
     };
-    give_back(rows_of(sequence, dk, &EarlierKeys::dk), key_gradient);
-    give_back(rows_of(sequence, dv, &EarlierKeys::dv), value_gradient);
+    give_back(rows_of(sequence, dk, &EarlierKeys::dk), sequence.later_dk, key_gradient);
+    give_back(rows_of(sequence, dv, &EarlierKeys::dv), sequence.later_dv, value_gradient);
   }
 }
 

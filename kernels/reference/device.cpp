@@ -42,6 +42,7 @@ constexpr Kernels kKernels = {
     .squared_norms = squared_norms,
     .adamw = adamw,
     .adamw_group = adamw_group,
+    .outer_sums = outer_sums,
 };
 
 class ReferenceDevice final : public HostMemoryDevice {

@@ -168,6 +168,11 @@ LayerSplit layer_split_of(const std::string& text) {
   return split;
 }
 
+std::string text_of(const LayerSplit& split) {
+  if (split.kind != LayerSplit::Kind::given) return split.kind == LayerSplit::Kind::even ? "even" : "balanced";
+  return fmt::format("{}", fmt::join(split.layers, ","));
+}
+
 std::vector<LayerRange> even_layers(std::int64_t layers, std::int64_t stages) {
   std::vector<std::int64_t> counts;
   for (std::int64_t stage = 0; stage < stages; ++stage)

@@ -20,9 +20,13 @@ struct LayerSplit {
   };
   Kind kind = Kind::even;
   std::vector<std::int64_t> layers = {};  ///< given: of each stage
+
+  bool operator==(const LayerSplit&) const = default;
 };
 /// "even", "balanced" or layers of each stage: "9,9,9,5". Throws Error for anything else.
 LayerSplit layer_split_of(const std::string& text);
+/// As `layer_split_of` reads it.
+std::string text_of(const LayerSplit& split);
 
 /// What the command line fixes that a policy would search.
 struct Overrides {
@@ -30,6 +34,8 @@ struct Overrides {
   std::optional<std::int64_t> pp;
   std::optional<std::int64_t> microbatches;
   LayerSplit split = {};
+
+  bool operator==(const Overrides&) const = default;
 };
 
 /// Stages that the overrides fix: as many as a given split has, or as are asked for; nothing where they are searched.

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "base/error.h"
+
 namespace braid::planner {
 
 std::string_view name(PipelineTemplate pipeline) {
@@ -52,6 +54,24 @@ std::string_view name(Padding padding) {
 
 std::string_view name(LaunchRule rule) {
   return rule == LaunchRule::shallowest ? "shallowest" : "earliest_start";
+}
+
+std::set<TaskIndex> FixedPlan::tasks() const {
+  std::set<TaskIndex> tasks;
+  for (const std::vector<TaskIndex>& htask : htasks) tasks.insert(htask.begin(), htask.end());
+  return tasks;
+}
+
+Plan plan_among(Plan of_some, workload::Workload whole, std::span<const TaskIndex> places,
+                std::vector<std::int64_t> taken) {
+  BRAID_CHECK(places.size() == of_some.workload.tasks.size() && taken.size() == whole.tasks.size(),
+              "{} places of {} tasks, {} counts of steps for {}", places.size(), of_some.workload.tasks.size(),
+              taken.size(), whole.tasks.size());
+  for (std::vector<TaskIndex>& htask : of_some.fixed.htasks)
+    for (TaskIndex& task : htask) task = places[static_cast<std::size_t>(task)];
+  of_some.workload = std::move(whole);
+  of_some.taken = std::move(taken);
+  return of_some;
 }
 
 void queue_htasks(FixedPlan& fixed) {

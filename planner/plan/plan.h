@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "planner/bins/bin_packing.h"
 #include "planner/dispatch/dispatch.h"
 #include "planner/latency/launch_rule.h"
+#include "planner/plan/deployment.h"
 #include "planner/plan/preference.h"
 #include "planner/program/lower.h"
 #include "workload/cluster.h"
@@ -143,6 +146,8 @@ struct FixedPlan {
   costmodel::Storage storage;  ///< how what is planned for stores things
 
   std::int32_t ranks() const;
+  /// Those that run: of a run that goes on some may have ended, or wait.
+  std::set<TaskIndex> tasks() const;
 };
 
 struct Prediction {
@@ -177,6 +182,8 @@ struct Plan {
   costmodel::Profile profile;
   std::string policy;
   std::vector<std::pair<std::string, std::string>> options;  ///< all, resolved
+  Overrides asked;                                           ///< what the policy was not to search
+  std::vector<std::int64_t> taken;                           ///< steps of each task when it begins; empty: none
   FixedPlan fixed;
   Prediction predicted;
   LowerBound lower_bound;
@@ -189,9 +196,16 @@ struct Plan {
   std::int32_t ranks() const { return fixed.ranks(); }
 };
 
+/// A plan that was made for some of a workload's tasks, `places` in order, as one of the whole workload: the others
+/// wait, or have ended. Each task has taken so many steps when it begins.
+Plan plan_among(Plan of_some, workload::Workload whole, std::span<const TaskIndex> places,
+                std::vector<std::int64_t> taken);
+
 /// Throws Error when a file is not a plan, or a part of it does not match its hash; the hashes of data files are
 /// checked by `check_data_hashes` (plan_hashes.h).
 Plan read_plan(const std::filesystem::path& path);
+/// The same of its text; `name` stands in messages.
+Plan plan_from(std::string_view text, const std::string& name);
 std::string to_json(const Plan& plan);
 
 std::string_view name(PipelineTemplate pipeline);

@@ -83,14 +83,20 @@ double loaded_bytes(const Held* before, const Held& after, const Weights& weight
 }
 
 void compare_tasks(const Plan& before, const Plan& after, PlanChange& change) {
-  const auto named = [](const Plan& plan, const std::string& name) -> const workload::Task* {
-    for (const workload::Task& task : plan.workload.tasks) {
-      if (task.name == name) return &task;
-    }
-    return nullptr;
+  const auto tasks_of = [](const Plan& plan) {
+    if (plan.fixed.htasks.empty()) return plan.workload.tasks;
+    std::vector<workload::Task> tasks;
+    for (const TaskIndex task : plan.fixed.tasks())
+      tasks.push_back(plan.workload.tasks[static_cast<std::size_t>(task)]);
+    return tasks;
   };
-  for (const workload::Task& task : after.workload.tasks) {
-    const workload::Task* known = named(before, task.name);
+  const std::vector<workload::Task> tasks_before = tasks_of(before), tasks_after = tasks_of(after);
+  const auto named = [](const std::vector<workload::Task>& tasks, const std::string& name) {
+    const auto found = std::ranges::find(tasks, name, &workload::Task::name);
+    return found == tasks.end() ? nullptr : &*found;
+  };
+  for (const workload::Task& task : tasks_after) {
+    const workload::Task* known = named(tasks_before, task.name);
     if (!known || known->adapter != task.adapter) {
       change.joined.push_back(task.name);
       continue;
@@ -101,8 +107,8 @@ void compare_tasks(const Plan& before, const Plan& after, PlanChange& change) {
     const costmodel::BackboneShape& backbone = after.workload.backbone;
     change.adapters += costmodel::adapter_bytes(backbone, task.adapter, backbone.layers) / kKinds * kSaved;
   }
-  for (const workload::Task& task : before.workload.tasks) {
-    const workload::Task* next = named(after, task.name);
+  for (const workload::Task& task : tasks_before) {
+    const workload::Task* next = named(tasks_after, task.name);
     if (!next || next->adapter != task.adapter) change.left.push_back(task.name);
   }
 }

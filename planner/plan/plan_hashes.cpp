@@ -19,15 +19,18 @@ PlanHashes hash_plan(std::string_view plan_text) {
                           "schedule", "predicted", "lower_bound"})
     decisions += json.at(key).dump() + "\n";
   // What is not in every plan is hashed where it is.
-  for (const char* key : {"dispatch", "bins", "preferred"}) {
+  for (const char* key : {"dispatch", "bins", "preferred", "taken"}) {
     if (json.contains(key)) decisions += json.at(key).dump() + "\n";
   }
   return {embedded("workload"), embedded("cluster"), embedded("profile"), hash_bytes(decisions)};
 }
 
-std::vector<std::pair<std::string, std::string>> data_hashes(const workload::Workload& workload) {
-  std::vector<std::pair<std::string, std::string>> hashes;
-  const auto add = [&](const std::filesystem::path& file) { hashes.emplace_back(file.string(), hash_file(file)); };
+DataHashes data_hashes(const workload::Workload& workload, const DataHashes& known) {
+  DataHashes hashes;
+  const auto add = [&](const std::filesystem::path& file) {
+    const auto found = std::ranges::find(known, file.string(), &DataHashes::value_type::first);
+    hashes.emplace_back(file.string(), found == known.end() ? hash_file(file) : found->second);
+  };
   // Weights, shapes, tokenizers and chat templates.
   const auto add_folder = [&](const std::filesystem::path& folder) {
     std::vector<std::filesystem::path> files;

@@ -19,8 +19,10 @@ struct PlanHashes {
 };
 PlanHashes hash_plan(std::string_view plan_text);
 
-/// The datasets and weights that a workload names, with their hashes.
-std::vector<std::pair<std::string, std::string>> data_hashes(const workload::Workload& workload);
+/// File, hash.
+using DataHashes = std::vector<std::pair<std::string, std::string>>;
+/// The datasets and weights that a workload names, with their hashes; those that are known are not read.
+DataHashes data_hashes(const workload::Workload& workload, const DataHashes& known = {});
 /// Throws Error that names the first file that is not what it was when the plan was made.
 void check_data_hashes(const Plan& plan);
 

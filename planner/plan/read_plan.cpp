@@ -161,6 +161,23 @@ std::vector<std::vector<TaskIndex>> htasks_from(const Node& node, const workload
   return htasks;
 }
 
+Overrides asked_from(const Node& node) {
+  const auto number = [&](const char* key) {
+    const Node* given = node.find(key);
+    return given ? std::optional(given->as_integer(key, 1)) : std::nullopt;
+  };
+  return {number("tp"), number("pp"), number("microbatches"), layer_split_of(node.string_or("layers", "even"))};
+}
+
+std::vector<std::int64_t> taken_from(const Node& node, const workload::Workload& workload) {
+  std::vector<std::int64_t> taken;
+  for (const Node& steps : node.sequence("taken")) taken.push_back(steps.as_integer("taken", 0));
+  if (taken.size() != workload.tasks.size())
+    throw node.error(fmt::format("counts of steps for {} tasks, of {}", taken.size(), workload.tasks.size()),
+                     "make the plan again");
+  return taken;
+}
+
 /// Every hTask has one turn, or none is told of.
 void check_turns(const Node& node, const FixedPlan& fixed) {
   if (fixed.schedule.turns.empty()) return;
@@ -303,8 +320,11 @@ void check_unchanged(const Node& node, std::string_view text, const Plan& plan) 
 }  // namespace
 
 Plan read_plan(const std::filesystem::path& path) {
-  const std::string text = read_file(path);
-  const Node node = parse_json(text, path.string());
+  return plan_from(read_file(path), path.string());
+}
+
+Plan plan_from(std::string_view text, const std::string& name) {
+  const Node node = parse_json(text, name);
   if (!node.is_map() || !node.find("format") || !node.find("policy"))
     throw node.error("this is not a plan", "give what `braid plan --out` wrote");
   if (node.integer_at("format") != 1) throw node.at("format").error("unknown format", "this build reads format 1");
@@ -315,6 +335,8 @@ Plan read_plan(const std::filesystem::path& path) {
   plan.policy = node.at("policy").string_at("name");
   for (const auto& [key, value] : node.at("policy").at("options").fields)
     plan.options.emplace_back(key, value.as_string(key));
+  if (const Node* asked = node.find("asked")) plan.asked = asked_from(*asked);
+  if (const Node* taken = node.find("taken")) plan.taken = taken_from(*taken, plan.workload);
   for (const Node& replica : node.at("deployment").sequence("deployment"))
     plan.fixed.deployment.push_back(replica_from(replica, plan.workload.backbone.layers));
   // Older builds had all or nothing, by the profile.

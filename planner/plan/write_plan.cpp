@@ -124,6 +124,15 @@ Json schedule_json(const FixedPlan& fixed) {
           {"launch_rule", name(fixed.schedule.launch_rule)}};
 }
 
+Json asked_json(const Overrides& asked) {
+  Json json = Json::object();
+  if (asked.tp) json["tp"] = *asked.tp;
+  if (asked.pp) json["pp"] = *asked.pp;
+  if (asked.microbatches) json["microbatches"] = *asked.microbatches;
+  if (asked.split != LayerSplit()) json["layers"] = text_of(asked.split);
+  return json;
+}
+
 Json preferred_json(const Preferred& preferred) {
   return {{"preference", name(Preference::memory)},
           {"free_memory_bytes", preferred.free_memory_bytes},
@@ -143,6 +152,8 @@ std::string to_json(const Plan& plan) {
   Json options = Json::object();
   for (const auto& [key, value] : plan.options) options[key] = value;
   json["policy"] = {{"name", plan.policy}, {"options", options}};
+  if (plan.asked != Overrides()) json["asked"] = asked_json(plan.asked);
+  if (!plan.taken.empty()) json["taken"] = plan.taken;
   json["deployment"] = deployment_json(plan.fixed);
   json["htasks"] = htasks_json(plan);
   json["buckets"] = plan.fixed.buckets;

@@ -168,7 +168,7 @@ StageMemory held_throughout(const costmodel::StageShape& shape, const MemoryCont
   memory.backbone =
       context.backbone_copies * resident_weights(context, shape) + costmodel::context_bytes(shape, context.storage);
   for (const costmodel::AdapterShape& adapter : context.adapters)
-    memory.adapters += costmodel::adapter_bytes(context.backbone, adapter, shape.layers);
+    memory.adapters += (context.exact_sums ? 2 : 1) * costmodel::adapter_bytes(context.backbone, adapter, shape.layers);
   return memory;
 }
 

@@ -15,6 +15,7 @@ struct MemoryContext {
   costmodel::Storage storage;
   std::int64_t backbone_copies = 1;  ///< resident on every rank: policies without sharing keep one a task
   std::int64_t weight_shards = 1;    ///< ranks that each keep a share of every weight (FSDP)
+  bool exact_sums = false;           ///< gradients add up exactly (Workload::reproducible): two doubles each
 };
 
 /// The memory of one rank of a stage.

@@ -11,6 +11,7 @@
 #include "planner/search/plan_search.h"
 #include "planner/search/refine_bins.h"
 #include "planner/search/remedy.h"
+#include "planner/search/reproducible.h"
 #include "planner/search/step_models.h"
 #include "planner/search/ways.h"
 #include "planner/window/program_stream.h"
@@ -121,11 +122,13 @@ PlanSearch* begin_search(const PlanningInput& input, const Way& way, const Polic
 
 }  // namespace
 
-Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
+Plan make_plan(const PlanningInput& asked, const PolicyChoice& choice) {
   const auto began = SteadyClock::now();
-  if (input.workload.reproducible)
-    throw error("{}: 'reproducible: true' is not supported by this build; set it to false",
-                input.workload.file.string());
+  PlanningInput input = asked;
+  if (asked.workload.reproducible) {
+    check_reproducible(asked);
+    if (!input.overrides.tp) input.overrides.tp = 1;
+  }
   const std::vector<Way> ways = ways_of(choice, input.overrides, !input.cost.profile().device.empty());
   std::deque<PlanningInput> inputs;
   std::deque<PlanSearch> searches;
@@ -180,6 +183,7 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
     best->arrangement.reasons.insert(best->arrangement.reasons.begin(),
                                      planned_as(found->choice(), searches.size(), changes));
   }
+  if (input.workload.reproducible) best->arrangement.reasons.push_back(how_reproducible(input.overrides));
   verify_telling_windows(best->arrangement.fixed, found->window(), found->bench().capacity());
   if (std::string packings = describe_packings(best->arrangement.fixed, found->window()); !packings.empty())
     best->arrangement.reasons.push_back(std::move(packings));
@@ -196,7 +200,8 @@ Plan make_plan(const PlanningInput& input, const PolicyChoice& choice) {
   plan.reasons = std::move(best->arrangement.reasons);
   plan.predicted = best->prediction;
   plan.preferred = preferred;
-  plan.data_hashes = data_hashes(input.workload);
+  plan.data_hashes = data_hashes(input.workload, input.known_hashes);
+  plan.asked = asked.overrides;
   plan.truncated = truncated || best->arrangement.truncated;
   plan.planning_seconds = seconds_since(began);
   return plan;

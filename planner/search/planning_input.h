@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "planner/plan/plan_hashes.h"
 #include "planner/plan/policy.h"
 #include "planner/window/predict.h"
 
@@ -23,6 +24,8 @@ struct PlanningInput {
   double budget_seconds = 0;
   /// Takes models for other solvers, and gives a solution; nullptr: nothing does.
   milp::Exchange* models = nullptr;
+  /// Of files that have not changed.
+  DataHashes known_hashes = {};
 
   /// Of other tasks, silently.
   PlanningInput of(const workload::Workload& others, const workload::SampleIndex& their_samples) const {

@@ -1,6 +1,7 @@
 #include "planner/window/window.h"
 
 #include <algorithm>
+#include <set>
 
 #include "planner/window/batcher.h"
 
@@ -18,8 +19,16 @@ PassStyle pass_style(const FixedPlan& fixed, const workload::Workload& workload)
 
 MemoryContext memory_context(const FixedPlan& fixed, const workload::Workload& workload) {
   const auto replicas = static_cast<std::int64_t>(fixed.deployment.size());
-  return {workload.backbone, adapters_of(workload), fixed.storage, fixed.backbone_copies,
-          fixed.shards_weights ? replicas : 1};
+  const std::set<TaskIndex> planned = fixed.tasks();
+  std::vector<costmodel::AdapterShape> adapters = adapters_of(workload);
+  for (std::size_t task = 0; task < adapters.size(); ++task)
+    if (!planned.empty() && !planned.contains(static_cast<TaskIndex>(task))) adapters[task] = {};
+  return {workload.backbone,
+          std::move(adapters),
+          fixed.storage,
+          fixed.backbone_copies,
+          fixed.shards_weights ? replicas : 1,
+          workload.reproducible};
 }
 
 std::int64_t largest_microbatch(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {

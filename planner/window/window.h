@@ -15,7 +15,8 @@ VerifyContext verify_context(const FixedPlan& fixed, const WindowInput& input, B
 /// The tasks' adapters, in order.
 std::vector<costmodel::AdapterShape> adapters_of(const workload::Workload& workload);
 
-/// What the costs and the memory of the plan's Programs are told by.
+/// What the costs and the memory of the plan's Programs are told by. Of tasks that the plan has no hTask of nothing is
+/// held.
 PassStyle pass_style(const FixedPlan& fixed, const workload::Workload& workload);
 MemoryContext memory_context(const FixedPlan& fixed, const workload::Workload& workload);
 

@@ -20,6 +20,7 @@ FixedPlan in_windows(FixedPlan fixed, const Stretch& stretch) {
 
 WindowInput without_end(WindowInput input, std::int64_t cycle) {
   input.cycle = cycle;
+  input.taken.clear();
   return input;
 }
 

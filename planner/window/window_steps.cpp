@@ -70,6 +70,10 @@ Standing standing_at(const FixedPlan& fixed, const WindowInput& input, std::int6
 
 }  // namespace
 
+WindowInput input_of(const Plan& plan, const workload::SampleIndex& samples) {
+  return {plan.workload, samples, {}, 0, plan.taken};
+}
+
 std::vector<Admission> course_of(const FixedPlan& fixed, const WindowInput& input) {
   if (!fixed.schedule.admissions.empty()) return fixed.schedule.admissions;
   std::vector<Admission> course;
@@ -117,7 +121,8 @@ std::int64_t end_of_turn(const FixedPlan& fixed, const WindowInput& input, std::
 
 std::vector<std::int64_t> steps_before(const FixedPlan& fixed, const WindowInput& input, std::int64_t window) {
   const Standing standing = standing_at(fixed, input, window);
-  std::vector<std::int64_t> taken(input.workload.tasks.size(), 0);
+  std::vector<std::int64_t> taken = input.taken;
+  taken.resize(input.workload.tasks.size(), 0);
   for (std::size_t htask = 0; htask < fixed.htasks.size(); ++htask) {
     const std::int64_t steps = standing.had[htask] * fixed.schedule.steps_per_window;
     for (const TaskIndex task : fixed.htasks[htask]) {

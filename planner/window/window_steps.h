@@ -25,13 +25,16 @@ struct WindowInput {
   /// While planning, tasks never end, as the rate in mid-stream is asked: their first global batches, so many, come
   /// again and again. 0: they end.
   std::int64_t cycle = 0;
-  /// Steps that each task took in a run before this one, which goes on from there; empty: none. Not for endless input.
+  /// Steps that each task had taken when the plan began; empty: none. Not for endless input.
   std::vector<std::int64_t> taken = {};
 
   bool endless() const { return cycle > 0; }
   std::int64_t taken_by(TaskIndex task) const { return taken.empty() ? 0 : taken[static_cast<std::size_t>(task)]; }
 };
 inline constexpr std::int64_t kPredictedSteps = 8;
+
+/// Of the plan's own run, to its end.
+WindowInput input_of(const Plan& plan, const workload::SampleIndex& samples);
 
 /// How the run goes: the plan's admissions, or its turns, each of as many windows as its longest task takes. Not for
 /// endless input.
@@ -47,7 +50,7 @@ inline constexpr std::int64_t kQueuedTurn = kPredictedSteps;
 /// The window after the last of those in which the same hTasks run as in `window`.
 std::int64_t end_of_turn(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 
-/// Per task, how many steps it has taken when a window begins, those of a run before included.
+/// Per task, how many steps it has taken when a window begins, those before the plan began included.
 std::vector<std::int64_t> steps_before(const FixedPlan& fixed, const WindowInput& input, std::int64_t window);
 
 }  // namespace braid::planner

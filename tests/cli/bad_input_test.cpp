@@ -204,7 +204,11 @@ TEST_F(BadInput, WhatThisBuildCannotPlanIsSaid) {
   expect_bad_input("plan " + planning() + " --ranks 1 --policy lorafusion:multiple=100000",
                    "multiple=100000 is more than the longest sample");
   write_text(folder / "workload.yaml", "reproducible: true\n" + workload());
-  expect_bad_input("plan " + planning(), "'reproducible: true' is not supported by this build");
+  std::string text = testing::read_text(folder / "workload.yaml");
+  text.replace(text.find("type: lora"), 10, "type: dora");
+  write_text(folder / "workload.yaml", text);
+  expect_bad_input("plan " + planning(),
+                   "reproducible: true is of adapters of type lora, and task 'task0' has type dora");
 }
 
 TEST_F(BadInput, WhatThisBuildCannotExecuteIsSaidWithTheRemedy) {

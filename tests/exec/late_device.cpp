@@ -156,6 +156,7 @@ constexpr Kernels kLate = {
     .squared_norms = Later<&Kernels::squared_norms>::call,
     .adamw = Later<&Kernels::adamw>::call,
     .adamw_group = Later<&Kernels::adamw_group>::call,
+    .outer_sums = nullptr,
 };
 
 class LateDevice final : public Device {

@@ -61,8 +61,8 @@ TEST(Quantized, ProductsTakeTheBytesThatTheMemoryModelSays) {
     const costmodel::StageShape stage{backbone.layers, false, false};
     const Bytes said = costmodel::backbone_bytes(backbone, stage, costmodel::cpu_storage(type)) -
                        backbone.layers * backbone.vector_parameters() * 4;
-    // oneDNN rounds widths up, and a row's or a block's scale is small beside it.
-    EXPECT_NEAR(static_cast<double>(held) / static_cast<double>(said), 1, 0.06) << name(type);
+    // oneDNN rounds widths up, where there is AVX-512, and a row's or a block's scale is small beside it.
+    EXPECT_NEAR(static_cast<double>(held) / static_cast<double>(said), 1, 0.065) << name(type);
   }
 }
 

@@ -420,6 +420,10 @@ TEST_P(Devices, Attention) {
     own_sequences.push_back({first, count, goes_on ? std::span(there) : std::span<const EarlierKeys>()});
     first += count;
   }
+  const std::int64_t went_on = between(0, counts.back());  // rows of the last that a later chunk has keys of
+  Numbers later_dk = activations(went_on, kv_width), later_dv = activations(went_on, kv_width);
+  sequences.back().later_dk = later_dk.host(), sequences.back().later_dv = later_dv.host();
+  own_sequences.back().later_dk = later_dk.there(), own_sequences.back().later_dv = later_dv.there();
   reference().attention_forward(shape, sequences, q.host(), k.host(), v.host(), out.host(), log_sum.host());
   own().attention_forward(shape, own_sequences, q.there(), k.there(), v.there(), out.there(), log_sum.there());
   agree(out, "out", 2);

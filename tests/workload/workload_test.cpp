@@ -451,7 +451,7 @@ TEST_F(WorkloadFile, EveryBadValueIsNamedWithItsLineAndARemedy) {
       {30, "    chat: alpaca", "unknown chat 'alpaca'; valid: chatml, llama3"},
       {30, "    layout: chatml",
        "unknown key 'layout'; valid keys: name, dataset, max_length, on_too_long, adapter, global_batch_size, steps, "
-       "epochs, optimizer, seed, priority, chat, objective"},
+       "epochs, optimizer, seed, priority, chat, objective, evaluation, search"},
       {31, "  - name: sst2", "task name 'sst2' is taken (line 4); give every task a name of its own"},
       {32, "    dataset: {file: x}", "unknown key 'file'; valid keys: lengths"},
       {32, "    dataset: {lengths: {dist: normal, mean: 64}}",
@@ -478,7 +478,7 @@ TEST_F(WorkloadFile, EveryBadValueIsNamedWithItsLineAndARemedy) {
        "'samples' is '0'; give a whole number in 1..100000000"},
       {36, "    weeks: 3",
        "unknown key 'weeks'; valid keys: name, dataset, max_length, on_too_long, adapter, global_batch_size, steps, "
-       "epochs, optimizer, seed, priority, chat, objective"},
+       "epochs, optimizer, seed, priority, chat, objective, evaluation, search"},
   };
   for (const Complaint& expected : complaints) {
     const std::string message = complaint(expected.line, expected.replacement);

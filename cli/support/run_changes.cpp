@@ -1,0 +1,289 @@
+#include "cli/support/run_changes.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/parallel.h"
+#include "cli/support/replan.h"
+#include "planner/window/predict.h"
+
+namespace braid::cli {
+namespace {
+
+using planner::TaskIndex;
+using Kind = RunRequest::Kind;
+
+/// Seconds that a plan which nobody asked for must spare.
+constexpr double kLeastGain = 1;
+
+/// What `on_progress` throws where nobody waits for the plan any more.
+struct GivenUp {};
+
+std::int64_t number_in(const std::filesystem::path& file) {
+  std::string text = read_file(file);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  std::int64_t number = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (wrong != std::errc() || end != text.data() + text.size())
+    throw error("'{}' is no priority; give a whole number", text);
+  return number;
+}
+
+TaskIndex task_named(const workload::Workload& workload, const std::string& name) {
+  const auto found = std::ranges::find(workload.tasks, name, &workload::Task::name);
+  return found == workload.tasks.end() ? planner::kNone : static_cast<TaskIndex>(found - workload.tasks.begin());
+}
+
+}  // namespace
+
+RunChanges::~RunChanges() {
+  given_up_ = true;
+}
+
+void RunChanges::begin(const planner::Plan& plan, const Data& data, const exec::Checkpoint* begun) {
+  plan_ = &plan;
+  data_ = &data;
+  ended_.clear();
+  paused_.clear();
+  taken_ = plan.taken;
+  taken_.resize(plan.workload.tasks.size(), 0);
+  for (std::size_t task = 0; begun && task < taken_.size(); ++task) {
+    taken_[task] = begun->tasks[task].taken;
+    if (begun->tasks[task].ended != exec::Ended::no) ended_.insert(static_cast<TaskIndex>(task));
+  }
+  const std::set<TaskIndex> planned = plan.fixed.tasks();
+  for (TaskIndex task = 0; task < static_cast<TaskIndex>(taken_.size()); ++task)
+    if (!planned.contains(task) && !has_ended(task)) paused_.insert(task);
+}
+
+bool RunChanges::has_ended(TaskIndex task) const {
+  return ended_.contains(task) || taken_[static_cast<std::size_t>(task)] >= data_->samples.steps(task);
+}
+
+void RunChanges::on_window(const exec::WindowReport& report) {
+  for (const exec::StepMetrics& step : report.steps) taken_[static_cast<std::size_t>(step.task)] = step.step;
+  for (const TaskIndex task : report.diverged) ended_.insert(task);
+}
+
+void RunChanges::on_ended(TaskIndex task, exec::Ended how) {
+  ended_.insert(task);
+  if (how == exec::Ended::outranked) ++outranked_;
+  for (auto one = cancelled_.begin(); one != cancelled_.end();) {
+    if (one->first == task) inbox_.done(one->second);
+    one = one->first == task ? cancelled_.erase(one) : one + 1;
+  }
+}
+
+std::optional<TaskIndex> RunChanges::next_cancelled() {
+  hear(false);
+  while (!cancelled_.empty() && has_ended(cancelled_.front().first)) {
+    inbox_.done(cancelled_.front().second);
+    cancelled_.pop_front();
+  }
+  if (cancelled_.empty()) return std::nullopt;
+  return cancelled_.front().first;
+}
+
+void RunChanges::hear(bool now) {
+  for (const RunRequest& request : inbox_.look(now)) hear(request);
+}
+
+/// A request that the table of tasks as it stands refuses is refused at once.
+void RunChanges::hear(const RunRequest& request) {
+  if (request.kind == Kind::join) return pending_.push_back(request);
+  const TaskIndex task = task_named(plan_->workload, request.task);
+  if (task == planner::kNone) return inbox_.reject(request, fmt::format("the run has no task {}", request.task));
+  if (has_ended(task)) return inbox_.reject(request, fmt::format("task {} has ended", request.task));
+  if (request.kind == Kind::cancel) return cancelled_.push_back({task, request});
+  pending_.push_back(request);
+}
+
+void RunChanges::plan_pending() {
+  if ((pending_.empty() && outranked_ == 0) || planning_.valid() || ready_) return;
+  Order order{*plan_, data_->samples, {}, paused_, taken_, std::exchange(pending_, {}), std::exchange(outranked_, 0)};
+  for (TaskIndex task = 0; task < static_cast<TaskIndex>(taken_.size()); ++task)
+    if (!has_ended(task) && !paused_.contains(task)) order.live.insert(task);
+  unasked_ = order.requests.empty();
+  if (unasked_ && order.live.empty()) return;
+  planning_ = std::async(std::launch::async, [this, order = std::move(order)] {
+    set_thread_count(1);  // beside training
+    return outcome_of(order);
+  });
+}
+
+void RunChanges::settle() {
+  Outcome outcome = planning_.get();
+  for (const auto& [request, reason] : outcome.rejected) inbox_.reject(request, reason);
+  ready_ = std::move(outcome.change);
+}
+
+bool RunChanges::ready() {
+  hear(false);
+  plan_pending();
+  if (planning_.valid() && planning_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) settle();
+  return ready_.has_value();
+}
+
+std::optional<RunChange> RunChanges::take(const std::atomic<bool>* stop) {
+  hear(true);
+  plan_pending();
+  if (planning_.valid() && unasked_ && !any_left()) {  // too late for it
+    given_up_ = true;
+    planning_.get();
+    given_up_ = false;
+    plan_pending();
+  }
+  while (planning_.valid()) {
+    if (stop->load()) {
+      given_up_ = true;
+      return std::nullopt;
+    }
+    if (planning_.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) continue;
+    settle();
+    plan_pending();
+  }
+  return std::exchange(ready_, std::nullopt);
+}
+
+/// Whether a task that is not paused has steps left.
+bool RunChanges::any_left() const {
+  for (TaskIndex task = 0; task < static_cast<TaskIndex>(taken_.size()); ++task)
+    if (!has_ended(task) && !paused_.contains(task)) return true;
+  return false;
+}
+
+void RunChanges::done(const RunChange& change) {
+  for (const RunRequest& request : change.requests) inbox_.done(request);
+}
+
+RunChanges::Outcome RunChanges::outcome_of(const Order& order) const {
+  Outcome outcome;
+  workload::Workload whole = order.plan.workload;
+  std::set<TaskIndex> live = order.live;
+  RunChange change;
+  std::vector<std::pair<RunRequest, std::size_t>> joins;  // with how many tasks
+  const auto tokenizer = workload::make_tokenizer(whole.backbone_folder, whole.backbone);
+  const auto join = [&](const RunRequest& request) {
+    const std::vector<workload::Task> more = workload::read_more_tasks(request.file, whole.file.parent_path(), whole);
+    std::vector<workload::Dataset> data;
+    for (const workload::Task& task : more) {
+      if (task.lengths) throw error("task '{}' has lengths in place of data; give it a dataset to train on", task.name);
+      data.push_back(workload::load_task_data(task, *tokenizer, whole.backbone, whole.backbone_folder));
+    }
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      live.insert(static_cast<TaskIndex>(whole.tasks.size()));
+      whole.tasks.push_back(more[i]);
+      change.joined.push_back(std::move(data[i]));
+      change.what.push_back(more[i].name + " joins");
+    }
+    joins.emplace_back(request, more.size());
+  };
+  const auto apply = [&](const RunRequest& request) {
+    if (request.kind == Kind::join) return join(request);
+    const TaskIndex task = task_named(whole, request.task);
+    if (request.kind == Kind::priority) {
+      if (order.plan.policy != "mlora")
+        throw error("no task waits by priority under {}; mlora alone has some wait", order.plan.policy);
+      whole.tasks[static_cast<std::size_t>(task)].priority = number_in(request.file);
+      change.what.push_back(
+          fmt::format("{} has priority {}", request.task, whole.tasks[static_cast<std::size_t>(task)].priority));
+      return;
+    }
+    const bool pauses = request.kind == Kind::pause;
+    if (live.contains(task) != pauses)
+      throw error("task {} is {} already", request.task, pauses ? "paused" : "running");
+    if (pauses && live.size() == 1)
+      throw error("task {} is the only one that runs; end the run with SIGTERM, which keeps its state", request.task);
+    pauses ? (void)live.erase(task) : (void)live.insert(task);
+    change.what.push_back(request.task + (pauses ? " pauses" : " goes on"));
+  };
+  for (const RunRequest& request : order.requests) {
+    try {
+      apply(request);
+      change.requests.push_back(request);
+    } catch (const std::exception& refused) {
+      outcome.rejected.emplace_back(request, refused.what());
+    }
+  }
+  if (order.requests.empty()) {
+    try {
+      RunChange made = planned(order, whole, live, {});
+      made.what.push_back(fmt::format("{} tasks are outranked", order.outranked));
+      if (pays(order, made.plan)) outcome.change = std::move(made);
+    } catch (const GivenUp&) {
+    } catch (const std::exception&) {  // the run goes on as it does
+    }
+    return outcome;
+  }
+  while (!change.requests.empty()) {
+    try {
+      RunChange made = planned(order, whole, live, change.joined);
+      made.requests = change.requests;
+      made.what = change.what;
+      outcome.change = std::move(made);
+      return outcome;
+    } catch (const GivenUp&) {
+      return outcome;
+    } catch (const std::exception& refused) {
+      // What joined last is left out, and whatever else was asked for where none did.
+      if (joins.empty()) {
+        for (const RunRequest& request : change.requests) outcome.rejected.emplace_back(request, refused.what());
+        return outcome;
+      }
+      const auto [request, tasks] = joins.back();
+      joins.pop_back();
+      outcome.rejected.emplace_back(request, refused.what());
+      std::erase_if(change.requests, [&file = request.file](const RunRequest& one) { return one.file == file; });
+      for (std::size_t i = 0; i < tasks; ++i) {
+        std::erase(change.what, whole.tasks.back().name + " joins");
+        whole.tasks.pop_back();
+        change.joined.pop_back();
+        live.erase(static_cast<TaskIndex>(whole.tasks.size()));
+      }
+    }
+  }
+  return outcome;
+}
+
+/// Seconds of a step of every live task, by the plan that runs.
+double RunChanges::step_seconds_now(const Order& order) const {
+  std::set<TaskIndex> stopped;
+  for (TaskIndex task = 0; task < static_cast<TaskIndex>(order.taken.size()); ++task)
+    if (!order.live.contains(task)) stopped.insert(task);
+  const costmodel::CostModel cost(order.plan.profile);
+  planner::ClockLatency latency(cost, order.plan.workload.backbone);
+  return planner::predict(order.plan.fixed, {order.plan.workload, order.samples, std::move(stopped)}, latency,
+                          judge_by_replay())
+      .step_seconds;
+}
+
+/// Whether the steps that are left are done so much sooner that going over pays.
+bool RunChanges::pays(const Order& order, const planner::Plan& plan) const {
+  std::int64_t steps = 0;
+  for (const TaskIndex task : order.live)
+    steps = std::max(steps, order.samples.steps(task) - order.taken[static_cast<std::size_t>(task)]);
+  return static_cast<double>(steps) * (step_seconds_now(order) - plan.predicted.step_seconds) > kLeastGain;
+}
+
+RunChange RunChanges::planned(const Order& order, const workload::Workload& whole, const std::set<TaskIndex>& live,
+                              std::vector<workload::Dataset> joined) const {
+  std::vector<std::int64_t> taken = order.taken;
+  taken.resize(whole.tasks.size(), 0);
+  const auto sizes = [&](TaskIndex task) -> TaskSizes {
+    const std::size_t known = order.plan.workload.tasks.size();
+    if (static_cast<std::size_t>(task) < known) return {order.samples.sizes(task), order.samples.held_out(task)};
+    const workload::Dataset& dataset = joined[static_cast<std::size_t>(task) - known];
+    return {workload::sample_sizes(dataset), workload::held_out_sizes(dataset)};
+  };
+  RunChange change;
+  change.plan = replan({order.plan, whole, live, std::move(taken), sizes, [this](double) {
+                          if (given_up_) throw GivenUp();
+                        }});
+  change.planning_seconds = change.plan.planning_seconds;
+  change.joined = std::move(joined);
+  return change;
+}
+
+}  // namespace braid::cli
