@@ -23,7 +23,6 @@ namespace {
 
 constexpr const char* kManifest = "checkpoint.json";
 constexpr std::int64_t kFormat = 1;
-constexpr std::size_t kKept = 2;
 
 /// What a plan's files hashed to when it was made.
 std::string hash_of(const planner::Plan& plan, const std::filesystem::path& file) {
@@ -115,8 +114,8 @@ std::vector<float> gather_layers(const std::vector<float>& mine, std::int64_t la
   return whole;
 }
 
-Checkpoints::Checkpoints(std::filesystem::path folder, const planner::Plan& plan)
-    : folder_(std::move(folder)), plan_(plan) {}
+Checkpoints::Checkpoints(std::filesystem::path folder, const planner::Plan& plan, std::int64_t kept)
+    : folder_(std::move(folder)), plan_(plan), kept_(kept) {}
 
 /// Ascending.
 std::vector<std::filesystem::path> Checkpoints::numbered() const {
@@ -144,11 +143,11 @@ std::filesystem::path Checkpoints::begin_next() {
 void Checkpoints::prune() const {
   std::vector<std::filesystem::path> folders = numbered();
   std::reverse(folders.begin(), folders.end());
-  std::size_t whole = 0;
+  std::int64_t whole = 0;
   for (const std::filesystem::path& folder : folders) {
     std::error_code ignored;
     const bool ended = std::filesystem::exists(folder / kManifest, ignored);
-    if (ended && whole++ < kKept) continue;
+    if (ended && whole++ < kept_) continue;
     std::filesystem::remove_all(folder, ignored);
   }
 }

@@ -32,12 +32,14 @@ struct Checkpoint {
 
 /// The checkpoints of a run, in one folder: NUMBER/TASK.safetensors holds `parameters`, `first_moments` and
 /// `second_moments`, each [layers, numbers of a layer]; NUMBER/checkpoint.json, which is written last, says where each
-/// task stands and the hash of its file. So one that is not whole is known, and the one before is there: the two newest
-/// are kept.
+/// task stands and the hash of its file. So one that is not whole is known, and the one before is there: of those that
+/// are whole the newest stay.
 class Checkpoints {
  public:
-  /// Of runs of that plan, which outlives it.
-  Checkpoints(std::filesystem::path folder, const planner::Plan& plan);
+  static constexpr std::int64_t kUsuallyKept = 2;
+
+  /// Of runs of that plan, which outlives it; so many stay.
+  Checkpoints(std::filesystem::path folder, const planner::Plan& plan, std::int64_t kept = kUsuallyKept);
 
   /// Rank 0 writes where the tasks stand; all ranks call this, between two windows. Of a task that has taken no step
   /// since it was written before, or that the plan has no hTask of, the file of the checkpoint before is linked. Throws
@@ -67,6 +69,7 @@ class Checkpoints {
 
   std::filesystem::path folder_;
   const planner::Plan& plan_;
+  std::int64_t kept_;
   double spent_seconds_ = 0;
   Bytes spent_bytes_ = 0;
   std::vector<TaskState> written_;  // by task, the last that was written whole; the same on all ranks but for the files

@@ -23,7 +23,7 @@ from pathlib import Path
 import bench_vs_peft as peft_bench
 
 RANKS, RATES = (4, 16), (1e-4, 3e-4, 1e-3, 3e-3)
-BATCH, STEPS, RUNG, HELD_OUT = 8, 27, 9, 24
+BATCH, STEPS, RUNG, HELD_OUT = 4, 27, 9, 12
 MOST_TOKENS = 1024
 SYSTEMS = ("peft", "all", "halving")
 

@@ -37,6 +37,8 @@ int run_train(const std::vector<std::string>& words) {
                            "keep the run's state so often, and at its end; 0: at its end alone");
   line.add().add_options()("checkpoint-steps", po::value(&own.checkpoint_steps),
                            "keep it as well whenever a task has taken so many steps");
+  line.add().add_options()("checkpoints-kept", po::value(&own.checkpoints_kept)->default_value(own.checkpoints_kept),
+                           "how many of the newest stay");
   line.add().add_options()("stay", po::bool_switch(&own.stay),
                            "when all tasks have ended, wait for more in the run's inbox/");
   line.add_threads();
@@ -45,6 +47,8 @@ int run_train(const std::vector<std::string>& words) {
   if (flags.out.empty()) throw error("--out is missing; give a folder for the adapters and metrics");
   if (!(own.checkpoint_minutes >= 0 && own.checkpoint_minutes < 1e6) || own.checkpoint_steps < 0)
     throw error("--checkpoint-minutes and --checkpoint-steps are 0 or more");
+  if (own.checkpoints_kept < 1)
+    throw error("--checkpoints-kept {} is not usable; give 1 or more", own.checkpoints_kept);
   if (own.resume) {
     prepare_to_resume(flags);
   } else if (exec::launched_ranks() == 0) {
@@ -54,8 +58,9 @@ int run_train(const std::vector<std::string>& words) {
   if (!flags.backend.empty()) make_device(flags.backend);
   const planner::Plan plan = plan_from_flags(flags);
   if (!must_launch(plan, backend_of(flags, plan))) return TrainRun(plan, flags, own).run();
-  flags.passed_on = {"--checkpoint-minutes", fmt::format("{}", own.checkpoint_minutes), "--checkpoint-steps",
-                     std::to_string(own.checkpoint_steps)};
+  flags.passed_on = {"--checkpoint-minutes", fmt::format("{}", own.checkpoint_minutes),
+                     "--checkpoint-steps",   std::to_string(own.checkpoint_steps),
+                     "--checkpoints-kept",   std::to_string(own.checkpoints_kept)};
   if (own.resume) flags.passed_on.emplace_back("--resume");
   if (own.stay) flags.passed_on.emplace_back("--stay");
   return launch_with_plan("train", plan, flags);

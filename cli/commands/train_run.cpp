@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <numeric>
 #include <ostream>
 #include <thread>
@@ -94,8 +93,7 @@ void TrainRun::begin_folder() const {
     std::filesystem::remove_all(out_ / of_a_run_before);  // which --overwrite gave up
 }
 
-/// Makes the runner of the plan, and goes on from there.
-void TrainRun::take_over(std::optional<exec::Checkpoint> begun) {
+void TrainRun::make_runner() {
   const SteadyClock::time_point began = SteadyClock::now();
   runner_ = std::make_unique<exec::Runner>(exec::RunInput{plan_->fixed, plan_->workload, data_.samples, data_.datasets},
                                            *communicator_, *device_, std::move(backbone_));
@@ -105,6 +103,10 @@ void TrainRun::take_over(std::optional<exec::Checkpoint> begun) {
     nothing.workload.backbone = plan_->workload.backbone;
     rates_.load_bytes = planner::change_of(nothing, *plan_).most_loaded;
   }
+}
+
+/// Goes on from there by the plan, which has a runner.
+void TrainRun::take_over(std::optional<exec::Checkpoint> begun) {
   begun_ = std::move(begun);
   largest_.resize(plan_->workload.tasks.size());
   for (const TaskIndex task : plan_->fixed.tasks()) {
@@ -127,11 +129,25 @@ void TrainRun::take_over(std::optional<exec::Checkpoint> begun) {
 void TrainRun::write_adapter(TaskIndex task) {
   const auto place = static_cast<std::size_t>(task);
   if (!runner_->adapters()[place]) return;  // it was paused, and is written
-  largest_[place] = exec::write_adapter(out_ / "adapters", plan_->workload, task, *runner_, *communicator_);
+  if (const std::optional<double> largest = try_to_write("adapters", task)) largest_[place] = largest;
+}
+
+/// The largest magnitude; nothing, on all ranks alike, where there is no room for it.
+std::optional<double> TrainRun::try_to_write(const std::string& folder, TaskIndex task) {
+  double largest = 0;
+  std::uint8_t written = 1;
+  try {
+    largest = exec::write_adapter(out_ / folder, plan_->workload, task, *runner_, *communicator_);
+  } catch (const Failure& failure) {
+    written = 0;
+    fmt::print(stderr, "{}; the run goes on: make room\n", failure.what());
+  }
+  communicator_->broadcast(std::as_writable_bytes(std::span(&written, 1)));
+  return written ? std::optional(largest) : std::nullopt;
 }
 
 exec::TrainResult TrainRun::run_by_plan() {
-  exec::Checkpoints checkpoints(out_ / "checkpoints", *plan_);
+  exec::Checkpoints checkpoints(out_ / "checkpoints", *plan_, own_.checkpoints_kept);
   exec::TrainOptions options;
   options.stop = &interrupts_->asked();
   options.on_references = [&](TaskIndex task, std::size_t pairs) {
@@ -150,7 +166,7 @@ exec::TrainResult TrainRun::run_by_plan() {
     log_->on_window(report, status_->time_left());
   };
   options.on_evaluation = [&](const exec::EvaluationReport& report) {
-    if (report.best) exec::write_adapter(out_ / "best", plan_->workload, report.task, *runner_, *communicator_);
+    if (report.best) try_to_write("best", report.task);
     if (!tells_) return;
     status_->on_evaluation(report);
     board_->on_evaluation(report);
@@ -244,6 +260,7 @@ void TrainRun::go_over(RunChange change) {
   over.change = std::move(change);
   over_ = std::move(over);
   plan_ = std::move(next);
+  make_runner();
   take_over(std::move(begun));
 }
 
@@ -266,7 +283,7 @@ void TrainRun::tell_cost(GoingOver over) {
   for (std::size_t task = 0; task < plan_->taken.size(); ++task)
     steps[plan_->workload.tasks[task].name] = plan_->taken[task];
   line["steps_taken"] = std::move(steps);
-  std::ofstream(out_ / "changes.jsonl", std::ios::app) << line.dump() << '\n';
+  told_changes_->append(line.dump() + "\n");
   if (flags_.quiet) return;
   fmt::print(stderr, "{}: planned in {} beside training; going over took {}, predicted {}{}\n",
              fmt::join(over.change.what, ", "), duration(over.change.planning_seconds), duration(over.cost.measured),
@@ -284,11 +301,13 @@ void TrainRun::write_adapters(const exec::TrainResult& result, const std::option
 }
 
 int TrainRun::run() {
+  make_runner();  // before anything is written
   if (tells_) {
     std::filesystem::create_directories(out_);
     lock_.emplace(out_ / "lock");
     if (!own_.resume) begin_folder();
     changes_.emplace(out_);
+    told_changes_.emplace(out_ / "changes.jsonl");
   }
   std::optional<exec::Checkpoint> begun;
   if (own_.resume) begun = begun_before(exec::Checkpoints(out_ / "checkpoints", *plan_), *plan_, tells_);
@@ -330,6 +349,17 @@ int TrainRun::finish(const exec::TrainResult& result) {
     log_->set_most_held(most_held);
     status_->end(result.interrupted ? "interrupted" : "finished");
     written = tell_of_magnitudes(plan_->workload, largest_) && written;
+    for (const TaskIndex task : plan_->fixed.tasks()) {
+      if (largest_[static_cast<std::size_t>(task)] || result.diverged().contains(task)) continue;
+      fmt::print(stderr,
+                 "{}: its adapter could not be written; make room and go on with `braid train --resume --out {}`\n",
+                 plan_->workload.tasks[static_cast<std::size_t>(task)].name, out_.string());
+      written = false;
+    }
+    if (!log_->flush() || !told_changes_->append("")) {
+      fmt::print(stderr, "{}: lines of metrics are missing, as they could not be written\n", out_.string());
+      written = false;
+    }
     write_timeline(result);
     if (flags_.json) {
       fmt::print("{}", log_->summary_json());

@@ -21,6 +21,7 @@ struct TrainFlags {
   bool stay = false;
   double checkpoint_minutes = 10;
   std::int64_t checkpoint_steps = 0;
+  std::int64_t checkpoints_kept = exec::Checkpoints::kUsuallyKept;
 };
 
 /// A change that is under way.
@@ -44,6 +45,7 @@ class TrainRun {
 
  private:
   void begin_folder() const;
+  void make_runner();
   void take_over(std::optional<exec::Checkpoint> begun);
   exec::TrainResult run_by_plan();
   std::optional<RunChange> tell_all(std::optional<RunChange> change);
@@ -51,6 +53,7 @@ class TrainRun {
   std::optional<RunChange> wait_for_change();
   void go_over(RunChange change);
   void write_adapter(planner::TaskIndex task);
+  std::optional<double> try_to_write(const std::string& folder, planner::TaskIndex task);
   void write_adapters(const exec::TrainResult& result, const std::optional<RunChange>& change);
   int finish(const exec::TrainResult& result);
   void write_timeline(const exec::TrainResult& result) const;
@@ -74,6 +77,7 @@ class TrainRun {
   // Of rank 0 alone:
   std::optional<FileLock> lock_;
   std::optional<RunChanges> changes_;
+  std::optional<AppendedFile> told_changes_;
   std::optional<TrainingLog> log_;
   std::optional<StatusKeeper> status_;
   std::optional<TensorBoardLog> board_;

@@ -40,13 +40,13 @@ TrainingLog::TrainingLog(const planner::Plan& plan, const workload::SampleIndex&
                          const std::filesystem::path& metrics, bool quiet, const exec::Checkpoint* begun)
     : plan_(plan),
       samples_(samples),
+      metrics_(metrics),
       quiet_(quiet),
       lines_(plan.workload.tasks.size()),
       last_print_(SteadyClock::now()) {
   check_writable(metrics);
   write_file(metrics, begun && std::filesystem::exists(metrics) ? kept_metrics(metrics, *begun) : "");
-  metrics_.open(metrics, std::ios::app);
-  if (!metrics_) throw Failure(fmt::format("{}: cannot be written", metrics.string()));
+  metrics_ = AppendedFile(metrics);
 }
 
 /// Lines of steps that are taken again are left out, and one that was cut short.
@@ -223,9 +223,18 @@ void TrainingLog::write_metrics(const exec::WindowReport& report) {
   }
 }
 
+/// On a full disk the run goes on.
 void TrainingLog::write_line(const nlohmann::ordered_json& line) {
-  metrics_ << line.dump() << std::endl;
-  if (!metrics_) throw Failure("metrics.jsonl: writing failed; is the disk full?");
+  const bool written = metrics_.append(line.dump() + "\n");
+  if (written == !told_of_waiting_) return;
+  told_of_waiting_ = !written;
+  fmt::print(stderr, "{}: {}\n", metrics_.path().string(),
+             written ? "what could not be written is there now"
+                     : "cannot be written; the run goes on, and lines are written once there is room");
+}
+
+bool TrainingLog::flush() {
+  return metrics_.append("");
 }
 
 void TrainingLog::print_progress(const exec::WindowReport& report, const TimeLeft& left) {

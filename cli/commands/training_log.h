@@ -1,12 +1,12 @@
 #pragma once
 
-#include <fstream>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/appended_file.h"
 #include "base/steady_clock.h"
 #include "cli/support/time_left.h"
 
@@ -25,6 +25,8 @@ class TrainingLog {
   void on_ended(planner::TaskIndex task, exec::Ended how) const;
   /// Of each task, the last that was told; NaN of those that have taken no step.
   std::vector<double> last_losses() const;
+  /// Writes what could not be written. False where it still cannot.
+  bool flush();
   /// The most memory that each rank held, libraries and all.
   void set_most_held(std::vector<Bytes> of_ranks) { most_held_ = std::move(of_ranks); }
 
@@ -61,7 +63,8 @@ class TrainingLog {
 
   const planner::Plan& plan_;
   const workload::SampleIndex& samples_;
-  std::ofstream metrics_;
+  AppendedFile metrics_;
+  bool told_of_waiting_ = false;  // that metrics cannot be written
   bool quiet_;
   std::vector<TaskLine> lines_;
   std::int64_t computed_tokens_ = 0;

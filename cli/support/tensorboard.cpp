@@ -76,10 +76,7 @@ void EventFile::add_record(const std::string& event) {
 }
 
 void EventFile::flush() {
-  std::ofstream out(file_, std::ios::binary | std::ios::app);
-  out << added_;
-  out.close();
-  if (!out) throw Failure(fmt::format("{}: writing failed; is the disk full?", file_.string()));
+  file_.append(added_);
   added_.clear();
 }
 

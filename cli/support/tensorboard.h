@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/appended_file.h"
 #include "exec/trainer.h"
 
 namespace braid::cli {
@@ -14,12 +15,12 @@ namespace braid::cli {
 /// and its masked CRC-32C. A folder may hold several, of a run that was gone on with.
 class EventFile {
  public:
-  /// Makes `folder` and a file there whose name no other process takes. `seconds` since 1970 are when it begins. Throws
-  /// Failure where it cannot be written. The file is open while it is written to alone: a run may have many.
+  /// Makes `folder` and a file there whose name no other process takes. `seconds` since 1970 are when it begins. What
+  /// cannot be written waits (AppendedFile). The file is open while it is written to alone: a run may have many.
   EventFile(const std::filesystem::path& folder, double seconds);
 
   void add_scalar(std::string_view tag, std::int64_t step, double value, double seconds);
-  /// Writes what was added, for others to read. Throws Failure where writing failed.
+  /// Writes what was added, for others to read.
   void flush();
 
   static std::uint32_t masked_crc(std::string_view bytes);
@@ -27,7 +28,7 @@ class EventFile {
  private:
   void add_record(const std::string& event);
 
-  std::filesystem::path file_;
+  AppendedFile file_;
   std::string added_;  // and not written
 };
 

@@ -141,6 +141,17 @@ TEST_F(Checkpointed, OneThatIsNotWholeIsPassedOver) {
   }
 }
 
+TEST_F(Checkpointed, AsManyStayAsAreAskedFor) {
+  for (const std::int64_t kept : {1, 2, 4}) {
+    std::filesystem::remove_all(folder);
+    RunPart part{folder, 5, 1};
+    part.checkpoints_kept = kept;
+    train_on(study, on(PipelineTemplate::one_by_one, 1, 1, 1), kernels::make_cpu_device, {}, &part);
+    const auto all = std::filesystem::directory_iterator(folder);
+    EXPECT_EQ(std::distance(begin(all), end(all)), kept);
+  }
+}
+
 TEST_F(Checkpointed, WhatWouldTakeOtherStepsIsRefused) {
   const planner::FixedPlan fixed = on(PipelineTemplate::one_by_one, 1, 1, 1);
   const std::string weights = (study.workload.backbone_folder / "model.safetensors").string();

@@ -104,6 +104,7 @@ struct RunPart {
   std::vector<std::pair<std::string, std::string>> data_hashes = {};
   std::vector<std::string> notices = {};  // that were told
   std::optional<TaskIndex> cancel = {};   // after the first window
+  std::int64_t checkpoints_kept = Checkpoints::kUsuallyKept;
 };
 
 /// On as many ranks as the plan has, which are threads with a device each.
@@ -143,7 +144,7 @@ inline Trained train_on(const TrainerStudy& study, const planner::FixedPlan& fix
     std::optional<Checkpoints> checkpoints;
     std::optional<Checkpoint> begun;
     if (part) {
-      checkpoints.emplace(part->folder, plan);
+      checkpoints.emplace(part->folder, plan, part->checkpoints_kept);
       begun = checkpoints->newest();
       mine.checkpoints = &*checkpoints;
       mine.checkpoint_steps = part->checkpoint_steps;
