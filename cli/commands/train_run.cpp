@@ -311,6 +311,9 @@ int TrainRun::run() {
   }
   std::optional<exec::Checkpoint> begun;
   if (own_.resume) begun = begun_before(exec::Checkpoints(out_ / "checkpoints", *plan_), *plan_, tells_);
+  if (!begun && !plan_->taken.empty())
+    throw error("{}: the plan goes on with a run that was under way, whose state is not there; plan the workload anew",
+                own_.resume ? (out_ / "plan.json").string() : flags_.plan);
   take_over(std::move(begun));
   interrupts_.emplace();
   last_window_ = SteadyClock::now();
@@ -368,6 +371,11 @@ int TrainRun::finish(const exec::TrainResult& result) {
       log_->print_summary();
       fmt::print("adapters, metrics.jsonl and timeline.json are in {}\n", out_.string());
     }
+    for (const TaskStatus& task : status_->tasks())
+      if (task.state == "paused")
+        fmt::print(stderr,
+                   "{}: is paused; `braid task resume {} {}` and `braid train --resume --out {}` go on with it\n",
+                   task.name, out_.string(), task.name, out_.string());
     if (result.interrupted)
       fmt::print(stderr,
                  "interrupted: the steps under way were finished, the adapters and the run's state are written; go on "

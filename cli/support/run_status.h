@@ -46,6 +46,7 @@ class StatusKeeper {
   /// "finished", "interrupted" or "waiting".
   void end(const std::string& state);
   const TimeLeft& time_left() const { return left_; }
+  const std::vector<TaskStatus>& tasks() const { return status_.tasks; }
 
  private:
   void write();

@@ -319,7 +319,7 @@ TEST_F(BadInput, ARankThatIsKilledEndsTheOthersAndIsNamed) {
   write_text(folder / "workload.yaml", std::regex_replace(workload(), std::regex("steps: \\d+"), "steps: 1000000"));
   write_text(folder / "kill.sh",
              "\"$@\" & run=$!\n"
-             "for i in $(seq 200); do [ -s '" +
+             "for i in $(seq 900); do [ -s '" +
                  path("out/metrics.jsonl") +
                  "' ] && break; sleep 0.1; done\n"
                  "launcher=$(cat /proc/$run/task/$run/children)\n"

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "base/random.h"
 #include "cli/background.h"
 
@@ -171,6 +173,48 @@ TEST_F(JoinedRun, WhatIsAskedMeanwhileIsDoneWhenItGoesOn) {
   refused("priority " + path("run") + " late", "the number is missing");
   refused("stop " + path("run") + " late", "unknown; give one of: add, list, cancel, pause, resume, priority");
   EXPECT_EQ(run_braid("task list " + path("run")).text, run_braid("status " + path("run")).text);
+}
+
+/// A plan that a run went over to is of that run alone.
+TEST_F(JoinedRun, APlanOfARunThatWasUnderWayIsNotBegunWith) {
+  set_steps(6);
+  train(by("hf-peft", "1") + " --out " + path("run"));
+  ask("add " + path("run") + " " + path("late.yaml"));
+  train("--resume --out " + path("run"));
+  const Outcome outcome = run_braid("train --quiet --plan " + path("run/plan.json") + " --out " + path("other"));
+  EXPECT_EQ(outcome.status, 2) << outcome.text;
+  EXPECT_NE(outcome.text.find("goes on with a run that was under way"), std::string::npos) << outcome.text;
+}
+
+/// A run without room for its adapters goes on to its end, says what is missing, and once there is room goes on from
+/// what it kept.
+TEST_F(JoinedRun, AFullDiskLosesNothingThatWasKept) {
+  set_steps(6);
+  std::string text = read_text(folder / "workload.yaml");
+  costmodel::AdapterShape large;
+  large.rank = 64;
+  for (const auto module : {costmodel::Module::q, costmodel::Module::k, costmodel::Module::v, costmodel::Module::o})
+    large.targets[static_cast<std::size_t>(module)] = true;
+  for (const char* rank : {"r: 2}", "r: 4, dropout: 0.1}", "r: 6}"})
+    text.replace(text.find(rank), std::strlen(rank), "r: 64}");
+  write_text(folder / "workload.yaml", text);
+  write_text(folder / "profile.json", costmodel::to_json(testing::made_up_profile(
+                                          costmodel::read_backbone(BRAID_SOURCE_DIR "/tests/golden/llama"), {large})));
+  train(by("hf-peft", "1") + " --out " + path("whole"));
+  // Files of up to 128 blocks of 1,024 bytes: plan.json is smaller, states and adapters are not.
+  const Outcome full =
+      run_shell("bash -c \"trap '' XFSZ; ulimit -f 128; " BRAID_PROGRAM " train --quiet --checkpoint-steps 2 " +
+                by("hf-peft", "1") + " --out " + path("run") + "\"");
+  EXPECT_EQ(full.status, 1) << full.text;
+  EXPECT_NE(full.text.find("the run goes on, and its state is kept again later: make room"), std::string::npos)
+      << full.text;
+  EXPECT_NE(full.text.find("task0: its adapter could not be written; make room and go on"), std::string::npos)
+      << full.text;
+  EXPECT_EQ(metrics("run").size(), 18U);
+  EXPECT_TRUE(adapters("run").empty());
+  train("--resume --out " + path("run"));
+  EXPECT_TRUE(adapters("run") == adapters("whole"));
+  EXPECT_EQ(metrics("run"), metrics("whole"));
 }
 
 /// Killed at any moment around joining, it ends as if nobody had killed it.
