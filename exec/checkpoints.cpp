@@ -230,7 +230,8 @@ void Checkpoints::write(std::span<const std::int64_t> taken, const EndedTasks& e
   } else {  // of what was there before, nothing is relied on
     for (std::size_t task = 0; task < tasks.size(); ++task) written_[task].written &= !runner.adapters()[task];
   }
-  if (!failed) return;
+  if (whole) return;
+  if (!failed) throw Failure("rank 0 could not keep the run's state");
   std::error_code ignored;
   if (!next.empty()) std::filesystem::remove_all(next, ignored);
   throw Failure(*failed);

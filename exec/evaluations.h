@@ -25,11 +25,15 @@ class Evaluations {
   /// Of a run before.
   void set(planner::TaskIndex task, std::vector<Evaluated> before) { at(task) = std::move(before); }
 
+  const std::vector<std::vector<Evaluated>>& all() const { return all_; }
+
   std::optional<Evaluated> best(planner::TaskIndex task) const { return best_of(of(task)); }
   /// Whether as many as its patience came after the best.
   bool out_of_patience(planner::TaskIndex task) const;
   /// The trials of searches that others have outranked.
   std::set<planner::TaskIndex> outranked(const EndedTasks& ended) const { return searches_.outranked(all_, ended); }
+  /// Those that wait at a rung for others.
+  std::set<planner::TaskIndex> held(const EndedTasks& ended) const { return searches_.held(all_, ended); }
 
  private:
   /// The last of those steps that is not after `taken`; 0: none.

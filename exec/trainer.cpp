@@ -106,6 +106,7 @@ class Training {
   Training(const planner::Plan& plan, const workload::SampleIndex& samples, Runner& runner, Communicator& communicator,
            const TrainOptions& options)
       : plan_(plan),
+        planned_(plan.fixed.tasks()),
         samples_(samples),
         runner_(runner),
         communicator_(communicator),
@@ -128,14 +129,22 @@ class Training {
     last_kept_ = SteadyClock::now();
     const bool evaluates = options_.windows.empty();
     if (evaluates) evaluate_due();
+    hold();
     for (auto first = chosen.begin(); first != chosen.end() && !ends();) {
       auto last = first + 1;
       while (last != chosen.end() && *last == *(last - 1) + 1 && !(evaluates && due_before(*last))) ++last;
       run_consecutive(*first, *(last - 1) + 1);
-      if (evaluates && !ends()) evaluate_due();
+      if (evaluates && !result_.interrupted) evaluate_due();
+      hold();
       first = last;
+      if (!result_.changes || result_.interrupted || !options_.checkpoints) continue;
+      keep();
+      if (result_.kept) continue;
+      // Who goes over reads that state: it goes on by this plan until there is room.
+      result_.changes = false;
+      first = chosen.begin() + (last_told_ + 1 - chosen.front());
     }
-    if (options_.checkpoints && (taken_ != kept_ || result_.changes)) keep();
+    if (options_.checkpoints && unkept_) keep();
     result_.taken = taken_;
     for (RecordedWindow& recorded : result_.recorded)
       recorded.timeline = gather_timeline(recorded.timeline, communicator_);
@@ -185,8 +194,11 @@ class Training {
   void keep() {
     try {
       options_.checkpoints->write(taken_, result_.ended, evaluations_, runner_, communicator_);
+      result_.kept = true;
+      unkept_ = false;
     } catch (const Failure& failure) {
-      if (options_.on_notice)
+      result_.kept = false;
+      if (options_.on_notice && communicator_.rank() == 0)
         options_.on_notice(
             fmt::format("{}; the run goes on, and its state is kept again later: make room", failure.what()));
     }
@@ -195,7 +207,7 @@ class Training {
     asked_to_keep_ = false;
   }
 
-  /// Whether a task that has not ended is to be evaluated when that window begins.
+  /// Whether a task that the plan runs is to be evaluated when that window begins.
   bool due_before(std::int64_t window) const {
     if (std::ranges::none_of(plan_.workload.tasks,
                              [](const workload::Task& task) { return task.evaluation.has_value(); }))
@@ -207,7 +219,8 @@ class Training {
     return false;
   }
   bool is_due(TaskIndex task, std::int64_t taken) const {
-    return !result_.ended.contains(task) && evaluations_.due(task, taken);
+    return planned_.contains(task) && !result_.ended.contains(task) && !held_.contains(task) &&
+           evaluations_.due(task, taken);
   }
 
   /// With nothing under way, on all ranks alike.
@@ -226,6 +239,7 @@ class Training {
       for (const workload::SampleSize& sample : samples_.held_out(task)) report.tokens += sample.tokens;
       const std::optional<Evaluated> before = evaluations_.best(task);
       evaluations_.add(task, {report.step, report.loss.loss});
+      unkept_ = true;
       report.best = evaluations_.best(task) != before;
       any = true;
       if (report.step < samples_.steps(task) && evaluations_.out_of_patience(task)) ending[task] = Ended::early;
@@ -247,6 +261,15 @@ class Training {
     if (options_.checkpoints) keep();
     for (const auto& [task, how] : ending)
       if (options_.on_finished) options_.on_finished(task);
+  }
+
+  /// What has come to a rung before others waits for them. Likewise.
+  void hold() {
+    for (const TaskIndex task : evaluations_.held(result_.ended)) {
+      if (!planned_.contains(task) || !held_.insert(task).second) continue;
+      runner_.stop(task);
+      if (options_.on_held) options_.on_held(task);
+    }
   }
 
   /// The same on all ranks.
@@ -327,8 +350,9 @@ class Training {
     return task ? static_cast<double>(*task + 1) : 0.0;
   }
   bool wishes_to_change() const { return communicator_.rank() == 0 && options_.change && options_.change(); }
+  /// That take no further step here.
   std::set<TaskIndex> ended_tasks() const {
-    std::set<TaskIndex> tasks;
+    std::set<TaskIndex> tasks = held_;
     for (const auto& [task, how] : result_.ended) tasks.insert(task);
     return tasks;
   }
@@ -365,6 +389,7 @@ class Training {
   void tell(const Untold& window, WindowFeed& feed) {
     WindowExchange& exchange = *window.exchange;
     exchange.finish();
+    unkept_ = true;
     if (exchange.sum(0) > 0) {
       result_.interrupted = true;
       feed.end();
@@ -375,7 +400,7 @@ class Training {
     }
     const auto end = static_cast<Nanoseconds>(exchange.most(2));
     WindowReport told;
-    told.window = window.window;
+    told.window = last_told_ = window.window;
     told.windows = windows_;
     told.seconds = seconds(end - (window.begins ? static_cast<Nanoseconds>(exchange.least(1)) : last_end_));
     last_end_ = end;
@@ -428,6 +453,7 @@ class Training {
   }
 
   const planner::Plan& plan_;
+  const std::set<TaskIndex> planned_;
   const workload::SampleIndex& samples_;
   Runner& runner_;
   Communicator& communicator_;
@@ -438,13 +464,16 @@ class Training {
   std::vector<std::int64_t> taken_;         // that were told
   std::vector<std::int64_t> kept_;          // of them those of the last checkpoint
   SteadyClock::time_point last_kept_;
+  bool unkept_ = false;               // something was told or evaluated since
   bool asked_to_keep_ = false;        // by rank 0's clock, or as a task was cancelled
   std::vector<TaskIndex> cancelled_;  // and not told to be finished
   Evaluations evaluations_;
   TrainResult result_;
+  std::set<TaskIndex> held_;                       // that wait for others of their search
   std::map<planner::BatchKey, StepReport> steps_;  // that have run here and whose window is not exchanged
   bool last_recorded_ = false;                     // the last window that ran
-  Nanoseconds last_end_ = 0;                       // of the last window that was told
+  std::int64_t last_told_ = -1;
+  Nanoseconds last_end_ = 0;  // of the last window that was told
 };
 
 }  // namespace

@@ -55,6 +55,8 @@ struct TrainOptions {
   std::function<void(const EvaluationReport&)> on_evaluation;
   /// Likewise, where a task ends by what evaluations told.
   std::function<void(planner::TaskIndex task, Ended how)> on_ended;
+  /// Likewise, where a task takes no further step by this plan, as it waits for others of its search.
+  std::function<void(planner::TaskIndex task)> on_held;
   std::function<void()> before_begin;       ///< on every rank, before a window with nothing under way
   const std::atomic<bool>* stop = nullptr;  ///< set: finish what is under way, then end
   /// On rank 0, once a window: a task that is to take no further step. Its adapter stays as it is then.
@@ -88,7 +90,8 @@ struct RecordedWindow {
 /// How a run went; full on rank 0.
 struct TrainResult {
   bool interrupted = false;
-  bool changes = false;                  ///< it ended to go on by another plan; its state is kept
+  bool changes = false;                  ///< it ended to go on by another plan
+  bool kept = true;                      ///< its last state, where it was to be
   std::vector<std::int64_t> taken = {};  ///< steps, of each task
   EndedTasks ended;                      ///< before their last step
   std::set<planner::TaskIndex> diverged() const;

@@ -161,7 +161,7 @@ Objective read_objective(const Node& node) {
 
 /// Of the task's own search where none is named.
 Search read_search(const Node& node, const Task& task) {
-  allow_only_ours(node, "search", {"name", "metric", "halving", "keep"});
+  allow_only_ours(node, "search", {"name", "metric", "halving", "keep", "at_once"});
   if (!task.evaluation)
     throw node.error("a search judges its tasks by what they are evaluated on", "add evaluation: {fraction: 0.05}");
   if (const std::string metric = node.string_or("metric", "eval_loss"); metric != "eval_loss")
@@ -170,6 +170,7 @@ Search read_search(const Node& node, const Task& task) {
   search.name = node.find("name") ? read_name(node.at("name")) : task.name;
   search.halving = node.integer_or("halving", search.halving, 2, kMostSwept);
   search.keep = node.integer_or("keep", search.keep, 1, kMostSwept);
+  search.at_once = node.integer_or("at_once", search.at_once, 1, kMostSwept);
   return search;
 }
 

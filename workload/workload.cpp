@@ -37,7 +37,7 @@ void check_searches(const Node& list, const std::vector<Task>& tasks) {
     auto& [search, count] = searches.try_emplace(task.search->name, *task.search, 0).first->second;
     ++count;
     if (search != *task.search)
-      throw list.error(fmt::format("the tasks of search '{}' do not agree on halving and keep", search.name),
+      throw list.error(fmt::format("the tasks of search '{}' do not agree on halving, keep and at_once", search.name),
                        "give all of them the same, or searches of their own names");
   }
   for (const auto& [name, entry] : searches) {
@@ -123,6 +123,17 @@ std::vector<Task> read_more_tasks(const std::filesystem::path& file, const std::
                          "give this one another name");
   }
   return tasks;
+}
+
+std::vector<std::size_t> first_tasks(const Workload& workload) {
+  std::map<std::string, std::int64_t> training;  // by search
+  std::vector<std::size_t> first;
+  for (std::size_t task = 0; task < workload.tasks.size(); ++task) {
+    const std::optional<Search>& search = workload.tasks[task].search;
+    if (search && search->at_once > 0 && training[search->name]++ >= search->at_once) continue;
+    first.push_back(task);
+  }
+  return first;
 }
 
 std::string published_name(const Workload& workload) {

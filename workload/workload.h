@@ -56,6 +56,7 @@ struct Search {
   std::string name;  ///< the same of all its tasks
   std::int64_t halving = 3;
   std::int64_t keep = 1;
+  std::int64_t at_once = 0;  ///< how many of its tasks train, while the others wait; 0: all
 
   bool operator==(const Search&) const = default;
 };
@@ -109,6 +110,9 @@ std::vector<Task> read_more_tasks(const std::filesystem::path& file, const std::
                                   const Workload& workload);
 /// A task as read_more_tasks reads it, with every default spelled out.
 std::string to_json(const Task& task);
+
+/// The places of those tasks that train from the start: of a search as many of its first as it trains at once.
+std::vector<std::size_t> first_tasks(const Workload& workload);
 
 /// By what others find the backbone, from any folder: its name on the hub if it lies in the hub's cache, else the
 /// folder.

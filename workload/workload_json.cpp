@@ -132,11 +132,13 @@ Json json_of(const Task& task) {
   json["seed"] = task.seed;
   json["priority"] = task.priority;
   if (task.evaluation) json["evaluation"] = json_of(*task.evaluation);
-  if (task.search)
+  if (task.search) {
     json["search"] = {{"name", task.search->name},
                       {"metric", "eval_loss"},
                       {"halving", task.search->halving},
                       {"keep", task.search->keep}};
+    if (task.search->at_once > 0) json["search"]["at_once"] = task.search->at_once;
+  }
   if (task.chat) json["chat"] = name_of(*task.chat, kChatLayouts);
   return json;
 }

@@ -117,7 +117,9 @@ void TrainRun::take_over(std::optional<exec::Checkpoint> begun) {
   }
   communicator_->barrier();  // all have read what they go on from
   if (!tells_) return;
+  const SteadyClock::time_point began = SteadyClock::now();
   write_file(out_ / "plan.json", planner::to_json(*plan_));
+  rates_.file_seconds = seconds_since(began);
   if (over_) changes_->done(over_->change);
   const exec::Checkpoint* from = begun_ ? &*begun_ : nullptr;
   changes_->begin(*plan_, data_, from);
@@ -156,7 +158,11 @@ exec::TrainResult TrainRun::run_by_plan() {
                  plan_->workload.tasks[static_cast<std::size_t>(task)].name, pairs);
   };
   options.before_begin = [&] {
-    if (over_) tell_cost(*std::exchange(over_, std::nullopt));
+    if (over_) {
+      tell_cost(*std::exchange(over_, std::nullopt));
+    } else if (rates_.other_seconds == 0) {  // the run's first window
+      rates_.other_seconds = std::max(0.0, seconds_since(last_window_) - rates_.file_seconds);
+    }
   };
   options.on_window = [&](const exec::WindowReport& report) {
     last_window_ = SteadyClock::now();
@@ -168,6 +174,7 @@ exec::TrainResult TrainRun::run_by_plan() {
   options.on_evaluation = [&](const exec::EvaluationReport& report) {
     if (report.best) try_to_write("best", report.task);
     if (!tells_) return;
+    changes_->on_evaluation(report);
     status_->on_evaluation(report);
     board_->on_evaluation(report);
     log_->on_evaluation(report);
@@ -178,6 +185,11 @@ exec::TrainResult TrainRun::run_by_plan() {
     changes_->on_ended(task, how);
     status_->on_ended(task, how);
     log_->on_ended(task, how);
+  };
+  options.on_held = [&](TaskIndex task) {
+    if (!tells_) return;
+    changes_->on_held(task);
+    status_->on_held(task);
   };
   options.cancel = [&] { return changes_->next_cancelled(); };
   options.on_finished = [&](TaskIndex task) {
@@ -253,6 +265,7 @@ void TrainRun::go_over(RunChange change) {
   std::ranges::move(change.joined, std::back_inserter(known));
   change.joined.clear();
   auto next = std::make_unique<planner::Plan>(std::move(change.plan));
+  planner::check_data_hashes(*next, plan_->data_hashes);  // on every host
   data_ = load_data(next->workload, true, std::move(known));
   const exec::Checkpoints checkpoints(out_ / "checkpoints", *next);
   std::optional<exec::Checkpoint> begun = checkpoints.newest();
@@ -311,21 +324,21 @@ int TrainRun::run() {
   }
   std::optional<exec::Checkpoint> begun;
   if (own_.resume) begun = begun_before(exec::Checkpoints(out_ / "checkpoints", *plan_), *plan_, tells_);
-  if (!begun && !plan_->taken.empty())
+  if (!begun && std::ranges::any_of(plan_->taken, [](std::int64_t steps) { return steps > 0; }))
     throw error("{}: the plan goes on with a run that was under way, whose state is not there; plan the workload anew",
                 own_.resume ? (out_ / "plan.json").string() : flags_.plan);
+  last_window_ = SteadyClock::now();
   take_over(std::move(begun));
   interrupts_.emplace();
-  last_window_ = SteadyClock::now();
   exec::TrainResult result;
   std::optional<RunChange> change;
   if (own_.resume) change = next_change();  // what was asked for while nobody was at work
   for (;;) {
     if (!change) {
       result = run_by_plan();
-      if (!result.interrupted) change = next_change();
+      if (!result.interrupted && result.kept) change = next_change();
       write_adapters(result, change);
-      if (!change && !result.interrupted && own_.stay) change = wait_for_change();
+      if (!change && !result.interrupted && result.kept && own_.stay) change = wait_for_change();
     }
     if (!change) break;
     go_over(*std::exchange(change, std::nullopt));
@@ -357,6 +370,11 @@ int TrainRun::finish(const exec::TrainResult& result) {
       fmt::print(stderr,
                  "{}: its adapter could not be written; make room and go on with `braid train --resume --out {}`\n",
                  plan_->workload.tasks[static_cast<std::size_t>(task)].name, out_.string());
+      written = false;
+    }
+    if (!result.kept) {
+      fmt::print(stderr, "{}: the run's last state could not be kept, so --resume takes its last steps again\n",
+                 out_.string());
       written = false;
     }
     if (!log_->flush() || !told_changes_->append("")) {

@@ -10,7 +10,9 @@ struct ChangeRates {
   Bytes state_bytes = 0;     ///< that was kept
   double load_seconds = 0;   ///< of loading frozen weights, on the rank that waited longest
   Bytes load_bytes = 0;      ///< that it loaded
-  double other_seconds = 0;  ///< beside these, in the last change; 0: there was none
+  double file_seconds = 0;   ///< until a small file is on the disk
+  /// Beside these, in the last change; before any, from the loaded weights to the first window.
+  double other_seconds = 0;
 };
 
 /// Seconds in which nothing is trained when a run goes from one plan to another: the last step under the one has ended,

@@ -1,5 +1,6 @@
 #include "cli/support/options.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include <boost/program_options/parsers.hpp>
@@ -41,7 +42,7 @@ planner::Overrides CommonFlags::overrides() const {
 
 CommandLine::CommandLine(std::string usage, CommonFlags& flags)
     : usage_(std::move(usage)), flags_(flags), described_("options") {
-  described_.add_options()("help,h", po::bool_switch(&flags_.help), "this text");
+  described_.add_options()("help", po::bool_switch(&flags_.help), "this text");
   described_.add_options()("json", po::bool_switch(&flags_.json), "results as JSON on stdout");
   described_.add_options()("quiet", po::bool_switch(&flags_.quiet), "no progress on stderr");
 }
@@ -145,7 +146,11 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
   all.add(described_).add(hidden_);
   po::positional_options_description positional;
   for (const std::string& name : positional_) positional.add(name.c_str(), 1);
-  po::store(po::command_line_parser(words).options(all).positional(positional).run(), values_);
+  // No option but -h has one letter, and a negative number is no option.
+  std::vector<std::string> spelled = words;
+  std::ranges::replace(spelled, std::string("-h"), std::string("--help"));
+  constexpr int kStyle = po::command_line_style::default_style & ~po::command_line_style::allow_short;
+  po::store(po::command_line_parser(spelled).options(all).positional(positional).style(kStyle).run(), values_);
   if (values_["help"].as<bool>()) {
     std::ostringstream text;
     text << described_;

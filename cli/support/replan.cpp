@@ -69,6 +69,7 @@ planner::Plan replan(const Replanned& asked) {
     if (plan.ranks() != now.ranks()) throw error("no plan is found for the {} ranks that run", now.ranks());
   }
   plan.asked = now.asked;
+  plan.paused = now.paused;
   plan.cluster = now.cluster;
   // Files of tasks that are not planned for are as they were.
   planner::DataHashes known = now.data_hashes;

@@ -74,13 +74,12 @@ StatusKeeper::StatusKeeper(std::filesystem::path run, const planner::Plan& plan,
   ::gethostname(host.data(), host.size() - 1);
   status_.host = host.data();
   status_.process = ::getpid();
-  const std::set<planner::TaskIndex> planned = plan.fixed.tasks();
   for (std::size_t task = 0; task < plan.workload.tasks.size(); ++task) {
     TaskStatus& told = status_.tasks.emplace_back();
     told.name = plan.workload.tasks[task].name;
     told.steps = samples.steps(static_cast<planner::TaskIndex>(task));
     told.loss = losses[task];
-    if (!planned.contains(static_cast<planner::TaskIndex>(task))) {
+    if (plan.paused.contains(static_cast<planner::TaskIndex>(task))) {
       told.state = "paused";
       left_.leave_out(static_cast<planner::TaskIndex>(task));
     }

@@ -42,6 +42,8 @@ class StatusKeeper {
 
   void on_window(const exec::WindowReport& report);
   void on_evaluation(const exec::EvaluationReport& report);
+  /// It waits for others of its search.
+  void on_held(planner::TaskIndex task) { status_.tasks[static_cast<std::size_t>(task)].state = "waiting"; }
   void on_ended(planner::TaskIndex task, exec::Ended how);
   /// "finished", "interrupted" or "waiting".
   void end(const std::string& state);

@@ -146,7 +146,7 @@ struct FixedPlan {
   costmodel::Storage storage;  ///< how what is planned for stores things
 
   std::int32_t ranks() const;
-  /// Those that run: of a run that goes on some may have ended, or wait.
+  /// Those that run: others may have ended, be paused, or wait for a place in their search.
   std::set<TaskIndex> tasks() const;
 };
 
@@ -184,6 +184,7 @@ struct Plan {
   std::vector<std::pair<std::string, std::string>> options;  ///< all, resolved
   Overrides asked;                                           ///< what the policy was not to search
   std::vector<std::int64_t> taken;                           ///< steps of each task when it begins; empty: none
+  std::set<TaskIndex> paused;                                ///< tasks that are not to run until they are asked to
   FixedPlan fixed;
   Prediction predicted;
   LowerBound lower_bound;

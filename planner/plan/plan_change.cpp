@@ -129,9 +129,12 @@ PlanChange change_of(const Plan& before, const Plan& after) {
   const Weights weights(after);
   change.ranks = static_cast<std::int64_t>(next.size());
   for (std::size_t rank = 0; rank < next.size(); ++rank) {
-    const Held* known = rank < held.size() ? &held[rank] : nullptr;
+    const std::int64_t copies = after.fixed.backbone_copies;
+    const std::int64_t known = rank < held.size() ? std::min(copies, before.fixed.backbone_copies) : 0;
     // Shares of bytes are told with doubles.
-    const auto bytes = static_cast<Bytes>(loaded_bytes(known, next[rank], weights) + 0.5);
+    double loaded = static_cast<double>(copies - known) * loaded_bytes(nullptr, next[rank], weights);
+    if (known > 0) loaded += static_cast<double>(known) * loaded_bytes(&held[rank], next[rank], weights);
+    const auto bytes = static_cast<Bytes>(loaded + 0.5);
     change.loaded += bytes;
     change.most_loaded = std::max(change.most_loaded, bytes);
     change.loading_ranks += bytes > 0 ? 1 : 0;

@@ -15,8 +15,9 @@ struct PlanChange {
   std::int64_t loading_ranks = 0, ranks = 0;
 };
 
-/// A rank has a run of layers and of each a share, as wide as its shard; what of that it had before, under the same
-/// number, stays. Throws Error where the plans are of unlike backbones.
+/// A rank has a run of layers and of each a share, as wide as its shard, as often as the plan keeps copies of the
+/// backbone; what of that it had before, under the same number, stays. Throws Error where the plans are of unlike
+/// backbones.
 PlanChange change_of(const Plan& before, const Plan& after);
 
 /// "1 task joins (c), 1 leaves (a); 3 of 8 ranks load up to 2.4 GB each of weights, ...".

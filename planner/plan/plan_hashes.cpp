@@ -19,7 +19,7 @@ PlanHashes hash_plan(std::string_view plan_text) {
                           "schedule", "predicted", "lower_bound"})
     decisions += json.at(key).dump() + "\n";
   // What is not in every plan is hashed where it is.
-  for (const char* key : {"dispatch", "bins", "preferred", "taken"}) {
+  for (const char* key : {"dispatch", "bins", "preferred", "asked", "taken", "paused"}) {
     if (json.contains(key)) decisions += json.at(key).dump() + "\n";
   }
   return {embedded("workload"), embedded("cluster"), embedded("profile"), hash_bytes(decisions)};
@@ -51,9 +51,9 @@ DataHashes data_hashes(const workload::Workload& workload, const DataHashes& kno
   return hashes;
 }
 
-void check_data_hashes(const Plan& plan) {
+void check_data_hashes(const Plan& plan, const DataHashes& known) {
   for (const auto& [file, hash] : plan.data_hashes) {
-    if (hash_file(file) != hash)
+    if (std::ranges::find(known, std::pair(file, hash)) == known.end() && hash_file(file) != hash)
       throw error("{}: has changed since the plan was made; make the plan again with `braid plan`", file);
   }
 }

@@ -23,7 +23,8 @@ PlanHashes hash_plan(std::string_view plan_text);
 using DataHashes = std::vector<std::pair<std::string, std::string>>;
 /// The datasets and weights that a workload names, with their hashes; those that are known are not read.
 DataHashes data_hashes(const workload::Workload& workload, const DataHashes& known = {});
-/// Throws Error that names the first file that is not what it was when the plan was made.
-void check_data_hashes(const Plan& plan);
+/// Throws Error that names the first file that is not what it was when the plan was made; those that are known are not
+/// read.
+void check_data_hashes(const Plan& plan, const DataHashes& known = {});
 
 }  // namespace braid::planner

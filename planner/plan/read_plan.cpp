@@ -337,6 +337,10 @@ Plan plan_from(std::string_view text, const std::string& name) {
     plan.options.emplace_back(key, value.as_string(key));
   if (const Node* asked = node.find("asked")) plan.asked = asked_from(*asked);
   if (const Node* taken = node.find("taken")) plan.taken = taken_from(*taken, plan.workload);
+  if (const Node* paused = node.find("paused")) {
+    for (const Node& task : paused->sequence("paused"))
+      plan.paused.insert(task.as_integer("paused", 0, std::ssize(plan.workload.tasks) - 1));
+  }
   for (const Node& replica : node.at("deployment").sequence("deployment"))
     plan.fixed.deployment.push_back(replica_from(replica, plan.workload.backbone.layers));
   // Older builds had all or nothing, by the profile.

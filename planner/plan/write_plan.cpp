@@ -154,6 +154,7 @@ std::string to_json(const Plan& plan) {
   json["policy"] = {{"name", plan.policy}, {"options", options}};
   if (plan.asked != Overrides()) json["asked"] = asked_json(plan.asked);
   if (!plan.taken.empty()) json["taken"] = plan.taken;
+  if (!plan.paused.empty()) json["paused"] = plan.paused;
   json["deployment"] = deployment_json(plan.fixed);
   json["htasks"] = htasks_json(plan);
   json["buckets"] = plan.fixed.buckets;

@@ -120,9 +120,30 @@ PlanSearch* begin_search(const PlanningInput& input, const Way& way, const Polic
   }
 }
 
+/// While the other tasks wait for a place in their search.
+Plan plan_first_tasks(const PlanningInput& asked, std::span<const std::size_t> first, const PolicyChoice& choice) {
+  workload::Workload some = asked.workload;
+  some.tasks.clear();
+  std::vector<std::vector<workload::SampleSize>> sizes, held_out;
+  std::vector<TaskIndex> places;
+  for (const std::size_t place : first) {
+    const TaskIndex task = places.emplace_back(static_cast<TaskIndex>(place));
+    some.tasks.push_back(asked.workload.tasks[place]);
+    sizes.push_back(asked.samples.sizes(task));
+    held_out.push_back(asked.samples.held_out(task));
+  }
+  const workload::SampleIndex samples(some.tasks, std::move(sizes), std::move(held_out));
+  Plan plan = make_plan(asked.with(some, samples), choice);
+  plan.data_hashes = data_hashes(asked.workload, plan.data_hashes);
+  return plan_among(std::move(plan), asked.workload, places, std::vector<std::int64_t>(asked.workload.tasks.size(), 0));
+}
+
 }  // namespace
 
 Plan make_plan(const PlanningInput& asked, const PolicyChoice& choice) {
+  if (const std::vector<std::size_t> first = workload::first_tasks(asked.workload);
+      first.size() < asked.workload.tasks.size())
+    return plan_first_tasks(asked, first, choice);
   const auto began = SteadyClock::now();
   PlanningInput input = asked;
   if (asked.workload.reproducible) {

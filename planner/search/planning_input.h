@@ -31,6 +31,11 @@ struct PlanningInput {
   PlanningInput of(const workload::Workload& others, const workload::SampleIndex& their_samples) const {
     return {others, cluster, their_samples, cost, judge, overrides, preference, {}, budget_seconds};
   }
+  /// The same of other tasks.
+  PlanningInput with(const workload::Workload& others, const workload::SampleIndex& their_samples) const {
+    return {others,     cluster,     their_samples,  cost,   judge,       overrides,
+            preference, on_progress, budget_seconds, models, known_hashes};
+  }
   /// The same with other overrides.
   PlanningInput with(const Overrides& others) const {
     return {workload, cluster, samples, cost, judge, others, preference, on_progress, budget_seconds, models};

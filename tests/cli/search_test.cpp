@@ -71,6 +71,61 @@ TEST_F(SearchedRun, TheBestAreTrainedToTheirEndAndRanked) {
   EXPECT_EQ(evaluations("again"), told);
 }
 
+/// Two of six train at once. Each takes the very steps that it takes among all, and the same are ended.
+TEST_F(SearchedRun, PlacesGoToTheNext) {
+  const std::string options = " --profile " + path("profile.json") + " --foreign-profile --policy hf-peft --ranks 1";
+  const auto train = [&](const std::string& workload, const std::string& run, const std::string& more = "") {
+    return run_braid("train --workload " + path(workload) + options + " --out " + path(run) + more);
+  };
+  std::string text = read_text(folder / "workload.yaml");
+  text.replace(text.find("keep: 2"), 7, "keep: 2, at_once: 2");
+  write_text(folder / "few.yaml", text);
+  ASSERT_EQ(train("workload.yaml", "all").status, 0);
+
+  const Outcome planned =
+      run_braid("plan --quiet --workload " + path("few.yaml") + options + " --out " + path("plan.json"));
+  ASSERT_EQ(planned.status, 0) << planned.text;
+  const Node plan = parse_json(read_text(folder / "plan.json"), "plan");
+  EXPECT_EQ(plan.at("htasks").sequence("htasks").size(), 2U);
+  const Outcome simulated = run_braid("simulate --json --plan " + path("plan.json"));
+  ASSERT_EQ(simulated.status, 0) << simulated.text;
+  const Node told = parse_json(simulated.text, "prediction");
+  EXPECT_EQ(told.at("run").integer_at("halved_steps"), 2 * 9 + 4 * 3);
+  EXPECT_EQ(told.at("run").integer_at("steps"), 6 * 9);
+
+  const Outcome few = train("few.yaml", "few");
+  ASSERT_EQ(few.status, 0) << few.text;
+  EXPECT_NE(few.text.find(" has a place"), std::string::npos) << few.text;
+  EXPECT_EQ(evaluations("few"), evaluations("all"));
+  const auto expected = status("all"), found = status("few");
+  for (const auto& [name, task] : expected) {
+    EXPECT_EQ(found.at(name).string_at("state"), task.string_at("state")) << name;
+    EXPECT_EQ(found.at(name).integer_at("step"), task.integer_at("step")) << name;
+    const std::string adapter = "adapters/" + name + "/adapter_model.safetensors";
+    EXPECT_TRUE(read_text(folder / "few" / adapter) == read_text(folder / "all" / adapter)) << name;
+  }
+
+  // From --plan, and with the state kept after every step: stopped at any of them the run goes on to the same end.
+  ASSERT_EQ(run_braid("train --quiet --plan " + path("plan.json") +
+                      " --checkpoint-steps 1 --checkpoints-kept 100 --out " + path("kept"))
+                .status,
+            0);
+  EXPECT_EQ(evaluations("kept"), evaluations("all"));
+
+  // Killed at any moment, again and again.
+  const std::string again = " train --quiet --checkpoint-steps 1 --out " + path("killed");
+  int status = -1;
+  for (int kills = 0; kills < 12 && status != 0; ++kills) {
+    const bool begun = std::filesystem::exists(folder / "killed/plan.json");
+    const std::string limit = kills < 10 ? fmt::format("timeout -s KILL {} ", 0.1 + 0.03 * kills) : "";
+    status = testing::run_shell(limit + BRAID_PROGRAM + again +
+                                (begun ? " --resume" : " --overwrite --plan " + path("plan.json")))
+                 .status;
+  }
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(evaluations("killed"), evaluations("all"));
+}
+
 TEST_F(SearchedRun, ASimulationTellsWhatHalvingSpares) {
   ASSERT_EQ(run_braid("plan --quiet " + planning() + " --policy hf-peft --ranks 1 --out " + path("plan.json")).status,
             0);

@@ -14,14 +14,14 @@ namespace {
 using planner::TaskIndex;
 
 struct Study {
-  Study(std::int64_t trials, std::int64_t steps, std::int64_t halving, std::int64_t keep) {
+  Study(std::int64_t trials, std::int64_t steps, std::int64_t halving, std::int64_t keep, std::int64_t at_once = 0) {
     std::vector<std::vector<workload::SampleSize>> sizes;
     for (std::int64_t i = 0; i < trials + 1; ++i) {
       workload::Task& task = workload.tasks.emplace_back();
       task.name = "t" + std::to_string(i);
       task.global_batch_size = 1;
-      task.steps = steps + i % 2;                                          // trials may be of unlike lengths
-      if (i < trials) task.search = workload::Search{"s", halving, keep};  // the last is in none
+      task.steps = steps + i % 2;                                                   // trials may be of unlike lengths
+      if (i < trials) task.search = workload::Search{"s", halving, keep, at_once};  // the last is in none
       sizes.push_back({{4, 3}});
     }
     samples.emplace(workload.tasks, std::move(sizes));
@@ -108,6 +108,85 @@ TEST(Searches, EndWhomSuccessiveHalvingEnds) {
     }
     EXPECT_EQ(std::ssize(expected), trials - std::min(keep, trials));
   }
+}
+
+/// A run that trains a few trials at once, the others of which wait, ends the very trials that one of all of them ends:
+/// what a trial is judged by is its own.
+TEST(Searches, OfAFewAtOnceEndTheSame) {
+  RandomStream random(6);
+  for (int round = 0; round < 300; ++round) {
+    const auto trials = static_cast<std::int64_t>(2 + random.next_below(15));
+    const auto halving = static_cast<std::int64_t>(2 + random.next_below(3));
+    const auto keep = static_cast<std::int64_t>(1 + random.next_below(static_cast<std::uint64_t>(trials - 1)));
+    const auto at_once = static_cast<std::int64_t>(1 + random.next_below(5));
+    const auto steps = static_cast<std::int64_t>(20 + random.next_below(40));
+    std::map<std::pair<TaskIndex, std::int64_t>, double> losses;
+    const auto loss = [&](TaskIndex task, std::int64_t step) {
+      const auto [found, fresh] = losses.try_emplace({task, step}, 0.0);
+      if (fresh) found->second = static_cast<double>(random.next_below(8));
+      return found->second;
+    };
+    std::vector<std::int64_t> diverges;  // after so many steps
+    for (std::int64_t i = 0; i < trials + 1; ++i)
+      diverges.push_back(random.next_uniform() < 0.1 ? static_cast<std::int64_t>(random.next_below(30)) : 1000);
+
+    const auto ends_of = [&](std::int64_t few) {
+      const Study study(trials, steps, halving, keep, few);
+      const Searches searches(study.workload, *study.samples);
+      std::vector<std::vector<Evaluated>> evaluations(static_cast<std::size_t>(trials) + 1);
+      std::vector<std::int64_t> taken(static_cast<std::size_t>(trials) + 1, 0);
+      EndedTasks ended;
+      std::set<TaskIndex> training;
+      for (;;) {
+        for (const TaskIndex task : searches.outranked(evaluations, ended)) ended.try_emplace(task, Ended::outranked);
+        std::set<TaskIndex> able;
+        for (TaskIndex task = 0; task <= trials; ++task)
+          if (!ended.contains(task) && taken[static_cast<std::size_t>(task)] < study.samples->steps(task))
+            able.insert(task);
+        const std::set<TaskIndex> before = training, held = searches.held(evaluations, ended);
+        training = searches.placed(able, before, evaluations, ended);
+        if (training.empty()) {
+          EXPECT_TRUE(able.empty()) << "nobody waits for ever";
+          break;
+        }
+        if (few == 0) {
+          EXPECT_EQ(training, able);
+          EXPECT_TRUE(held.empty());
+        } else {
+          EXPECT_LE(std::ssize(training), few + (able.contains(trials) ? 1 : 0));
+          for (const TaskIndex task : before)
+            EXPECT_TRUE(!able.contains(task) || held.contains(task) || training.contains(task)) << "keeps its place";
+        }
+        for (const TaskIndex task : training) {
+          EXPECT_FALSE(held.contains(task));
+          const std::int64_t step = ++taken[static_cast<std::size_t>(task)];
+          if (step > diverges[static_cast<std::size_t>(task)]) {
+            ended[task] = Ended::diverged;
+          } else if (searches.rung_until(task, step) == step) {
+            evaluations[static_cast<std::size_t>(task)].push_back({step, loss(task, step)});
+          }
+        }
+      }
+      return std::pair(ended, taken);
+    };
+    const auto all = ends_of(0), few = ends_of(at_once);
+    // What nobody waits for may go past its rung, and diverge there, before it is told that it is outranked.
+    EXPECT_TRUE(
+        std::ranges::equal(few.first, all.first, {}, &EndedTasks::value_type::first, &EndedTasks::value_type::first))
+        << "round " << round;
+    if (std::ranges::all_of(diverges, [](std::int64_t step) { return step == 1000; })) {
+      EXPECT_LE(few.second, all.second) << "nobody goes past its rung before it is judged";
+    }
+  }
+}
+
+/// What is planned first is what has places first.
+TEST(Searches, TheFirstTasksHaveThePlaces) {
+  const Study study(5, 20, 2, 1, 3);
+  const Searches searches(study.workload, *study.samples);
+  const std::vector<std::vector<Evaluated>> none(6);
+  EXPECT_EQ(searches.placed({0, 1, 2, 3, 4, 5}, {}, none, {}), (std::set<TaskIndex>{0, 1, 2, 5}));
+  EXPECT_EQ(workload::first_tasks(study.workload), (std::vector<std::size_t>{0, 1, 2, 5}));
 }
 
 }  // namespace

@@ -44,6 +44,16 @@ TEST(PlanChange, StagesAndShardsOfAWholeBackboneAreThere) {
   EXPECT_EQ(change_of(plan_on(1, 1, 4), plan_on(2, 2, 1)).loaded, 0);
 }
 
+/// A policy that keeps a copy of the backbone for each task loads another for each that joins.
+TEST(PlanChange, OfCopiesThoseThatAreMoreAreLoaded) {
+  Plan two = plan_on(1, 2, 1), three = plan_on(1, 2, 1);
+  two.fixed.backbone_copies = 2;
+  three.fixed.backbone_copies = 3;
+  EXPECT_NEAR(static_cast<double>(change_of(two, three).loaded), static_cast<double>(whole_backbone()), 8);
+  EXPECT_EQ(change_of(three, two).loaded, 0);
+  EXPECT_EQ(change_of(three, three).loaded, 0);
+}
+
 /// What all ranks hold after is what they held before and what they load.
 TEST(PlanChange, WhatIsMissingIsLoaded) {
   const auto near = [](Bytes loaded, double backbones) {
