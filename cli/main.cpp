@@ -15,6 +15,7 @@
 #include "base/notice.h"
 #include "cli/command.h"
 #include "cli/support/launch.h"
+#include "cli/support/versions.h"
 #include "exec/ranks/communicator.h"
 #include "kernels/device.h"
 #include "kernels/process_memory.h"
@@ -22,32 +23,18 @@
 namespace braid::cli {
 namespace {
 
-constexpr Command kCommands[] = {
-    {"init", "write a working example: a tiny backbone, four datasets, a workload", &run_init},
-    {"profile", "measure operators and messages on this machine", &run_profile},
-    {"plan", "workload + cluster + profile + policy: a plan with its predicted step time and memory", &run_plan},
-    {"compare", "plans of many policies for one workload, in one table", &run_compare},
-    {"simulate", "replay a plan", &run_simulate},
-    {"train", "execute a plan: fine-tune its tasks and write their adapters", &run_train},
-    {"status", "how a training run stands, from another shell", &run_status},
-    {"task", "add, list, cancel, pause and resume tasks of a training run", &run_task},
-    {"validate", "execute and replay a plan, and compare", &run_validate},
-    {"cluster", "replay a trace of jobs on a simulated cluster: schedulers, policies, what-ifs", &run_cluster},
-    {"trace", "statistics, slices and generation of cluster traces", &run_trace},
-};
-
 void print_usage() {
   fmt::print(
       "braid fine-tunes many PEFT tasks on one frozen backbone, and predicts what that takes.\n\nusage: braid COMMAND "
       "[options]\n\n");
-  for (const Command& command : kCommands) fmt::print("  {:10} {}\n", command.name, command.summary);
+  for (const Command& command : commands()) fmt::print("  {:10} {}\n", command.name, command.summary);
   fmt::print("\n`braid COMMAND --help` lists a command's options; `braid --version` says what this build has.\n");
 }
 
 void print_version() {
   fmt::print("braid {}\n", BRAID_VERSION);
-  for (const std::string& library : kernels::make_cpu_device()->library_versions()) fmt::print("  {}\n", library);
-  fmt::print("  {}\n  CUDA: {}\n", exec::mpi_version(),
+  for (const std::string& library : library_versions()) fmt::print("  {}\n", library);
+  fmt::print("  CUDA: {}\n",
              kernels::built_for_cuda() ? "in this build, loaded by --backend cuda" : "not in this build");
 }
 
@@ -61,7 +48,7 @@ int dispatch(const std::vector<std::string>& words) {
     return kSuccess;
   }
   std::vector<std::string> names;
-  for (const Command& command : kCommands) {
+  for (const Command& command : commands()) {
     if (words[0] == command.name) return command.run({words.begin() + 1, words.end()});
     names.emplace_back(command.name);
   }

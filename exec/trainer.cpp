@@ -195,7 +195,6 @@ class Training {
     try {
       options_.checkpoints->write(taken_, result_.ended, evaluations_, runner_, communicator_);
       result_.kept = true;
-      unkept_ = false;
     } catch (const Failure& failure) {
       result_.kept = false;
       if (options_.on_notice && communicator_.rank() == 0)
@@ -203,6 +202,7 @@ class Training {
             fmt::format("{}; the run goes on, and its state is kept again later: make room", failure.what()));
     }
     kept_ = taken_;
+    unkept_ = false;
     last_kept_ = SteadyClock::now();
     asked_to_keep_ = false;
   }
@@ -464,7 +464,7 @@ class Training {
   std::vector<std::int64_t> taken_;         // that were told
   std::vector<std::int64_t> kept_;          // of them those of the last checkpoint
   SteadyClock::time_point last_kept_;
-  bool unkept_ = false;               // something was told or evaluated since
+  bool unkept_ = false;               // something was told or evaluated since it was tried last
   bool asked_to_keep_ = false;        // by rank 0's clock, or as a task was cancelled
   std::vector<TaskIndex> cancelled_;  // and not told to be finished
   Evaluations evaluations_;

@@ -17,8 +17,10 @@ std::filesystem::path program_folder() {
 /// CUDA's libraries take half a gigabyte of addresses and a moment to load: whoever asks for no GPU is spared. Tests
 /// name a library of theirs.
 std::filesystem::path library_path() {
-  const char* named = std::getenv("BRAID_CUDA_LIBRARY");
-  return named ? named : program_folder() / "libbraid_cuda.so";
+  if (const char* named = std::getenv("BRAID_CUDA_LIBRARY")) return named;
+  const std::filesystem::path built = program_folder() / "libbraid_cuda.so";
+  const std::filesystem::path installed = program_folder().parent_path() / "lib/braid/libbraid_cuda.so";
+  return !std::filesystem::exists(built) && std::filesystem::exists(installed) ? installed : built;
 }
 
 void* library() {

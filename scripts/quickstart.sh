@@ -19,7 +19,7 @@ inputs=(--workload "$folder/workload.yaml" --profile-budget 20)
 policy=megatron-pp:pad_to=none
 
 say "braid compare: what each policy would do"
-"$braid" compare "${inputs[@]}" \
+"$braid" compare "${inputs[@]}" --out "$folder/compare.json" --overwrite \
   --policy "hf-peft,megatron-pp,gpipe,sl-peft,mlora,muxtune,$policy,mlora:pad_to=none,muxtune:alignment=packed:pad_to=none"
 "$braid" plan "${inputs[@]}" --policy "$policy" --out "$folder/plan.json" --overwrite >/dev/null
 
@@ -31,5 +31,8 @@ say "braid train: the same plan, executed"
 
 say "braid validate: predicted beside measured"
 "$braid" validate --plan "$folder/plan.json" --out "$folder/validation.json" --overwrite
+
+say "braid report: all of it on one page"
+"$braid" report "$folder" --title "braid: the quick start" --out "$folder/report.html" --overwrite
 
 say "adapters: $folder/run/adapters   traces for ui.perfetto.dev: $folder/simulated.json, $folder/run/timeline.json"

@@ -25,7 +25,8 @@ const Folders kMayInclude = {
     {"sim", {"base", "costmodel", "workload", "planner", "traces"}},
     {"kernels", {"base", "costmodel"}},
     {"exec", {"base", "costmodel", "workload", "planner", "kernels"}},
-    {"cli", {"base", "costmodel", "workload", "planner", "traces", "sim", "kernels", "exec"}},
+    {"report", {"base"}},
+    {"cli", {"base", "costmodel", "workload", "planner", "traces", "sim", "kernels", "exec", "report"}},
 };
 
 /// Folders beside them that hold no sources of the program.

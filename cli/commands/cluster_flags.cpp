@@ -98,16 +98,13 @@ bool parse(const std::vector<std::string>& words, Given& given, ClusterFlags& fl
   const auto add_default = [&](const char* name, auto* value, const std::string& what) {
     line.add().add_options()(name, po::value(value)->default_value(*value), what.c_str());
   };
-  std::string schedulers = "NAME,...";
-  for (const sim::SchedulerKind& kind : sim::scheduler_kinds())
-    schedulers += fmt::format("\n{}: {}", kind.name, kind.what);
   add("trace", &flags.trace, "of jobs; left out: MuxTune's week, generated");
   add_trace_reading(line, flags.reading);
   add("cluster", &flags.common.cluster, "cluster.yaml; left out: A40s, 4 a node, ib-100g");
   add("gpus", &given.gpus, "of the cluster; left out: 128, or the file's");
   add("profile", &flags.common.profile, "profile file; left out: derived from the datasheet");
-  add_default("scheduler", &given.schedulers, schedulers);
-  add("policy", &flags.common.policy, "NAME[:option=value]...,...; see `braid plan --help`; left out: muxtune");
+  add_default("scheduler", &given.schedulers, "NAME,...; `braid schedulers` lists them");
+  add("policy", &flags.common.policy, "NAME[:option=value]...,...; `braid policies` lists them; left out: muxtune");
   add_default("placement", &given.placements, "packed, spread, frag; commas between");
   add_default("seeds", &flags.grid.seeds, "how many, from --seed on");
   line.add_seed();
@@ -153,6 +150,12 @@ bool parse(const std::vector<std::string>& words, Given& given, ClusterFlags& fl
   line.add_timeline();
   line.add().add_options()("resume", po::bool_switch(&flags.resume),
                            "go on with what --out already holds of this study");
+  line.later(
+      {"columns",        "lenient",        "elastic-gpus",    "job-gpus",       "most-tasks",    "most-slowdown",
+       "replan-seconds", "load-gbs",       "audit",           "deadline-slack", "budget-slack",  "priorities",
+       "quotas",         "gpu-mtbf-hours", "node-mtbf-hours", "repair-hours",   "outages",       "checkpoint-minutes",
+       "gpu-hour-price", "strict",         "datasets",        "batch-sizes",    "adapter-ranks", "scaling",
+       "instance-gpus",  "timeline-out"});
   if (!line.parse(words)) return false;
   given.has = [=](const char* flag) { return line.given(flag); };
   return true;

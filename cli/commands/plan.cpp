@@ -29,6 +29,7 @@ int run_plan(const std::vector<std::string>& words) {
   std::string replaces;
   line.add().add_options()("replaces", boost::program_options::value(&replaces),
                            "plan that runs now, of the same backbone: say what the change to this one takes");
+  line.later({"dump-model", "solution", "replaces"});
   if (!line.parse(words)) return kSuccess;
   for (const auto& [name, text] :
        {std::pair("dump-model", &flags.dump_model), std::pair("solution", &flags.solution)}) {

@@ -193,6 +193,8 @@ int run_profile(const std::vector<std::string>& words) {
   line.add_foreign_profile();
   line.add_out("profile file; left out: where plans look for it");
   line.add_threads();
+  line.later({"dtype", "exposed-launch-seconds", "overlap-slowdown", "clock", "attention", "loss-in-place", "known",
+              "pp", "tp", "layers", "microbatches", "prefer"});
   if (!line.parse(words)) return kSuccess;
   check(analytic);
   if (!analytic.gpu.empty() && !measured.empty())

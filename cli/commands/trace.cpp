@@ -289,24 +289,30 @@ constexpr Command kActions[] = {
     {"scale", "other times between jobs, durations, or load", &run_scale},
     {"resample", "jobs drawn anew, with replacement", &run_resample},
     {"generate", "a trace without a trace; the default is MuxTune's week", &run_generate},
+    {"formats", "what formats of traces are read", &run_trace_formats},
 };
 
 }  // namespace
 
+std::span<const Command> trace_actions() {
+  return kActions;
+}
+
 int run_trace(const std::vector<std::string>& words) {
-  const bool help = words.empty() || words[0] == "--help" || words[0] == "-h";
+  const bool help = words.empty() || words[0] == "--help" || words[0] == "--help-all" || words[0] == "-h";
   std::vector<std::string> names;
-  if (help) fmt::print("usage: braid trace ACTION [FILE] [options]\n\n");
+  CommandHelp told{"trace", "", "braid trace ACTION [FILE] [options]\n", {}};
   for (const Command& action : kActions) {
-    if (help) {
-      fmt::print("  {:10} {}\n", action.name, action.summary);
-    } else if (words[0] == action.name) {
-      return action.run({words.begin() + 1, words.end()});
-    }
+    if (!help && words[0] == action.name) return action.run({words.begin() + 1, words.end()});
+    told.usage += fmt::format("\n  {:10} {}", action.name, action.summary);
     names.emplace_back(action.name);
   }
   if (!help) throw error("unknown action '{}'; actions: {}", words[0], fmt::join(names, ", "));
-  fmt::print("\nFormats that are read, told from a file's beginning:\n{}", trace_format_list());
+  if (HelpCatcher* catcher = HelpCatcher::active()) {
+    catcher->caught = std::move(told);
+  } else {
+    fmt::print("{}", help_text(told, false, 100));
+  }
   return words.empty() ? kBadInput : kSuccess;
 }
 

@@ -15,7 +15,7 @@ namespace po = boost::program_options;
 
 void add_trace_reading(CommandLine& line, traces::ReadOptions& options) {
   line.add().add_options()("format", po::value(&options.format),
-                           ("of the trace; left out: told from its beginning\n" + trace_format_list()).c_str());
+                           "of the trace; `braid trace formats` lists them; left out: told from its beginning");
   line.add().add_options()(
       "columns", po::value<std::string>()->notifier([&options](const std::string& text) {
         options.columns = parse_columns(text);
@@ -23,13 +23,6 @@ void add_trace_reading(CommandLine& line, traces::ReadOptions& options) {
       "in place of a format, a CSV file's own names: submit=NAME,duration=NAME,gpus=NAME (or start and "
       "end for the duration; also id, vc, priority, deadline, budget); times are seconds or dates");
   line.add().add_options()("lenient", po::bool_switch(&options.lenient), "skip and count rows that make no sense");
-}
-
-std::string trace_format_list() {
-  std::string list;
-  for (const traces::TraceFormat& format : traces::trace_formats())
-    list += fmt::format("  {:12} {}\n", format.name, format.what);
-  return list;
 }
 
 std::string_view name_of(traces::Skipped why) {

@@ -18,9 +18,6 @@ void add_trace_reading(CommandLine& line, traces::ReadOptions& options);
 /// anything else.
 std::map<std::string, std::string> parse_columns(const std::string& text);
 
-/// A line for each format that read_trace knows.
-std::string trace_format_list();
-
 /// "without a GPU", "never started", ...
 std::string_view name_of(traces::Skipped why);
 

@@ -43,6 +43,7 @@ int run_train(const std::vector<std::string>& words) {
                            "when all tasks have ended, wait for more in the run's inbox/");
   line.add_threads();
   line.add_timeline();
+  line.later({"checkpoint-steps", "checkpoints-kept", "timeline-out", "cluster", "prefer", "tp", "pp"});
   if (!line.parse(words)) return kSuccess;
   if (flags.out.empty()) throw error("--out is missing; give a folder for the adapters and metrics");
   if (!(own.checkpoint_minutes >= 0 && own.checkpoint_minutes < 1e6) || own.checkpoint_steps < 0)

@@ -1,12 +1,16 @@
 #include "cli/support/options.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <sstream>
 
 #include <boost/program_options/parsers.hpp>
 #include <boost/program_options/positional_options.hpp>
 #include <boost/program_options/value_semantic.hpp>
 #include <fmt/core.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "exec/ranks/communicator.h"
@@ -48,17 +52,6 @@ CommandLine::CommandLine(std::string usage, CommonFlags& flags)
 }
 
 void CommandLine::add_planning(const std::string& default_policy) {
-  std::string policies;
-  for (const auto& policy : planner::policies()) {
-    policies += fmt::format("\n{}: {}", policy->name(), policy->summary());
-    for (const planner::PolicyOption& option : policy->options()) {
-      policies += fmt::format(" [:{}=", option.name);
-      for (std::size_t i = 0; i < option.values.size(); ++i)
-        policies += (i == 0 ? "" : "|") + std::string(option.values[i]);
-      if (option.multiple_of > 0) policies += "|NUMBER";
-      policies += "]";
-    }
-  }
   described_.add_options()("workload", po::value(&flags_.workload), "workload.yaml: backbone and tasks");
   described_.add_options()("cluster", po::value(&flags_.cluster),
                            "cluster.yaml; left out: this machine's cores, or its GPUs, a rank each");
@@ -66,8 +59,11 @@ void CommandLine::add_planning(const std::string& default_policy) {
                            "profile file; left out: what plans use is measured, and kept for later ones");
   add_foreign_profile();
   add_profile_budget();
-  described_.add_options()("policy", po::value(&flags_.policy)->default_value(default_policy),
-                           ("NAME[:option=value]...; first value is the default" + policies).c_str());
+  described_.add_options()(
+      "policy",
+      po::value(&flags_.policy)
+          ->default_value(default_policy, default_policy.find(',') == std::string::npos ? default_policy : "all"),
+      "NAME[:option=value]...; `braid policies` lists them, `braid policies NAME` the options of one");
   described_.add_options()("plan-budget", seconds("--plan-budget", flags_.plan_budget_seconds),
                            "seconds after which policy braid searches no further, once it has a plan");
   described_.add_options()("tp", po::value(&flags_.tp), "tensor-parallel degree");
@@ -80,12 +76,14 @@ void CommandLine::add_planning(const std::string& default_policy) {
   described_.add_options()("ranks", po::value(&flags_.ranks), "ranks of this machine, in place of the cluster's");
   add_preference();
   add_backend();
+  later({"plan-budget", "layers", "microbatches"});
 }
 
 void CommandLine::add_foreign_profile() {
   described_.add_options()("foreign-profile", po::bool_switch(&flags_.foreign_profile),
                            "take --profile, or the plan's, though it was measured on another machine or with other "
                            "libraries");
+  later({"foreign-profile"});
 }
 
 void CommandLine::add_preference() {
@@ -97,6 +95,7 @@ void CommandLine::add_preference() {
 void CommandLine::add_profile_budget() {
   described_.add_options()("profile-budget", seconds("--profile-budget", flags_.profile_budget)->default_value("60"),
                            "seconds that measuring this machine may take before planning");
+  later({"profile-budget"});
 }
 
 void CommandLine::add_plan() {
@@ -117,6 +116,7 @@ void CommandLine::add_timeline() {
 
 void CommandLine::add_threads() {
   described_.add_options()("threads", po::value(&flags_.threads), "worker threads a rank; left out: cores / ranks");
+  later({"threads"});
 }
 
 void CommandLine::add_backend() {
@@ -136,25 +136,89 @@ void CommandLine::add_positional(const std::string& name, std::string& value) {
   hidden_.add_options()(name.c_str(), po::value(&value)->required(), "");
 }
 
+void CommandLine::add_positionals(const std::string& name, std::vector<std::string>& values) {
+  repeated_ = name;
+  hidden_.add_options()(name.c_str(), po::value(&values)->required(), "");
+}
+
 void CommandLine::add_optional_positional(const std::string& name, std::string& value) {
   positional_.push_back(name);
   hidden_.add_options()(name.c_str(), po::value(&value), "");
 }
 
+namespace {
+
+/// By the option's name and what is said of it.
+std::string argument_of(const po::option_description& option) {
+  if (option.semantic()->max_tokens() == 0) return "";
+  const std::string& name = option.long_name();
+  static const std::set<std::string> kFiles = {"plan",  "workload",      "cluster",  "profile",  "timeline-out",
+                                               "trace", "outages",       "solution", "replaces", "known",
+                                               "check", "crossvalidate", "fit"};
+  static const std::set<std::string> kNumbers = {"tp",   "pp",    "microbatches", "ranks",  "threads",
+                                                 "seed", "seeds", "gpus",         "window", "instance-gpus"};
+  if (kFiles.contains(name)) return "FILE";
+  if (kNumbers.contains(name)) return "N";
+  if (name == "out" || name == "dump-model") return option.description().starts_with("folder") ? "DIR" : "FILE";
+  if (name == "policy" || name == "scheduler" || name == "backbone" || name == "placement" || name == "backend")
+    return "NAME";
+  if (name.ends_with("minutes") || name.ends_with("hours") || name.ends_with("seconds") || name.ends_with("budget"))
+    return "TIME";
+  return "VALUE";
+}
+
+/// Of "arg (=60)".
+std::string default_of(const po::option_description& option) {
+  const std::string name = option.semantic()->name();
+  const std::size_t begin = name.find("(=");
+  if (option.semantic()->max_tokens() == 0 || begin == std::string::npos) return "";
+  return name.substr(begin + 2, name.rfind(')') - begin - 2);
+}
+
+std::size_t columns_of_terminal() {
+  const char* columns = std::getenv("COLUMNS");
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const int told = columns ? std::atoi(columns) : 0;
+  return told > 0 ? static_cast<std::size_t>(told) : 100;
+}
+
+}  // namespace
+
+CommandHelp CommandLine::help() const {
+  CommandHelp help;
+  help.usage = usage_;
+  std::istringstream words(usage_);
+  std::string word;
+  words >> word >> help.name;  // after the program's
+  if (words >> word;
+      std::ranges::all_of(word, [](char c) { return c == '-' || std::islower(static_cast<unsigned char>(c)); }) &&
+      help.name == "trace")
+    help.name += " " + word;
+  for (const auto& option : described_.options())
+    help.options.push_back({option->long_name(), argument_of(*option), default_of(*option), option->description(),
+                            !later_.contains(option->long_name())});
+  return help;
+}
+
 bool CommandLine::parse(const std::vector<std::string>& words) {
   po::options_description all;
   all.add(described_).add(hidden_);
+  all.add_options()("help-all", po::bool_switch(), "");
   po::positional_options_description positional;
   for (const std::string& name : positional_) positional.add(name.c_str(), 1);
+  if (!repeated_.empty()) positional.add(repeated_.c_str(), -1);
   // No option but -h has one letter, and a negative number is no option.
   std::vector<std::string> spelled = words;
   std::ranges::replace(spelled, std::string("-h"), std::string("--help"));
   constexpr int kStyle = po::command_line_style::default_style & ~po::command_line_style::allow_short;
   po::store(po::command_line_parser(spelled).options(all).positional(positional).style(kStyle).run(), values_);
-  if (values_["help"].as<bool>()) {
-    std::ostringstream text;
-    text << described_;
-    fmt::print("usage: {}\n\n{}", usage_, text.str());
+  if (const bool every = values_["help-all"].as<bool>(); every || values_["help"].as<bool>()) {
+    if (HelpCatcher* catcher = HelpCatcher::active()) {
+      catcher->caught = help();
+    } else {
+      fmt::print("{}", help_text(help(), every, columns_of_terminal()));
+    }
     return false;
   }
   po::notify(values_);

@@ -1,13 +1,18 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/variables_map.hpp>
 
+#include "cli/support/help.h"
 #include "planner/search/make_plan.h"
 
 namespace braid::cli {
@@ -37,6 +42,8 @@ class CommandLine {
   CommandLine(std::string usage, CommonFlags& flags);
 
   boost::program_options::options_description& add() { return described_; }
+  /// Options that --help leaves to --help-all.
+  void later(std::initializer_list<std::string_view> names) { later_.insert(names.begin(), names.end()); }
   /// --workload, --cluster, --profile, --policy, --tp, --pp, --layers, --microbatches, --ranks, --foreign-profile,
   /// --prefer, --profile-budget.
   void add_planning(const std::string& default_policy);
@@ -58,17 +65,24 @@ class CommandLine {
   /// Which may be left out; after those that may not.
   void add_optional_positional(const std::string& name, std::string& value);
 
-  /// False when --help was asked for and printed. Throws boost::program_options::error.
+  /// Words without a flag, at least one, as many as there are.
+  void add_positionals(const std::string& name, std::vector<std::string>& values);
+
+  /// False when --help or --help-all was asked for and told. Throws boost::program_options::error.
   bool parse(const std::vector<std::string>& words);
   /// Whether the words that were parsed have the flag.
   bool given(const std::string& flag) const;
 
  private:
+  CommandHelp help() const;
+
   std::string usage_;
   CommonFlags& flags_;
+  std::set<std::string, std::less<>> later_;
   boost::program_options::options_description described_;
   boost::program_options::options_description hidden_;
   std::vector<std::string> positional_;
+  std::string repeated_;  // of those the one that may come again
   boost::program_options::variables_map values_;
 };
 
