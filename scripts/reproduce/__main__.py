@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import pictures
+from . import check, overview, pictures
 from .braid import ROOT, Braid
 from .report import Report
 
@@ -22,6 +22,10 @@ def figures_of(paper: str) -> list[str]:
     return importlib.import_module(f"reproduce.{paper}").FIGURES
 
 
+def quick_of(paper: str) -> list[str]:
+    return importlib.import_module(f"reproduce.{paper}").QUICK
+
+
 def module_of(paper: str, figure: str):
     return importlib.import_module(f"reproduce.{paper}.{figure}")
 
@@ -30,6 +34,8 @@ def chosen(names: list[str]) -> dict[str, list[str]]:
     """The figures to make, by paper, in the order of the papers' own lists."""
     figures: dict[str, list[str]] = {}
     for name in names:
+        if name == "all":
+            return {paper: figures_of(paper) for paper in PAPERS}
         paper, _, figure = name.partition(".")
         if paper not in PAPERS or (figure and figure not in figures_of(paper)):
             raise SystemExit(f"error: unknown name '{name}'; --list tells the names")
@@ -44,11 +50,27 @@ def list_figures() -> None:
             print(f"{f'{paper}.{figure}':22} {module_of(paper, figure).__doc__.strip().splitlines()[0]}")
 
 
+def fail_where_other(made: Path, committed: Path) -> None:
+    found = check.differences(made, committed)
+    if not overview.is_current(committed, PAPERS):
+        found.append("README.md: its table of claims is not of claims.csv; write it with scripts/reproduce.sh --overview")
+    for difference in found:
+        print(difference, file=sys.stderr)
+    if found:
+        raise SystemExit(f"error: {len(found)} differences from {committed}")
+    print("figures come out as they are committed", file=sys.stderr)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         "scripts/reproduce.sh", description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(PAPERS)}, or a figure of one")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"all, {', '.join(PAPERS)}, or a figure of one")
+    parser.add_argument("--quick", action="store_true", help="of what is named only the figures that take seconds")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail where a figure is not the one that is committed"
+    )
+    parser.add_argument("--overview", action="store_true", help="write the table of all claims in RESULTS/README.md")
     parser.add_argument("--list", action="store_true", help="print the names of all figures")
     parser.add_argument("--folder", type=Path, help="where inputs are written; left out: a temporary one")
     parser.add_argument("--results", type=Path, default=ROOT / "results", help="folder with a folder a paper")
@@ -56,19 +78,28 @@ def main() -> None:
     if words.list:
         list_figures()
         return
-    if not words.names:
-        parser.error("give a NAME, or --list")
+    if not words.names and not words.overview:
+        parser.error("give a NAME, --list or --overview")
     figures = chosen(words.names)
-    if pictures.pyplot is None:
+    if words.quick:
+        figures = {paper: [one for one in asked if one in quick_of(paper)] for paper, asked in figures.items()}
+    if words.check:
+        pictures.pyplot = None
+    elif pictures.pyplot is None:
         print("no pictures: matplotlib is missing; install python3-matplotlib", file=sys.stderr)
     with tempfile.TemporaryDirectory() as temporary:
+        results = Path(temporary) / "results" if words.check else words.results
         for paper, asked in figures.items():
-            report = Report(words.results / paper, f"scripts/reproduce.sh {paper}")
+            report = Report(results / paper, f"scripts/reproduce.sh {paper}")
             braid = Braid((words.folder or Path(temporary)) / paper)
             for figure in asked:
                 print(f"{paper}.{figure}", file=sys.stderr)
                 module_of(paper, figure).make(braid, report)
             report.write_claims(others_stay=asked != figures_of(paper))
+        if words.check:
+            fail_where_other(results, words.results)
+    if words.overview:
+        overview.write(words.results, PAPERS)
 
 
 if __name__ == "__main__":

@@ -2,3 +2,5 @@
 results/costmodel/papers.txt."""
 
 FIGURES = ["fig14", "fig15", "fig16", "fig20", "section6_5", "fig22", "varied"]
+# Those that take seconds.
+QUICK = ["fig20", "fig22"]

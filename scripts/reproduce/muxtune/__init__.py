@@ -14,3 +14,5 @@ FIGURES = [
     "fig20",
 ]
 FIGURES += ["fig21a", "varied"]
+# Those that take seconds.
+QUICK = ["fig9b", "fig18", "fig19", "fig20", "fig21a"]
