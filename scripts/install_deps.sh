@@ -7,7 +7,7 @@ packages=(
   libboost-graph-dev libboost-program-options-dev libboost-context-dev libfmt-dev libyaml-cpp-dev nlohmann-json3-dev
   coinor-libcbc-dev libxxhash-dev libpcre2-dev libicu-dev libnlopt-dev libeigen3-dev libsentencepiece-dev libdnnl-dev libopenmpi-dev
   openmpi-bin
-  libgtest-dev librapidcheck-dev libbenchmark-dev python3-simpy3
+  libgtest-dev librapidcheck-dev libbenchmark-dev python3-simpy3 python3-jsonschema
 )
 
 missing=()
