@@ -18,6 +18,7 @@ std::span<const Command> commands();
 /// Of `braid trace`.
 std::span<const Command> trace_actions();
 
+int run_import(const std::vector<std::string>& words);
 int run_init(const std::vector<std::string>& words);
 int run_profile(const std::vector<std::string>& words);
 int run_cluster(const std::vector<std::string>& words);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing braid needs on Debian 12, where it may; else says what to install. Idempotent.
+# usage: scripts/install_deps.sh [--browser]   (--browser: and what scripts/check_page.py looks at pages with)
 set -euo pipefail
 
 packages=(
@@ -9,6 +10,8 @@ packages=(
   openmpi-bin
   libgtest-dev librapidcheck-dev libbenchmark-dev python3-simpy3 python3-jsonschema
 )
+
+[[ "${1:-}" != --browser ]] || packages+=(chromium fonts-dejavu-core)
 
 missing=()
 for package in "${packages[@]}"; do

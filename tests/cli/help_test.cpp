@@ -15,9 +15,9 @@ using testing::Outcome;
 using testing::read_text;
 using testing::run_braid;
 
-constexpr const char* kCommands[] = {"init",     "profile",    "plan",     "compare",   "simulate",   "train",
-                                     "status",   "task",       "validate", "report",    "cluster",    "trace",
-                                     "policies", "schedulers", "gpus",     "backbones", "completion", "man"};
+constexpr const char* kCommands[] = {
+    "init",   "import",  "profile", "plan",     "compare",    "simulate", "train",     "status",     "task", "validate",
+    "report", "cluster", "trace",   "policies", "schedulers", "gpus",     "backbones", "completion", "man"};
 
 std::string told(const std::string& words) {
   const Outcome outcome = run_braid(words);

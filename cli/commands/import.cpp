@@ -1,0 +1,63 @@
+#include "workload/import/import.h"
+
+#include <algorithm>
+#include <set>
+
+#include <boost/program_options/value_semantic.hpp>
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/support/options.h"
+#include "workload/workload.h"
+
+namespace braid::cli {
+
+int run_import(const std::vector<std::string>& words) {
+  CommonFlags flags;
+  CommandLine line(
+      "braid import FILE... --out workload.yaml [options]\nFILE is a training file of LLaMA-Factory, axolotl or mLoRA; "
+      "each becomes "
+      "a task, or several",
+      flags);
+  std::vector<std::string> files;
+  std::string backbone;
+  line.add_positionals("FILE", files);
+  line.add_out("workload.yaml; rows that must be laid out anew are written beside it");
+  line.add().add_options()("backbone", boost::program_options::value(&backbone),
+                           "folder of the model, in place of the one that the files name");
+  if (!line.parse(words)) return kSuccess;
+  if (flags.out.empty()) throw error("--out is missing; give a name for the workload, such as workload.yaml");
+  const std::filesystem::path out = std::filesystem::absolute(flags.out);
+  if (std::filesystem::exists(out) && !flags.overwrite)
+    throw error("{}: exists; give another file or --overwrite", flags.out);
+  std::vector<workload::ImportedTask> tasks;
+  std::set<std::string> names;
+  for (const std::string& file : files) {
+    workload::Imported imported = workload::import_file(std::filesystem::absolute(file), out.parent_path());
+    if (backbone.empty()) backbone = imported.backbone;
+    if (backbone.empty()) throw error("{}: names no model; give its folder with --backbone", file);
+    if (!imported.backbone.empty() && imported.backbone != backbone && !line.given("backbone"))
+      throw error("{}: is of {}, the files before it of {}; import them one by one, or give --backbone", file,
+                  imported.backbone, backbone);
+    for (workload::ImportedTask& task : imported.tasks) {
+      // Two runs of one output folder are two tasks all the same.
+      const std::string name = task.name;
+      for (int copy = 2; !names.insert(task.name).second; ++copy) task.name = fmt::format("{}-{}", name, copy);
+      tasks.push_back(std::move(task));
+    }
+    if (!flags.quiet)
+      for (const std::string& note : imported.notes) fmt::print(stderr, "{} ({}): {}\n", file, imported.system, note);
+  }
+  write_file(out, workload::workload_text(backbone, tasks));
+  fmt::print("wrote {}: {} task{} on {}\n", flags.out, tasks.size(), tasks.size() == 1 ? "" : "s", backbone);
+  try {
+    workload::read_workload(out);
+  } catch (const Error& unfinished) {
+    fmt::print(stderr, "before it can be planned: {}\n", unfinished.what());
+  }
+  return kSuccess;
+}
+
+}  // namespace braid::cli

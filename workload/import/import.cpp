@@ -1,0 +1,52 @@
+#include "workload/import/import.h"
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "workload/import/settings.h"
+
+namespace braid::workload {
+namespace {
+
+std::string map_text(const Section& section) {
+  std::string text;
+  for (const auto& [key, value] : section) text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", key, value);
+  return "{" + text + "}";
+}
+
+/// As a scalar that YAML reads as this text.
+std::string quoted_text(const std::string& text) {
+  std::string safe = "\"";
+  for (const char c : text) safe += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return safe + "\"";
+}
+
+}  // namespace
+
+Imported import_file(const std::filesystem::path& file, const std::filesystem::path& folder) {
+  const Node node = read_yaml(file);
+  if (!node.is_map()) throw node.error("is no training file", "give one of LLaMA-Factory, axolotl or mLoRA");
+  if (node.find("model_name_or_path")) return import_llama_factory(node, file, folder);
+  if (node.find("base_model")) return import_axolotl(node, file, folder);
+  if (node.find("dispatcher") && node.find("adapters")) return import_mlora(node, file, folder);
+  throw node.error(
+      "is no training file that braid knows",
+      "give one of LLaMA-Factory (model_name_or_path), axolotl (base_model) or mLoRA (dispatcher, adapters)");
+}
+
+std::string workload_text(const std::string& backbone, const std::vector<ImportedTask>& tasks) {
+  std::string text = fmt::format("backbone: {}\ntasks:\n", quoted_text(backbone));
+  for (const ImportedTask& task : tasks) {
+    text += fmt::format("  - name: {}\n    dataset: {}\n    max_length: {}\n    on_too_long: truncate\n",
+                        quoted_text(task.name), quoted_text(task.dataset.string()), task.max_length);
+    text += fmt::format("    adapter: {}\n    global_batch_size: {}\n", map_text(task.adapter), task.global_batch_size);
+    text += task.steps ? fmt::format("    steps: {}\n", *task.steps) : fmt::format("    epochs: {}\n", *task.epochs);
+    text += fmt::format("    optimizer: {}\n", map_text(task.optimizer));
+    if (!task.objective.empty()) text += fmt::format("    objective: {}\n", map_text(task.objective));
+    if (!task.evaluation.empty()) text += fmt::format("    evaluation: {}\n", map_text(task.evaluation));
+    text += fmt::format("    seed: {}\n", task.seed);
+  }
+  return text;
+}
+
+}  // namespace braid::workload
