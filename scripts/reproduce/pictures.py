@@ -14,9 +14,13 @@ try:
 except ImportError:
     pyplot = None
 
-INCHES_A_PANEL = 4.2
-INCHES_A_CLAIM = 0.34
-HEIGHT = 3.6
+# Of Okabe and Ito: told apart by those who see red and green alike.
+COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7b4fa3", "#6b6b6b"]
+MOST_IN_A_ROW = 2
+INCHES_A_PANEL, HEIGHT = 5.2, 3.5
+INCHES_A_CLAIM = 0.26
+# Of units that begin or end so, more is better; of the others less.
+MORE_IS_BETTER = ("tokens/s", "throughput", "over ", "speedup")
 
 
 class Claim(NamedTuple):
@@ -55,75 +59,118 @@ class Panel:
 
 
 def draw(title: str, panels: list[Panel], claims: list[Claim]) -> bytes | None:
-    """A PNG; none without matplotlib."""
+    """A PNG; none without matplotlib. Under the title stands what to see in it; what colours mean stands above the
+    panels, or above each where they differ: never over what is shown."""
     if pyplot is None:
         return None
-    count = len(panels) + (1 if claims else 0)
-    height = max(HEIGHT, 1 + INCHES_A_CLAIM * len(claims))
-    drawing, axes = pyplot.subplots(1, count, figsize=(INCHES_A_PANEL * count, height), squeeze=False)
-    for axis, panel in zip(axes[0], panels):
-        _draw_panel(axis, panel)
+    rows, columns = -(-len(panels) // MOST_IN_A_ROW), min(MOST_IN_A_ROW, len(panels))
+    shared = all([one.name for one in panel.series] == [one.name for one in panels[0].series] for panel in panels)
+    strip = shared and len(panels[0].series) > 1
+    heights = [0.6 + 0.3 * strip, HEIGHT * rows] + ([0.8 + INCHES_A_CLAIM * len(claims)] if claims else [])
+    drawing = pyplot.figure(figsize=(INCHES_A_PANEL * max(columns, 1.6), sum(heights)), layout="constrained")
+    parts = drawing.subfigures(len(heights), 1, height_ratios=heights)
+    parts[0].text(0.5, 0.98, f"{title}\n{finding(panels, claims)}", fontsize=11, ha="center", va="top")
+    axes = parts[1].subplots(rows, columns, squeeze=False).flatten()
+    for axis, panel in zip(axes, panels):
+        _draw_panel(axis, panel, legend=not shared)
+    for axis in axes[len(panels) :]:
+        axis.axis("off")
+    if strip:
+        handles, names = axes[0].get_legend_handles_labels()
+        parts[0].legend(handles, names, loc="lower center", ncols=min(len(names), 6), fontsize=9, frameon=False)
     if claims:
-        _draw_claims(axes[0][-1], claims)
-    drawing.suptitle(title, fontsize=10)
-    drawing.tight_layout()
+        _draw_claims(parts[2].subplots(), claims)
     png = io.BytesIO()
     drawing.savefig(png, format="png", dpi=90, metadata={"Software": None})
     pyplot.close(drawing)
     return png.getvalue()
 
 
-def _draw_panel(axis, panel: Panel) -> None:
+def finding(panels: list[Panel], claims: list[Claim]) -> str:
+    """Who is best in how many of the cases, and how many claims are met."""
+    wins: dict[str, int] = {}
+    cases = 0
+    for panel in panels:
+        best = max if any(word in panel.unit for word in MORE_IS_BETTER) else min
+        for group in range(len(panel.groups)):
+            values = {one.name: one.values[group] for one in panel.series if one.values[group] is not None}
+            if len(values) < 2:
+                continue
+            cases += 1
+            name = best(values, key=values.get)
+            wins[name] = wins.get(name, 0) + 1
+    told = []
+    units = {panel.unit for panel in panels}
+    if cases and len(units) == 1:
+        name = max(wins, key=wins.get)
+        most = "most" if any(word in panels[0].unit for word in MORE_IS_BETTER) else "least"
+        told.append(f"{name} has the {most} {panels[0].unit} in {wins[name]} of {cases} cases")
+    known = [claim.ours_over_paper for claim in claims if claim.ours_over_paper]
+    if known:
+        near = sum(1 / 1.25 <= ratio <= 1.25 for ratio in known)
+        told.append(f"{near} of {len(known)} claims come out within 25 %")
+    return "; ".join(told) + "." if told else ""
+
+
+def _draw_panel(axis, panel: Panel, legend: bool) -> None:
     positions = range(len(panel.groups))
     for index, series in enumerate(panel.series):
         (_draw_line if panel.lines else _draw_bars)(axis, positions, index, len(panel.series), series)
-    axis.set_title(panel.title, fontsize=8)
-    axis.set_ylabel(panel.unit, fontsize=8)
-    turned = 90 if len(panel.groups) > 12 else 30 if len(panel.groups) > 4 else 0
-    axis.set_xticks(list(positions), panel.groups, fontsize=7, rotation=turned)
-    axis.tick_params(axis="y", labelsize=7)
+    axis.set_title(panel.title, fontsize=10, pad=8 + (12 * -(-len(panel.series) // 3) if legend and len(panel.series) > 1 else 0))
+    axis.set_ylabel(panel.unit, fontsize=9)
+    letters = sum(len(str(group)) + 2 for group in panel.groups)
+    turned = 90 if len(panel.groups) > 12 else 25 if letters > 48 else 0
+    axis.set_xticks(list(positions), panel.groups, fontsize=9, rotation=turned, ha="right" if turned == 25 else "center")
+    axis.tick_params(axis="y", labelsize=9)
+    axis.spines[["top", "right"]].set_visible(False)
     if panel.logarithmic:
         axis.set_yscale("log")
     else:
-        axis.set_ylim(0, axis.get_ylim()[1] * 1.15)
-    axis.legend(fontsize=6, framealpha=0.6)
+        axis.set_ylim(0, axis.get_ylim()[1] * 1.05)
+    if legend and len(panel.series) > 1:
+        axis.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False, borderaxespad=0)
 
 
 def _draw_line(axis, positions, index: int, _count: int, series: Series) -> None:
-    color = f"C{index}"
-    axis.plot(positions, _plotted(series.values), marker="o", markersize=3, color=color, label=series.name)
+    color, style = COLORS[index % len(COLORS)], ["-", "--", ":", "-."][index % 4]
+    axis.plot(positions, _plotted(series.values), style, marker="o", markersize=4, color=color, label=series.name)
     if series.bounds:
-        axis.plot(positions, _plotted(series.bounds), linewidth=0.6, color=color)
+        axis.plot(positions, _plotted(series.bounds), linewidth=0.7, color=color)
     _draw_crosses(axis, positions, series, color)
 
 
 def _draw_bars(axis, positions, index: int, count: int, series: Series) -> None:
     width = 0.8 / count
     places = [position + (index - (count - 1) / 2) * width for position in positions]
-    axis.bar(places, _plotted(series.values), width * 0.92, color=f"C{index}", label=series.name)
+    axis.bar(places, _plotted(series.values), width * 0.92, color=COLORS[index % len(COLORS)], label=series.name)
     for place, bound in zip(places, series.bounds or []):
         if bound is not None:
-            axis.plot([place - width / 2, place + width / 2], [bound, bound], linewidth=0.8, color="black")
+            axis.plot([place - width / 2, place + width / 2], [bound, bound], linewidth=1, color="black")
     _draw_crosses(axis, places, series, "black")
 
 
 def _draw_crosses(axis, places, series: Series, color: str) -> None:
     if series.paper:
-        axis.plot(places, _plotted(series.paper), linestyle="", marker="x", markersize=5, color=color)
+        axis.plot(places, _plotted(series.paper), linestyle="", marker="x", markersize=6, color=color)
 
 
 def _draw_claims(axis, claims: list[Claim]) -> None:
     """Ours over the paper's, with the first claim on top; the line at 1 is the paper."""
+    names = []
     for index, claim in enumerate(reversed(claims)):
-        axis.barh(index - 0.2, claim.ours_over_paper or 0, 0.4, color="C3")
+        ratio = claim.ours_over_paper or 0
+        axis.barh(index, ratio, 0.6, color=COLORS[0])
+        beside = 1 if 0.8 < ratio < 1 else ratio  # not on the line
+        axis.text(beside, index, f"  {ratio:.2f}" if ratio else "  none", fontsize=8, va="center")
         told = f"{claim.ours:.3g}" if claim.ours is not None else "none"
-        axis.text(0, index + 0.05, f"{claim.claim}: paper {claim.paper:.3g}, ours {told}", fontsize=6, va="bottom")
-    axis.axvline(1, linewidth=0.8, color="black")
-    axis.set_ylim(-0.6, len(claims) - 0.3)
-    axis.set_xlim(0, max(1.6, *(1.1 * (claim.ours_over_paper or 0) for claim in claims)))
-    axis.set_yticks([])
-    axis.tick_params(axis="x", labelsize=7)
-    axis.set_title("ours / paper", fontsize=8)
+        names.append(f"{claim.claim}: paper {claim.paper:.3g}, ours {told}")
+    axis.axvline(1, linewidth=1, color="black")
+    axis.set_ylim(-0.6, len(claims) - 0.4)
+    axis.set_xlim(0, max(1.6, *(1.2 * (claim.ours_over_paper or 0) for claim in claims)))
+    axis.set_yticks(range(len(claims)), names, fontsize=8)
+    axis.tick_params(axis="x", labelsize=8)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.set_title("ours over the paper's", fontsize=10)
 
 
 def _plotted(values: list) -> list[float]:
