@@ -4,7 +4,7 @@
 usage: scripts/check_page.py PAGE [PICTURES]   (PICTURES: a folder for screenshots)
 
 Nothing may make the page wider than its window, no text of a picture may stick out of it or lie over other text of it,
-and none may be smaller than eight pixels. Exit status 77: there is no Chromium here."""
+and none may be smaller than eight pixels. Exit status 77: there is no Chromium here, or none that runs."""
 
 import json
 import re
@@ -85,4 +85,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as broken:
+        print(f"Chromium does not run here: {broken}", file=sys.stderr)
+        raise SystemExit(77) from None

@@ -5,6 +5,7 @@
 
 #include <boost/program_options/value_semantic.hpp>
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -51,7 +52,14 @@ int run_import(const std::vector<std::string>& words) {
       for (const std::string& note : imported.notes) fmt::print(stderr, "{} ({}): {}\n", file, imported.system, note);
   }
   write_file(out, workload::workload_text(backbone, tasks));
-  fmt::print("wrote {}: {} task{} on {}\n", flags.out, tasks.size(), tasks.size() == 1 ? "" : "s", backbone);
+  if (flags.json) {
+    nlohmann::ordered_json told = {
+        {"workload", flags.out}, {"backbone", backbone}, {"tasks", nlohmann::ordered_json::array()}};
+    for (const workload::ImportedTask& task : tasks) told["tasks"].push_back(task.name);
+    fmt::print("{}\n", told.dump(1));
+  } else {
+    fmt::print("wrote {}: {} task{} on {}\n", flags.out, tasks.size(), tasks.size() == 1 ? "" : "s", backbone);
+  }
   try {
     workload::read_workload(out);
   } catch (const Error& unfinished) {

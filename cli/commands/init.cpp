@@ -1,5 +1,6 @@
 #include <boost/program_options/value_semantic.hpp>
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -22,6 +23,10 @@ int run_init(const std::vector<std::string>& words) {
   if (size != "tiny" && size != "small") throw error("--backbone {} is not known; give tiny or small", size);
   exec::write_example(folder, static_cast<std::uint64_t>(flags.seed), flags.overwrite,
                       size == "small" ? exec::ExampleSize::small : exec::ExampleSize::tiny);
+  if (flags.json)
+    fmt::print("{}\n", nlohmann::ordered_json{{"workload", (std::filesystem::path(folder) / "workload.yaml").string()},
+                                              {"backbone", "models/" + size}}
+                           .dump(1));
   if (!flags.quiet)
     fmt::print(stderr,
                "wrote {}: backbone models/{}, four datasets, workload.yaml\nnext: braid plan --workload "

@@ -50,6 +50,7 @@ int run_completion(const std::vector<std::string>& words) {
       flags);
   std::string shell;
   line.add_positional("SHELL", shell);
+  line.without_json();
   if (!line.parse(words)) return kSuccess;
   if (shell != "bash" && shell != "zsh") throw error("shell '{}' is not known; give bash or zsh", shell);
   fmt::print("{}", shell == "bash" ? bash_completion(all_help()) : zsh_completion(all_help()));
@@ -61,6 +62,7 @@ int run_man(const std::vector<std::string>& words) {
   CommandLine line("braid man DIR\nwrites the manual page of every command into DIR, as braid-COMMAND.1", flags);
   std::string folder;
   line.add_positional("DIR", folder);
+  line.without_json();
   if (!line.parse(words)) return kSuccess;
   std::filesystem::create_directories(folder);
   const auto write = [&](const CommandHelp& help) {

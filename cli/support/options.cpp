@@ -195,9 +195,11 @@ CommandHelp CommandLine::help() const {
       std::ranges::all_of(word, [](char c) { return c == '-' || std::islower(static_cast<unsigned char>(c)); }) &&
       help.name == "trace")
     help.name += " " + word;
-  for (const auto& option : described_.options())
+  for (const auto& option : described_.options()) {
+    if (!has_json_ && option->long_name() == "json") continue;
     help.options.push_back({option->long_name(), argument_of(*option), default_of(*option), option->description(),
                             !later_.contains(option->long_name())});
+  }
   return help;
 }
 
@@ -209,6 +211,8 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
   for (const std::string& name : positional_) positional.add(name.c_str(), 1);
   if (!repeated_.empty()) positional.add(repeated_.c_str(), -1);
   // No option but -h has one letter, and a negative number is no option.
+  if (const auto json = std::ranges::find(words, "--json"); json != words.end() && !has_json_)
+    throw error("--json is not an option of this command; leave it out");
   std::vector<std::string> spelled = words;
   std::ranges::replace(spelled, std::string("-h"), std::string("--help"));
   constexpr int kStyle = po::command_line_style::default_style & ~po::command_line_style::allow_short;

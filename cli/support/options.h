@@ -65,6 +65,8 @@ class CommandLine {
   /// Which may be left out; after those that may not.
   void add_optional_positional(const std::string& name, std::string& value);
 
+  /// For commands whose output is a script or files: takes --json away.
+  void without_json() { has_json_ = false; }
   /// Words without a flag, at least one, as many as there are.
   void add_positionals(const std::string& name, std::vector<std::string>& values);
 
@@ -82,6 +84,7 @@ class CommandLine {
   boost::program_options::options_description described_;
   boost::program_options::options_description hidden_;
   std::vector<std::string> positional_;
+  bool has_json_ = true;
   std::string repeated_;  // of those the one that may come again
   boost::program_options::variables_map values_;
 };
