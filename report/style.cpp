@@ -26,7 +26,7 @@ const std::string_view kStyle = R"css(
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.2rem; max-width: 56rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, sans-serif; }
+  font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: .4rem 0 1rem; }
 h2 { font-size: 1.25rem; margin: 2.4rem 0 .2rem; padding-top: .8rem; border-top: 2px solid var(--rule); }
 p { margin: .5rem 0; max-width: 44rem; }
@@ -41,7 +41,7 @@ figure svg { display: block; width: 100%; min-width: 36rem; height: auto; font: 
 .legend li { display: flex; align-items: center; }
 .legend svg { width: 1.75rem; min-width: 0; height: .75rem; margin-right: .35rem; flex: none; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; margin: .5rem 0; }
-th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th, td { overflow-wrap: normal; padding: .25rem .7rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 th:first-child, td:first-child, .words { text-align: left; } th:first-child, td:first-child { padding-left: 0; }
 th { color: var(--soft); font-weight: 600; }
 details { margin-top: .5rem; font-size: .85rem; } summary { cursor: pointer; color: var(--soft); }
