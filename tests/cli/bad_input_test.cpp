@@ -19,7 +19,8 @@ TEST_F(BadInput, AMissingFileIsNamed) {
 
 TEST_F(BadInput, UnknownWordsAreRefusedWithTheList) {
   expect_bad_input(
-      "fly", "unknown command 'fly'; commands: init, profile, plan, compare, simulate, train, status, task, validate");
+      "fly",
+      "unknown command 'fly'; commands: init, import, profile, plan, compare, simulate, train, status, task, validate");
   expect_bad_input(
       "plan " + planning() + " --policy fastest",
       "unknown policy 'fastest'; known: hf-peft, nemo, megatron-fsdp, megatron-pp, gpipe, sl-peft, mlora, task-fused, "
