@@ -11,16 +11,17 @@ endif()
 
 add_library(braid_options INTERFACE)
 target_compile_options(braid_options INTERFACE -fno-math-errno)
+# GCC 12 prefers 256-bit vectors on server processors that run 512-bit ones at full rate.
+set(braid_vector_options -mprefer-vector-width=512)
+# For some processors, AMD's among them, GCC makes multiply-adds that follow one another two instructions each, which
+# round twice, and others of the same source one: rows would depend on how many there are.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(--param=avoid-fma-max-bits=0 BRAID_FMA_CHAINS)
+if(BRAID_FMA_CHAINS)
+  list(APPEND braid_vector_options $<$<COMPILE_LANGUAGE:CXX>:--param=avoid-fma-max-bits=0>)
+endif()
 if(BRAID_NATIVE)
-  # GCC 12 prefers 256-bit vectors on server processors that run 512-bit ones at full rate.
-  target_compile_options(braid_options INTERFACE -march=native -mprefer-vector-width=512)
-  # For some processors, AMD's among them, GCC makes multiply-adds that follow one another two instructions each, which
-  # round twice, and others of the same source one: rows would depend on how many there are.
-  include(CheckCXXCompilerFlag)
-  check_cxx_compiler_flag(--param=avoid-fma-max-bits=0 BRAID_FMA_CHAINS)
-  if(BRAID_FMA_CHAINS)
-    target_compile_options(braid_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--param=avoid-fma-max-bits=0>)
-  endif()
+  target_compile_options(braid_options INTERFACE -march=native ${braid_vector_options})
 endif()
 if(BRAID_SANITIZE)
   # Lines are all that a report names; variables in it, and more optimization, take half as long again to build. Dynamic

@@ -1,4 +1,6 @@
 # What `cmake --install` puts where Debian expects it, and `cpack -G DEB` into a package.
+set(CPACK_PACKAGE_NAME braid-peft)
+set(CMAKE_INSTALL_DOCDIR share/doc/${CPACK_PACKAGE_NAME})
 include(GNUInstallDirs)
 install(TARGETS braid RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(BRAID_CUDA)
@@ -21,12 +23,13 @@ install(DIRECTORY ${braid_manual}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
 install(FILES ${braid_manual}/braid.bash RENAME braid DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES ${braid_manual}/_braid DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
 
-install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN schemas EXCLUDE)
+install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN schemas EXCLUDE PATTERN examples EXCLUDE)
+install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/braid)
 
 set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_NAME braid-peft)
 set(CPACK_PACKAGE_CONTACT "the authors of braid <braid@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Plan, simulate and execute the fine-tuning of many adapters on one frozen backbone")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

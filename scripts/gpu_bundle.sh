@@ -24,7 +24,9 @@ strip --strip-unneeded -o "$folder/libbraid_cuda.so" build/portable/libbraid_cud
 # Not the C library's, which belong to the machine.
 for program in "${programs[@]}"; do ldd "build/portable/$program"; done |
   awk '$3 ~ /^\// { print $3 }' | sort -u | grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libnss[^/]*|ld-linux[^/]*)\.so' |
-  while read -r library; do cp --dereference "$library" "$folder/lib/"; done
+  grep -v libbraid_cpu | while read -r library; do cp --dereference "$library" "$folder/lib/"; done
+# The processor's kernels, of which the loader takes the best that the machine runs.
+cp -r build/portable/lib/. "$folder/lib/"
 cp -r tests/golden "$folder/golden"
 cp scripts/gpu_suite.sh scripts/bench_vs_peft.py "$folder/"
 tar -C "$(dirname "$folder")" -cf - "$(basename "$folder")" | xz -T0 -3 >"$folder.tar.xz"

@@ -1,6 +1,7 @@
 #include <dnnl.h>
 #include <fmt/format.h>
 
+#include "kernels/cpu/lanes.h"
 #include "kernels/host_memory.h"
 
 namespace braid::kernels {
@@ -54,14 +55,16 @@ class CpuDevice final : public HostMemoryDevice {
   const Kernels& kernels() const override { return kKernels; }
   std::vector<std::string> library_versions() const override {
     const dnnl_version_t* version = dnnl_version();
-    return {fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch)};
+    return {fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch),
+            fmt::format("CPU kernels {} lanes wide", kLanes)};
   }
 };
 
 }  // namespace
 }  // namespace cpu
 
-std::unique_ptr<Device> make_cpu_device() {
+// All that a library of these kernels shows (cmake/cpu_kernels.cmake).
+[[gnu::visibility("default")]] std::unique_ptr<Device> make_cpu_device() {
   return std::make_unique<cpu::CpuDevice>();
 }
 

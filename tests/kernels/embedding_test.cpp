@@ -1,5 +1,6 @@
 #include "kernels/embedding.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "testing.h"

@@ -1,0 +1,28 @@
+# The kernels of processors, for a program that runs plans. A build for this machine's processor has them in the program. A
+# build for any x86-64 has them in libraries, one for each of three levels of the architecture, and glibc's loader takes the
+# best that the processor runs, from the folders that it keeps for that (glibc-hwcaps).
+function(braid_link_cpu_kernels program)
+  if(BRAID_NATIVE OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    target_link_libraries(${program} PRIVATE braid_kernels_cpu)
+    return()
+  endif()
+  get_target_property(sources braid_kernels_cpu SOURCES)
+  foreach(level IN ITEMS x86-64 x86-64-v3 x86-64-v4)
+    set(library ${program}_cpu_${level})
+    set(folder lib)
+    if(NOT level STREQUAL x86-64)
+      set(folder lib/glibc-hwcaps/${level})
+    endif()
+    add_library(${library} SHARED ${sources})
+    # It takes what it needs of the other folders from the program, and hides its own.
+    target_compile_options(${library} PRIVATE -fvisibility=hidden ${braid_vector_options} -march=${level})
+    target_link_libraries(${library} PRIVATE braid_options ${BRAID_DNNL})
+    set_target_properties(${library} PROPERTIES OUTPUT_NAME ${program}_cpu LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
+    braid_join_sources(${library})
+    add_dependencies(${program} ${library})
+    string(REPLACE lib/ lib/braid/ destination ${folder}/)
+    install(TARGETS ${library} LIBRARY DESTINATION ${destination})
+  endforeach()
+  target_link_libraries(${program} PRIVATE ${program}_cpu_x86-64)
+  set_target_properties(${program} PROPERTIES BUILD_RPATH "$ORIGIN/lib" INSTALL_RPATH "$ORIGIN/../lib/braid")
+endfunction()
