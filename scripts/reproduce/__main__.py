@@ -2,8 +2,10 @@
 
 import argparse
 import importlib
+import os
 import sys
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from . import check, overview, pictures
@@ -11,6 +13,9 @@ from .braid import ROOT, Braid
 from .report import Report
 
 PAPERS = ["muxtune", "lobra", "lorafusion", "mlora", "cluster"]
+# Its commands use all cores by themselves, so that its figures are made one after another.
+ALL_CORES = "cluster"
+SLOW = ["layouts", "varied"]  # take minutes on one core
 EPILOG = """A NAME is that of a paper, or of one of its figures, such as muxtune.fig14. Of a paper, results/PAPER gets a
 table of each figure, a picture where matplotlib is installed, and claims.csv; of a figure alone its own, and its rows
 of claims.csv. The commands in the tables run in FOLDER, where their inputs are written. BRAID names another program
@@ -50,10 +55,36 @@ def list_figures() -> None:
             print(f"{f'{paper}.{figure}':22} {module_of(paper, figure).__doc__.strip().splitlines()[0]}")
 
 
+def make_figures(figures: dict[str, list[str]], results: Path, folder: Path) -> None:
+    """Several figures at a time, those that take long first. What is written does not depend on which come first."""
+
+    def make(paper: str, name: str, braid: Braid) -> Report:
+        report = Report(results / paper, f"scripts/reproduce.sh {paper}")
+        print(f"{paper}.{name}", file=sys.stderr)
+        module_of(paper, name).make(braid, report)
+        return report
+
+    def one_after_another(paper: str, names: list[str], braid: Braid) -> list[Report]:
+        return [make(paper, name, braid) for name in names]
+
+    with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
+        made: dict[str, dict[str, Future]] = {paper: {} for paper in figures}
+        braids = {paper: Braid(folder / paper) for paper in figures}
+        if ALL_CORES in figures:
+            in_turn = pool.submit(one_after_another, ALL_CORES, figures[ALL_CORES], braids[ALL_CORES])
+        asked = [(paper, name) for paper, names in figures.items() if paper != ALL_CORES for name in names]
+        for paper, name in sorted(asked, key=lambda one: one[1] not in SLOW):
+            made[paper][name] = pool.submit(make, paper, name, braids[paper])
+        for paper, names in figures.items():
+            reports = in_turn.result() if paper == ALL_CORES else [made[paper][name].result() for name in names]
+            claims = {number: one for report in reports for number, one in report.claims.items()}
+            reports[0].write_claims(claims, others_stay=names != figures_of(paper))
+
+
 def fail_where_other(made: Path, committed: Path) -> None:
     found = check.differences(made, committed)
-    if not overview.is_current(committed, PAPERS):
-        found.append("README.md: its table of claims is not of claims.csv; write it with scripts/reproduce.sh --overview")
+    for page in overview.stale(committed, PAPERS):
+        found.append(f"{page}: its table of claims is not of claims.csv; write it with scripts/reproduce.sh --overview")
     for difference in found:
         print(difference, file=sys.stderr)
     if found:
@@ -89,13 +120,7 @@ def main() -> None:
         print("no pictures: matplotlib is missing; install python3-matplotlib", file=sys.stderr)
     with tempfile.TemporaryDirectory() as temporary:
         results = Path(temporary) / "results" if words.check else words.results
-        for paper, asked in figures.items():
-            report = Report(results / paper, f"scripts/reproduce.sh {paper}")
-            braid = Braid((words.folder or Path(temporary)) / paper)
-            for figure in asked:
-                print(f"{paper}.{figure}", file=sys.stderr)
-                module_of(paper, figure).make(braid, report)
-            report.write_claims(others_stay=asked != figures_of(paper))
+        make_figures({paper: asked for paper, asked in figures.items() if asked}, results, words.folder or Path(temporary))
         if words.check:
             fail_where_other(results, words.results)
     if words.overview:

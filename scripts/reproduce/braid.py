@@ -4,6 +4,8 @@ import json
 import os
 import shlex
 import subprocess
+import threading
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,12 +46,13 @@ def _printed(program: Path, words: list[str], folder: Path, statuses: tuple[int,
 
 
 class Braid:
-    """Writes inputs into `folder` and runs `braid` there."""
+    """Writes inputs into `folder` and runs `braid` there, for several threads at a time."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.program = Path(os.environ.get("BRAID", STUDIES / "braid")).resolve()
-        self._answers: dict[tuple[str, ...], dict] = {}
+        self._answers: dict[tuple[str, ...], Future] = {}
+        self._lock = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
 
     def run(self, *words: str) -> None:
@@ -57,10 +60,24 @@ class Braid:
 
     def ask(self, *words: str, statuses: tuple[int, ...] = (0,)) -> dict:
         """What a command prints as JSON. Asked twice it is run once: a name stands for one input."""
-        if words not in self._answers:
+
+        def answer() -> dict:
             printed = _printed(self.program, [*words, "--json"], self.folder, statuses)
-            self._answers[words] = json.loads(printed.replace(f"{self.folder.resolve()}/", ""))
-        return self._answers[words]
+            return json.loads(printed.replace(f"{self.folder.resolve()}/", ""))
+
+        return self._once(words, answer)
+
+    def _once(self, key: tuple[str, ...], make):
+        """What `make` gives, by whichever thread asks first; the others wait for it."""
+        with self._lock:
+            first = key not in self._answers
+            answer = self._answers.setdefault(key, Future())
+        if first:
+            try:
+                answer.set_result(make())
+            except BaseException as failure:
+                answer.set_exception(failure)
+        return answer.result()
 
     def study(self, command: str) -> str:
         """What a study of tests/studies prints."""
@@ -72,7 +89,11 @@ class Braid:
         return json.loads(self.study(PAPERS_COMMAND))
 
     def _write(self, name: str, content: dict) -> str:
-        (self.folder / name).write_text(json.dumps(content, indent=1) + "\n")  # JSON is YAML
+        """A name stands for one content, and whoever reads it finds it whole."""
+        file = self.folder / name
+        unfinished = file.with_name(f"{file.name}.{threading.get_ident()}")
+        unfinished.write_text(json.dumps(content, indent=1) + "\n")  # JSON is YAML
+        unfinished.replace(file)
         return name
 
     def workload(self, name: str, backbone: str, tasks: list[tuple[Dataset, int]], modules: Modules = ATTENTION) -> str:
@@ -110,8 +131,13 @@ class Braid:
     def profile(self, gpu: str, dtype: str, name: str = "", **changed) -> str:
         """The derived profile of a GPU, with `changed` fields put in the place of what was derived."""
         file = f"{name or f'{gpu}-{dtype}'}.json"
-        self.run("profile", "--analytic", gpu, "--dtype", dtype, "--out", file, "--overwrite")
-        return self._write(file, json.loads((self.folder / file).read_text()) | changed)
+
+        def make() -> str:
+            derived = f"derived-{file}"
+            self.run("profile", "--analytic", gpu, "--dtype", dtype, "--out", derived, "--overwrite")
+            return self._write(file, json.loads((self.folder / derived).read_text()) | changed)
+
+        return self._once(("profile", file), make)
 
     def compare(
         self, workload: str, cluster: str, policies: list[str], recompute: str = "none", prefer: str = "speed", **flags

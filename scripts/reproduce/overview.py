@@ -1,9 +1,10 @@
-"""The one table of all papers' claims in results/README.md."""
+"""Tables of papers' claims: of all in results/README.md, of each paper's on its own page."""
 
 import csv
 from pathlib import Path
 
 NAMES = {"muxtune": "MuxTune", "lobra": "LobRA", "lorafusion": "LoRAFusion", "mlora": "mLoRA", "cluster": "MuxTune, cluster"}
+NEAR = (0.1, 0.25)
 
 
 def claims_of(folder: Path) -> list[dict]:
@@ -16,42 +17,60 @@ def number(text: str) -> str:
     return f"{float(text):.4g}" if text else "–"
 
 
-def blocks(results: Path, papers: list[str]) -> dict[str, str]:
-    """By name: how near each paper's claims are met, and every claim."""
-    summary = ["| Paper | Claims | Within 10 % | Within 25 % | Page |", "|---|---|---|---|---|"]
-    table = ["| Figure | Claim | Paper | braid | braid / paper | Page |", "|---|---|---|---|---|---|"]
+def met(claims: list[dict], most: float) -> int:
+    """How many come out at most so much apart, as a share, of those that come out at all."""
+    ratios = [float(claim["ours_over_paper"]) for claim in claims if claim["ours_over_paper"]]
+    return sum(1 / (1 + most) <= ratio <= 1 + most for ratio in ratios)
+
+
+def table(columns: list[str], rows: list[list[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("| --- ", "|---").replace("--- |", "---|")
+
+
+def claim_rows(claims: list[dict], before: str = "") -> list[list[str]]:
+    numbers = ("paper", "ours", "ours_over_paper")
+    return [[before + one["figure"], one["claim"].replace("|", "/"), *(number(one[key]) for key in numbers)] for one in claims]
+
+
+def blocks(results: Path, papers: list[str]) -> dict[Path, dict[str, str]]:
+    """By page and name: how near each paper's claims are met, and every claim."""
+    summary, every = [], []
+    pages: dict[Path, dict[str, str]] = {}
+    columns = ["Figure", "Claim", "Paper", "braid", "braid / paper"]
     for paper in papers:
         claims = claims_of(results / paper)
-        ratios = [float(claim["ours_over_paper"]) for claim in claims if claim["ours_over_paper"]]
-        near = [sum(1 / (1 + most) <= ratio <= 1 + most for ratio in ratios) for most in (0.1, 0.25)]
         page = f"[{paper}]({paper}/README.md)"
-        summary.append(f"| {NAMES[paper]} | {len(claims)} | {near[0]} | {near[1]} | {page} |")
-        for claim in claims:
-            cells = [f"{NAMES[paper]} {claim['figure']}", claim["claim"].replace("|", "/")]
-            cells += [number(claim[key]) for key in ("paper", "ours", "ours_over_paper")]
-            table.append("| " + " | ".join(cells) + f" | {page} |")
-    return {"summary": "\n".join(summary) + "\n", "claims": "\n".join(table) + "\n"}
+        summary.append([NAMES[paper], str(len(claims)), *(str(met(claims, most)) for most in NEAR), page])
+        every += [[*row, page] for row in claim_rows(claims, f"{NAMES[paper]} ")]
+        pages[results / paper / "README.md"] = {"claims": table(columns, claim_rows(claims))}
+    words = ["Paper", "Claims", *(f"Within {most:.0%}".replace("%", " %") for most in NEAR), "Page"]
+    pages[results / "README.md"] = {"summary": table(words, summary), "claims": table([*columns, "Page"], every)}
+    return pages
 
 
 def marks(name: str) -> tuple[str, str]:
     return f"<!-- {name}: scripts/reproduce.sh --overview -->\n", f"<!-- end of {name} -->\n"
 
 
-def replaced(text: str, results: Path, papers: list[str]) -> str:
-    """With each block between its marks."""
-    for name, block in blocks(results, papers).items():
+def replaced(page: Path, tables: dict[str, str]) -> str:
+    """The page with each table between its marks."""
+    text = page.read_text()
+    for name, made in tables.items():
         begin, end = marks(name)
         before, _, rest = text.partition(begin)
-        _, _, after = rest.partition(end)
-        text = before + begin + block + end + after
+        _, found, after = rest.partition(end)
+        if not found:
+            raise SystemExit(f"error: {page} has no '{begin.strip()}' with '{end.strip()}' after it")
+        text = before + begin + made + end + after
     return text
 
 
 def write(results: Path, papers: list[str]) -> None:
-    file = results / "README.md"
-    file.write_text(replaced(file.read_text(), results, papers))
+    for page, tables in blocks(results, papers).items():
+        page.write_text(replaced(page, tables))
 
 
-def is_current(results: Path, papers: list[str]) -> bool:
-    text = (results / "README.md").read_text()
-    return text == replaced(text, results, papers)
+def stale(results: Path, papers: list[str]) -> list[Path]:
+    """Pages whose tables are not those of claims.csv."""
+    return [page for page, tables in blocks(results, papers).items() if page.read_text() != replaced(page, tables)]

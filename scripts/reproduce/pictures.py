@@ -1,6 +1,7 @@
 """Pictures of figures: panels of bars or lines, and claims beside what was found."""
 
 import io
+import threading
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,9 +17,15 @@ except ImportError:
 
 # Of Okabe and Ito: told apart by those who see red and green alike.
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7b4fa3", "#6b6b6b"]
+# A system has one colour in all pictures; whatever else is shown has those that are left, in order.
+SYSTEMS = ["hf-peft", "nemo", "muxtune", "sl-peft", "mlora", "lorafusion", "lobra", "exclusive"]
+_DRAWING = threading.Lock()  # matplotlib draws one picture at a time
 MOST_IN_A_ROW = 2
+MOST_SHARED = 8  # names that stand above all panels together, and not above each
+MOST_BOUNDS = 4  # lines that have theirs drawn in as well
 INCHES_A_PANEL, HEIGHT = 5.2, 3.5
 INCHES_A_CLAIM = 0.26
+LETTERS_A_ROW = 110  # of the names above panels that share them
 # Of units that begin or end so, more is better; of the others less.
 MORE_IS_BETTER = ("tokens/s", "throughput", "over ", "speedup")
 
@@ -58,26 +65,36 @@ class Panel:
     logarithmic: bool = False
 
 
-def draw(title: str, panels: list[Panel], claims: list[Claim]) -> bytes | None:
-    """A PNG; none without matplotlib. Under the title stands what to see in it; what colours mean stands above the
-    panels, or above each where they differ: never over what is shown."""
+def draw(title: str, panels: list[Panel], claims: list[Claim], see: str = "") -> bytes | None:
+    """A PNG; none without matplotlib. Under the title stands what to see in it, `see` or who is best in how many cases;
+    what colours mean stands above the panels, or above each where they differ: never over what is shown."""
     if pyplot is None:
         return None
+    with _DRAWING:
+        return _drawn(title, panels, claims, see)
+
+
+def _drawn(title: str, panels: list[Panel], claims: list[Claim], see: str) -> bytes:
     rows, columns = -(-len(panels) // MOST_IN_A_ROW), min(MOST_IN_A_ROW, len(panels))
-    shared = all([one.name for one in panel.series] == [one.name for one in panels[0].series] for panel in panels)
-    strip = shared and len(panels[0].series) > 1
-    heights = [0.6 + 0.3 * strip, HEIGHT * rows] + ([0.8 + INCHES_A_CLAIM * len(claims)] if claims else [])
+    names = list(dict.fromkeys(one.name for panel in panels for one in panel.series))
+    shared = len(names) <= MOST_SHARED
+    strip = shared and len(names) > 1
+    colors = dict(zip(names, colors_of(names, all(panel.lines for panel in panels))))
+    in_a_row = max(1, min(6, len(names), LETTERS_A_ROW * len(names) // sum(len(name) + 8 for name in names)))
+    strip_rows = -(-len(names) // in_a_row) if strip else 0
+    heights = [0.7 + 0.25 * strip_rows, HEIGHT * rows] + ([0.8 + INCHES_A_CLAIM * len(claims)] if claims else [])
     drawing = pyplot.figure(figsize=(INCHES_A_PANEL * max(columns, 1.6), sum(heights)), layout="constrained")
     parts = drawing.subfigures(len(heights), 1, height_ratios=heights)
-    parts[0].text(0.5, 0.98, f"{title}\n{finding(panels, claims)}", fontsize=11, ha="center", va="top")
+    parts[0].text(0.5, 1 - 0.1 / heights[0], title, fontsize=11, ha="center", va="top", weight="bold")
+    parts[0].text(0.5, 1 - 0.35 / heights[0], finding(panels, claims, see), fontsize=10, ha="center", va="top")
     axes = parts[1].subplots(rows, columns, squeeze=False).flatten()
     for axis, panel in zip(axes, panels):
-        _draw_panel(axis, panel, legend=not shared)
+        _draw_panel(axis, panel, colors, legend=not shared)
     for axis in axes[len(panels) :]:
         axis.axis("off")
     if strip:
-        handles, names = axes[0].get_legend_handles_labels()
-        parts[0].legend(handles, names, loc="lower center", ncols=min(len(names), 6), fontsize=9, frameon=False)
+        handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels())}
+        parts[0].legend(handles.values(), handles, loc="lower center", ncols=in_a_row, fontsize=9, frameon=False)
     if claims:
         _draw_claims(parts[2].subplots(), claims)
     png = io.BytesIO()
@@ -86,8 +103,22 @@ def draw(title: str, panels: list[Panel], claims: list[Claim]) -> bytes | None:
     return png.getvalue()
 
 
-def finding(panels: list[Panel], claims: list[Claim]) -> str:
-    """Who is best in how many of the cases, and how many claims are met."""
+def colors_of(names: list[str], share: bool) -> list[str]:
+    """Of several series of one system all have its colour where they may `share` it, as lines of unlike styles, else
+    the first."""
+    taken: dict[int, str] = {}
+    for index, name in enumerate(names):
+        system = next((one for one in SYSTEMS if name.lower().startswith(one)), None)
+        if system and (share or COLORS[SYSTEMS.index(system)] not in taken.values()):
+            taken[index] = COLORS[SYSTEMS.index(system)]
+    left = [color for color in COLORS if color not in taken.values()] or COLORS
+    others = [index for index in range(len(names)) if index not in taken]
+    taken.update({index: left[place % len(left)] for place, index in enumerate(others)})
+    return [taken[index] for index in range(len(names))]
+
+
+def finding(panels: list[Panel], claims: list[Claim], see: str = "") -> str:
+    """Who is best in how many of the cases, or what is to be seen instead, and how many claims are met."""
     wins: dict[str, int] = {}
     cases = 0
     for panel in panels:
@@ -101,7 +132,9 @@ def finding(panels: list[Panel], claims: list[Claim]) -> str:
             wins[name] = wins.get(name, 0) + 1
     told = []
     units = {panel.unit for panel in panels}
-    if cases and len(units) == 1:
+    if see:
+        told.append(see)
+    elif cases and len(units) == 1:
         name = max(wins, key=wins.get)
         most = "most" if any(word in panels[0].unit for word in MORE_IS_BETTER) else "least"
         told.append(f"{name} has the {most} {panels[0].unit} in {wins[name]} of {cases} cases")
@@ -112,10 +145,10 @@ def finding(panels: list[Panel], claims: list[Claim]) -> str:
     return "; ".join(told) + "." if told else ""
 
 
-def _draw_panel(axis, panel: Panel, legend: bool) -> None:
+def _draw_panel(axis, panel: Panel, colors: dict[str, str], legend: bool) -> None:
     positions = range(len(panel.groups))
     for index, series in enumerate(panel.series):
-        (_draw_line if panel.lines else _draw_bars)(axis, positions, index, len(panel.series), series)
+        (_draw_line if panel.lines else _draw_bars)(axis, positions, index, len(panel.series), series, colors[series.name])
     axis.set_title(panel.title, fontsize=10, pad=8 + (12 * -(-len(panel.series) // 3) if legend and len(panel.series) > 1 else 0))
     axis.set_ylabel(panel.unit, fontsize=9)
     letters = sum(len(str(group)) + 2 for group in panel.groups)
@@ -131,18 +164,18 @@ def _draw_panel(axis, panel: Panel, legend: bool) -> None:
         axis.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False, borderaxespad=0)
 
 
-def _draw_line(axis, positions, index: int, _count: int, series: Series) -> None:
-    color, style = COLORS[index % len(COLORS)], ["-", "--", ":", "-."][index % 4]
+def _draw_line(axis, positions, index: int, count: int, series: Series, color: str) -> None:
+    style = ["-", "--", ":", "-."][index % 4]
     axis.plot(positions, _plotted(series.values), style, marker="o", markersize=4, color=color, label=series.name)
-    if series.bounds:
+    if series.bounds and count <= MOST_BOUNDS:
         axis.plot(positions, _plotted(series.bounds), linewidth=0.7, color=color)
     _draw_crosses(axis, positions, series, color)
 
 
-def _draw_bars(axis, positions, index: int, count: int, series: Series) -> None:
+def _draw_bars(axis, positions, index: int, count: int, series: Series, color: str) -> None:
     width = 0.8 / count
     places = [position + (index - (count - 1) / 2) * width for position in positions]
-    axis.bar(places, _plotted(series.values), width * 0.92, color=COLORS[index % len(COLORS)], label=series.name)
+    axis.bar(places, _plotted(series.values), width * 0.92, color=color, label=series.name)
     for place, bound in zip(places, series.bounds or []):
         if bound is not None:
             axis.plot([place - width / 2, place + width / 2], [bound, bound], linewidth=1, color="black")

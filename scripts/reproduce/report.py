@@ -10,7 +10,7 @@ CLAIM_COLUMNS = ["figure", *Claim._fields]
 
 
 class Report:
-    """The folder of one paper's results, and the claims of its figures."""
+    """The folder of one paper's results, and the claims of the figures that are made with it."""
 
     def __init__(self, folder: Path, made_by: str):
         self.folder, self.made_by = folder, made_by
@@ -34,16 +34,16 @@ class Report:
 
         self.replace(f"{name}.csv", write)
 
-    def write_claims(self, others_stay: bool) -> None:
-        """Those of figures that were not made stay as they are in the file, or go."""
+    def write_claims(self, claims: dict[str, list[Claim]], others_stay: bool) -> None:
+        """By figure; those of figures that were not made stay as they are in the file, or go."""
         by_figure: dict[str, list] = {}
         file = self.folder / "claims.csv"
         if others_stay and file.exists():
             with file.open(newline="") as stream:
                 for row in list(csv.reader(stream))[2:]:
                     by_figure.setdefault(row[0], []).append(row)
-        for number, claims in self.claims.items():
-            by_figure[number] = [[number, *claim] for claim in claims]
+        for number, made in claims.items():
+            by_figure[number] = [[number, *claim] for claim in made]
         if by_figure:
             self.table("claims", CLAIM_COLUMNS, [row for rows in by_figure.values() for row in rows])
 
@@ -72,9 +72,9 @@ class Figure:
         cells = [[*settings, *(getattr(plan, field) for field in COLUMNS.values())] for settings, plan in rows]
         self.table([*columns, *COLUMNS], cells)
 
-    def picture(self, title: str, panels: list[Panel], name: str = "") -> None:
-        """The panels, and after them the figure's claims so far."""
-        drawing = draw(title, panels, self.report.claims.get(self.number, []))
+    def picture(self, title: str, panels: list[Panel], name: str = "", see: str = "") -> None:
+        """The panels, and after them the figure's claims so far; `see`: what to see in it."""
+        drawing = draw(title, panels, self.report.claims.get(self.number, []), see)
         if drawing:
             self.report.replace(f"{name or self.name}.png", lambda file: file.write_bytes(drawing))
 

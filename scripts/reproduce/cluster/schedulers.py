@@ -7,9 +7,6 @@ from .traces import Trace, four_kinds
 
 SCHEDULERS = ["fcfs", "fcfs-any", "easy", "conservative", "sjf", "srtf", "srsf", "las", "gittins", "max-min", "ftf"]
 SCHEDULERS += ["drf", "edf", "deadline", "budget", "goodput", "mux"]
-# Of a long trace, for time's sake.
-FEW_SCHEDULERS = ["fcfs", "sjf", "srtf", "las", "edf", "goodput", "mux"]
-MANY_JOBS = 10000
 # Public traces tell none of them. `mux` gives jobs of a priority instances of their own: only `priority` has any.
 TERMS = ["--deadline-slack", "1.5:4", "--budget-slack", "1:2"]
 PRIORITIES = ["--priorities", "3"]
@@ -38,9 +35,8 @@ def study(braid: Braid, report: Report, traces: list[Trace], gpus: int, prioriti
 
 
 def run(braid: Braid, trace: Trace, gpus: int, priorities: list[str], rows: list) -> Groups:
-    long = braid.ask("trace", "stats", trace.file)["jobs"] >= MANY_JOBS
     groups: Groups = {}
-    for names, more in [(FEW_SCHEDULERS, [])] if long else [(SCHEDULERS, []), (["priority"], priorities)]:
+    for names, more in (SCHEDULERS, []), (["priority"], priorities):
         words = ["--trace", trace.file, "--gpus", str(gpus), "--scheduler", ",".join(names)]
         summary, command = ask(braid, *words, "--policy", ",".join(POLICIES.values()), *SWEEP, *TERMS, *more)
         for group, runs in groups_of(summary):

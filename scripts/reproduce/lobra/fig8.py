@@ -27,4 +27,5 @@ def make(braid: Braid, report: Report) -> None:
     panel = Panel(
         "7B, 6 tasks, 16 A100-40", "GPU-seconds a step of all tasks", list(PARTS), [Series("ours", values, paper=paper)]
     )
-    figure.picture("LobRA figure 8: its parts, one after another (crosses: the paper's)", [panel])
+    see = "Unlike replicas are most of what LobRA saves"
+    figure.picture("LobRA figure 8: its parts, one after another (crosses: the paper's)", [panel], see=see)

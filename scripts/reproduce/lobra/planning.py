@@ -18,4 +18,5 @@ def make(braid: Braid, report: Report) -> None:
     figure.table(columns, rows)
     series = [Series("ours, one core", ours), Series("the paper's, 64 threads", list(PAPER.values()))]
     panel = Panel("70B, 4 tasks, A800s", "seconds", list(PAPER), series, lines=True, logarithmic=True)
-    figure.picture("LobRA, appendix: planning time", [panel])
+    see = "Seconds, where the paper's solver takes minutes"
+    figure.picture("LobRA, appendix: planning time", [panel], see=see)

@@ -41,4 +41,5 @@ def make(braid: Braid, report: Report) -> None:
     series = [Series(f"{SHOWN[policy]}, DP", [tokens(policy, gpus) for gpus in GPUS]) for policy in policies]
     series.append(Series("LoRAFusion, jobs", [one.data * gpus / GPUS[0] for gpus in GPUS]))
     panel = Panel("70B, 4 adapters a job, Het", "data tokens/s", GPUS, series, lines=True)
-    figure.picture("LoRAFusion figure 16: by H100s", [panel])
+    see = "One job over replicas is as fast as several jobs"
+    figure.picture("LoRAFusion figure 16: by H100s", [panel], see=see)

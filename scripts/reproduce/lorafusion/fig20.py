@@ -20,4 +20,5 @@ def make(braid: Braid, report: Report) -> None:
     figure.plans(["method"], [([name], plan) for name, (plan, _) in found.items()])
     values, papers = [plan.bubble_ratio for plan, _ in found.values()], [paper for _, paper in found.values()]
     panel = Panel("70B, 4 H100s, Mixed", "bubble ratio", list(found), [Series("ours", values, paper=papers)])
-    figure.picture("LoRAFusion figure 20: bubbles (crosses: the paper's)", [panel])
+    see = "From two adapters on a tenth of the pipeline is idle, half of it in 1F1B"
+    figure.picture("LoRAFusion figure 20: bubbles (crosses: the paper's)", [panel], see=see)

@@ -29,4 +29,5 @@ def make(braid: Braid, report: Report) -> None:
     )
     papers = [paper for _, paper in PARTS.values()]
     panel = Panel("70B, 4 H100s, Het", "over 1F1B", list(PARTS), [Series("ours", gains, paper=papers)])
-    figure.picture("LoRAFusion figure 22: its parts (crosses: the paper's)", [panel])
+    see = "The scheduler is worth more than the kernels"
+    figure.picture("LoRAFusion figure 22: its parts (crosses: the paper's)", [panel], see=see)

@@ -44,4 +44,5 @@ def make(braid: Braid, report: Report) -> None:
         panels.append(Panel(title, "throughput, over no overlap", groups, series))
     figure.plans(["link", "backbone", "gain", "gain_by_formula"], rows)
     title = "mLoRA figure 10: overlapping communication (thin: at the proven lower bound; crosses: the paper)"
-    figure.picture(title, panels)
+    see = "Overlap is worth 6 to 34 % over links through the hosts, 1 to 2 % over PCIe"
+    figure.picture(title, panels, see=see)

@@ -23,4 +23,5 @@ def make(braid: Braid, report: Report) -> None:
         ]
         panels.append(Panel(title, unit, TASKS, series))
     title = "mLoRA figure 16: graph pruning, 1.1B on one A6000 (thin: proven lower bound; of memory: held all the time)"
-    figure.picture(title, panels)
+    see = "Pruning the graph saves 4 % of the time of four tasks here, and no memory"
+    figure.picture(title, panels, see=see)

@@ -25,4 +25,5 @@ def make(braid: Braid, report: Report) -> None:
         figure.claim(f"{text}, over alpha + k beta", 1, batched / (alpha + most * beta), PAPERS_COMMAND)
         figure.claim(f"{text}, saved: about (k - 1) / k", (most - 1) / most, 1 - batched / apart, PAPERS_COMMAND)
     title = "mLoRA section 3.3.2: launches of k tasks (crosses: k (alpha + beta) and alpha + k beta)"
-    figure.picture(title, [panel(found, backbone) for backbone in BACKBONES])
+    see = "Launches are k (alpha + beta) apart and alpha + k beta batched, as the paper says"
+    figure.picture(title, [panel(found, backbone) for backbone in BACKBONES], see=see)

@@ -68,4 +68,5 @@ def make(braid: Braid, report: Report) -> None:
         title = f"{setup.backbone}, {name}, tp {setup.tp}, pp {setup.pp}"
         panels.append(Panel(title, "GB on the fullest GPU", ticks, series, lines=True))
     figure.plans(["workload", "tasks"], rows)
-    figure.picture("MuxTune figure 17: memory (a line ends where memory does; thin: held all the time)", panels)
+    see = "NeMo keeps a backbone for each task and ends at 16 and 12 of them; of the others 32 fit"
+    figure.picture("MuxTune figure 17: memory (a line ends where memory does; thin: held all the time)", panels, see=see)

@@ -33,4 +33,5 @@ def make(braid: Braid, report: Report) -> None:
             )
             series.append(Series(f"{name}-{way}", values, bounds))
     panel = Panel("llama2-7b, QA, batch 128, n tasks", "effective tokens/s", list(found), series, lines=True)
-    figure.picture("MuxTune figure 21(a): scaling (thin: at the proven lower bound)", [panel])
+    see = "From eight GPUs on several instances serve more than one large one"
+    figure.picture("MuxTune figure 21(a): scaling", [panel], see=see)
