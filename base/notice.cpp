@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/terminal.h"
 #include "base/utf8.h"
 
 namespace braid {
@@ -31,7 +32,7 @@ void notice(const std::string& what) {
   const std::lock_guard lock(all.mutex);
   const std::string line = message_line(what);
   if (all.silent || !all.told.insert(line).second) return;
-  std::fputs(fmt::format("note: {}\n", line).c_str(), stderr);
+  std::fputs(fmt::format("{} {}\n", toned("note:", Tone::note, stderr), line).c_str(), stderr);
   std::fflush(stderr);
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/notice.h"
+#include "base/terminal.h"
 #include "cli/command.h"
 #include "cli/support/launch.h"
 #include "cli/support/versions.h"
@@ -73,7 +74,7 @@ int report(const char* message, int status) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   if (rank && std::string(rank) != "0") std::this_thread::sleep_for(std::chrono::milliseconds(500));
   // Where not even this can be written the status says it.
-  std::fputs(fmt::format("error: {}\n", message_line(message)).c_str(), stderr);
+  std::fputs(fmt::format("{} {}\n", toned("error:", Tone::error, stderr), message_line(message)).c_str(), stderr);
   std::fflush(stderr);
   exec::abort_ranks(status);
   return status;

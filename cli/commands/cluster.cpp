@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "base/terminal.h"
 #include "cli/command.h"
 #include "cli/commands/cluster_flags.h"
 #include "cli/commands/cluster_table.h"
@@ -160,8 +161,8 @@ int run_cluster(const std::vector<std::string>& words) {
   }
   const double error = worst_error(summary);
   if (error <= kErrorAllowed) return kSuccess;
-  fmt::print(stderr, "error: estimates are off full replays by {:.1f} % at the 99th percentile, more than {:.0f} %\n",
-             100 * error, 100 * kErrorAllowed);
+  fmt::print(stderr, "{} estimates are off full replays by {:.1f} % at the 99th percentile, more than {:.0f} %\n",
+             toned("error:", Tone::error, stderr), 100 * error, 100 * kErrorAllowed);
   return kFailure;
 }
 

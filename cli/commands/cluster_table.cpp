@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/terminal.h"
 #include "cli/commands/trace_input.h"
 #include "cli/support/results.h"
 #include "traces/trace_statistics.h"
@@ -72,7 +73,7 @@ void print_rows(const std::vector<std::vector<std::string>>& rows, std::size_t l
       line += (c > 0 ? "  " : "") + (c < left_aligned ? row[c] + pad : pad + row[c]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
+    fmt::print("{}\n", &row == &rows.front() ? toned(line, Tone::heading, stdout) : line);
   }
 }
 

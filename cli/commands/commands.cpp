@@ -5,7 +5,7 @@ namespace braid::cli {
 std::span<const Command> commands() {
   static const Command kCommands[] = {
       {"init", "write a working example: a tiny backbone, four datasets, a workload", &run_init},
-      {"import", "a workload from training files of LLaMA-Factory, axolotl or mLoRA", &run_import},
+      {"import", "a workload from training files of LLaMA-Factory, axolotl, mLoRA or LobRA", &run_import},
       {"profile", "measure operators and messages on this machine", &run_profile},
       {"plan", "workload + cluster + profile + policy: a plan with its predicted step time and memory", &run_plan},
       {"compare", "plans of many policies for one workload, in one table", &run_compare},

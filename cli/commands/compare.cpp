@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -6,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/terminal.h"
 #include "cli/command.h"
 #include "cli/support/results.h"
 #include "cli/support/session.h"
@@ -76,23 +78,31 @@ void print(const std::vector<PlanOrError>& plans) {
   }
   const bool preferred = std::any_of(plans.begin(), plans.end(),
                                      [](const PlanOrError& made) { return made.plan && made.plan->preferred; });
-  fmt::print("{:{}} {:{}} {:>4} {:>11}  {:>13} {:>13} {:>7} {:>10}{} {:>10} {:>6}\n", "policy", width, "deployment",
-             deployed, "mb", "step", "effective/s", "data/s", "bubble", "peak",
-             preferred ? fmt::format(" {:>10} {:>8}", "saved", "given up") : "", "bound", "gap");
+  const std::string heading =
+      fmt::format("{:{}} {:{}} {:>4} {:>11}  {:>13} {:>13} {:>7} {:>10}{} {:>10} {:>6}", "policy", width, "deployment",
+                  deployed, "mb", "step", "effective/s", "data/s", "bubble", "peak",
+                  preferred ? fmt::format(" {:>10} {:>8}", "saved", "given up") : "", "bound", "gap");
+  fmt::print("{}\n", toned(heading, Tone::heading, stdout));
+  const auto step_of = [](const PlanOrError& made) {
+    return made.plan ? made.plan->predicted.step_seconds : std::numeric_limits<double>::infinity();
+  };
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const PlanOrError& made : plans) fastest = std::min(fastest, step_of(made));
   for (const PlanOrError& made : plans) {
     if (!made.plan) {
       fmt::print("{:{}} {}\n", spelled(made.choice), width, made.error);
       continue;
     }
     const planner::Plan& plan = *made.plan;
-    fmt::print(
-        "{:{}} {:{}} {:>4} {:>11}{} {:>13} {:>13} {:>6.1f}% {:>10}{} {:>10} {:>5.1f}%\n", spelled(made.choice), width,
+    const std::string line = fmt::format(
+        "{:{}} {:{}} {:>4} {:>11}{} {:>13} {:>13} {:>6.1f}% {:>10}{} {:>10} {:>5.1f}%", spelled(made.choice), width,
         describe(plan.fixed.deployment), deployed,
         plan.fixed.dispatch || plan.fixed.batching.bins ? "-" : fmt::format("{}", plan.fixed.batching.microbatches),
         duration(plan.predicted.step_seconds), is_marked(made) ? '~' : ' ',
         grouped(plan.predicted.effective_tokens_per_second), grouped(plan.predicted.data_tokens_per_second),
         100 * plan.predicted.bubble_ratio, describe_bytes(peak_of(plan)), preferred_columns(plan),
         duration(plan.lower_bound.step_seconds), 100 * gap_of(plan));
+    fmt::print("{}\n", plans.size() > 1 && step_of(made) <= fastest ? toned(line, Tone::best, stdout) : line);
   }
   if (std::any_of(plans.begin(), plans.end(), is_marked))
     fmt::print("~ more than {:.0f} % of the step lies beyond what was measured; `braid plan` says how much\n",

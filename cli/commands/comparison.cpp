@@ -1,6 +1,7 @@
 #include "cli/commands/comparison.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -10,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/statistics.h"
+#include "base/terminal.h"
 #include "cli/commands/waits.h"
 #include "cli/support/results.h"
 #include "exec/profiling/reference_pass.h"
@@ -166,8 +168,13 @@ nlohmann::ordered_json json_of(const std::vector<Compared>& list) {
   return json;
 }
 
+/// Errors beyond this stand out.
+constexpr double kFarOff = 0.1;
+
 void print_line(const Compared& compared, const std::string& predicted, const std::string& measured) {
-  fmt::print("{:23} {:>12} {:>12} {:>+8.1f} %\n", compared.what, predicted, measured, 100 * compared.error());
+  const std::string error = fmt::format("{:>+8.1f} %", 100 * compared.error());
+  fmt::print("{:23} {:>12} {:>12} {}\n", compared.what, predicted, measured,
+             std::abs(compared.error()) > kFarOff ? toned(error, Tone::worse, stdout) : error);
 }
 
 }  // namespace
@@ -241,8 +248,9 @@ std::string to_json(const Comparison& comparison) {
 }
 
 void print(const Comparison& comparison) {
-  fmt::print("{} windows run {} times, predicted beside measured\n{:23} {:>12} {:>12} {:>10}\n", comparison.windows,
-             comparison.runs, "", "predicted", "measured", "error");
+  fmt::print("{} windows run {} times, predicted beside measured\n", comparison.windows, comparison.runs);
+  const std::string heading = fmt::format("{:23} {:>12} {:>12} {:>10}", "", "predicted", "measured", "error");
+  fmt::print("{}\n", toned(heading, Tone::heading, stdout));
   const auto print_times = [](const Compared& compared) {
     print_line(compared, duration(compared.predicted), duration(compared.measured));
   };

@@ -1,6 +1,7 @@
 #include "workload/import/import.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include <boost/program_options/value_semantic.hpp>
@@ -14,20 +15,38 @@
 #include "workload/workload.h"
 
 namespace braid::cli {
+namespace {
+
+void set_learning_rates(std::vector<workload::ImportedTask>& tasks, std::optional<double> given) {
+  if (given && !(*given > 0)) throw error("--lr {}: must be positive", *given);
+  bool taken = false;
+  for (workload::ImportedTask& task : tasks) {
+    const auto names_it = [](const auto& key) { return key.first == "lr"; };
+    if (std::any_of(task.optimizer.begin(), task.optimizer.end(), names_it)) continue;
+    if (!given) throw error("the file of task {} names no learning rate; give it with --lr", task.name);
+    task.optimizer.emplace_back("lr", fmt::format("{}", *given));
+    taken = true;
+  }
+  if (given && !taken) throw error("--lr: every file names its learning rates; leave it out");
+}
+
+}  // namespace
 
 int run_import(const std::vector<std::string>& words) {
   CommonFlags flags;
   CommandLine line(
-      "braid import FILE... --out workload.yaml [options]\nFILE is a training file of LLaMA-Factory, axolotl or mLoRA; "
-      "each becomes "
-      "a task, or several",
+      "braid import FILE... --out workload.yaml [options]\nFILE is a training file of LLaMA-Factory, axolotl, mLoRA or "
+      "LobRA; each becomes a task, or several",
       flags);
   std::vector<std::string> files;
   std::string backbone;
+  double lr = 0;
   line.add_positionals("FILE", files);
   line.add_out("workload.yaml; rows that must be laid out anew are written beside it");
   line.add().add_options()("backbone", boost::program_options::value(&backbone),
                            "folder of the model, in place of the one that the files name");
+  line.add().add_options()("lr", boost::program_options::value(&lr),
+                           "learning rate of tasks whose file names none, as LobRA's");
   if (!line.parse(words)) return kSuccess;
   if (flags.out.empty()) throw error("--out is missing; give a name for the workload, such as workload.yaml");
   const std::filesystem::path out = std::filesystem::absolute(flags.out);
@@ -51,6 +70,7 @@ int run_import(const std::vector<std::string>& words) {
     if (!flags.quiet)
       for (const std::string& note : imported.notes) fmt::print(stderr, "{} ({}): {}\n", file, imported.system, note);
   }
+  set_learning_rates(tasks, line.given("lr") ? std::optional(lr) : std::nullopt);
   write_file(out, workload::workload_text(backbone, tasks));
   if (flags.json) {
     nlohmann::ordered_json told = {

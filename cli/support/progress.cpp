@@ -3,18 +3,15 @@
 #include <algorithm>
 
 #include <fmt/core.h>
-#include <unistd.h>
+
+#include "base/terminal.h"
 
 namespace braid::cli {
-
-bool on_terminal() {
-  return ::isatty(STDERR_FILENO) != 0;
-}
 
 Progress::Progress(std::string what, bool quiet, Elsewhere elsewhere)
     : what_(std::move(what)),
       enabled_(!quiet),
-      terminal_(on_terminal()),
+      terminal_(is_terminal(stderr)),
       lines_(elsewhere == Elsewhere::lines),
       start_(SteadyClock::now()) {}
 

@@ -26,7 +26,4 @@ class Progress {
   double told_ = 0;  // seconds, when a line was printed last
 };
 
-/// Whether stderr is a terminal.
-bool on_terminal();
-
 }  // namespace braid::cli

@@ -137,5 +137,60 @@ TEST_F(ImportedRun, OfMlora) {
   refused("a: 1\n", "is no training file that braid knows");
 }
 
+TEST_F(ImportedRun, OfLobra) {
+  const auto task = [](const std::string& data, const std::string& more) {
+    return "{\"dataset_name\": \"" + data +
+           "\", \"global_batch_size\": 4, \"context_length\": 16, \"steps\": 3, \"epochs\": 2, \"rank\": 4, "
+           "\"lora_alpha\": 16" +
+           more + "}";
+  };
+  const auto file = [](const std::string& tasks, const std::string& variant = "canonical", int count = 2) {
+    return "{\"variant\": \"" + variant + "\", \"train_task_num\": " + std::to_string(count) + ", \"task\": [" + tasks +
+           "]}";
+  };
+  std::string rows;
+  for (int i = 0; i < 8; ++i) rows += "{\"content\": \"row " + std::to_string(i) + "\"}\n";
+  write_text(folder / "data/news/news.json", rows);
+  write_text(folder / "data/mails/mails.jsonl", "{\"text\": \"a mail\"}\n{\"text\": \"another\"}\n");
+  const std::string news =
+      task("news", ", \"json_key\": \"content\", \"target_modules\": [\"q_proj\", \"dense_h_to_4h\"]");
+  const std::string mails =
+      task("mails", ", \"json_key\": \"text\", \"target_modules\": [\"o_proj\", \"dense_4h_to_h\"]");
+  const std::string backbone = " --backbone " BRAID_SOURCE_DIR "/tests/golden/llama";
+  const std::string text = imported(file(news + ", " + mails), backbone + " --lr 1e-4");
+  expect_lines(text,
+               {"- name: \"news\"", "dataset: \"news-content.jsonl\"", "max_length: 16", "global_batch_size: 4",
+                "steps: 6", "adapter: {type: lora, r: 4, alpha: 16, target_modules: [q_proj, gate_proj, up_proj]}",
+                "{type: adamw, weight_decay: 0, schedule: constant, lr: 0.0001}", "- name: \"mails\"",
+                "data/mails/mails.jsonl", "target_modules: [o_proj, down_proj]"});
+  EXPECT_NE(told.find("dense_h_to_4h: each of the products that LobRA joins has an A of its own here"),
+            std::string::npos)
+      << told;
+  EXPECT_EQ(told.find("before it can be planned"), std::string::npos) << told;
+  expect_lines(read_text(folder / "news-content.jsonl"), {"{\"text\":\"row 0\"}\n{\"text\":\"row 1\"}\n"});
+
+  const std::string fused = task("mails", ", \"target_modules\": [\"qkv_proj\", \"o_proj\"]");
+  expect_lines(imported(file(fused, "fused", 1), backbone + " --lr 1e-4"),
+               {"target_modules: [q_proj, k_proj, v_proj, o_proj]"});
+  const auto is_refused = [&](const std::string& theirs, const std::string& more, const std::string& message) {
+    write_text(folder / "theirs.yaml", theirs);
+    const Outcome outcome =
+        run_braid("import --overwrite " + path("theirs.yaml") + " --out " + path("ours.yaml") + backbone + more);
+    EXPECT_EQ(outcome.status, 2) << outcome.text;
+    EXPECT_NE(outcome.text.find(message), std::string::npos) << outcome.text;
+  };
+  is_refused(file(news + ", " + mails), "", "the file of task news names no learning rate; give it with --lr");
+  is_refused(file(news + ", " + mails), " --lr 0", "--lr 0: must be positive");
+  is_refused(file(news), " --lr 1", "says 2 tasks, and there are 1");
+  is_refused(file(fused, "canonical", 1), " --lr 1", "LobRA has no module qkv_proj in variant canonical");
+  is_refused(file(task("none", ", \"target_modules\": [\"q_proj\"]"), "canonical", 1), " --lr 1",
+             "there is no data/none/none.json beside the file's folder");
+  is_refused(file(task("news", ", \"target_modules\": [\"q_proj\"]"), "canonical", 1), " --lr 1",
+             "row 1 has no text 'text'; give json_key the name of its text");
+  is_refused(file(task("mails", ", \"target_modules\": [\"q_proj\"], \"seed\": 3"), "canonical", 1), " --lr 1",
+             "braid does not know what seed means in a file of LobRA");
+  is_refused(factory, " --lr 1", "--lr: every file names its learning rates; leave it out");
+}
+
 }  // namespace
 }  // namespace braid::cli

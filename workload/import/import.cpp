@@ -25,13 +25,15 @@ std::string quoted_text(const std::string& text) {
 
 Imported import_file(const std::filesystem::path& file, const std::filesystem::path& folder) {
   const Node node = read_yaml(file);
-  if (!node.is_map()) throw node.error("is no training file", "give one of LLaMA-Factory, axolotl or mLoRA");
+  if (!node.is_map()) throw node.error("is no training file", "give one of LLaMA-Factory, axolotl, mLoRA or LobRA");
   if (node.find("model_name_or_path")) return import_llama_factory(node, file, folder);
   if (node.find("base_model")) return import_axolotl(node, file, folder);
   if (node.find("dispatcher") && node.find("adapters")) return import_mlora(node, file, folder);
+  if (node.find("task") && node.find("train_task_num")) return import_lobra(node, file, folder);
   throw node.error(
       "is no training file that braid knows",
-      "give one of LLaMA-Factory (model_name_or_path), axolotl (base_model) or mLoRA (dispatcher, adapters)");
+      "give one of LLaMA-Factory (model_name_or_path), axolotl (base_model), mLoRA (dispatcher, adapters) or "
+      "LobRA (train_task_num, task)");
 }
 
 std::string workload_text(const std::string& backbone, const std::vector<ImportedTask>& tasks) {

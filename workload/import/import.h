@@ -20,7 +20,7 @@ struct ImportedTask {
   Section adapter;
   std::int64_t global_batch_size = 0;
   std::optional<std::int64_t> steps, epochs;
-  Section optimizer, objective, evaluation;
+  Section optimizer, objective, evaluation;  ///< `optimizer` without `lr` where the file names none
   std::int64_t seed = 0;
 };
 
@@ -31,10 +31,10 @@ struct Imported {
   std::vector<std::string> notes;  ///< what is other than there, or was not taken
 };
 
-/// Reads a training file of LLaMA-Factory, axolotl or mLoRA. What would train otherwise here and can be said in a
-/// workload is said; rows whose prompts those systems lay out in their own way are written into `folder` as they would
-/// be there. Throws Error "FILE:LINE: what; remedy" for a key that would change the training and has no like here, and
-/// for one that is not known.
+/// Reads a training file of LLaMA-Factory, axolotl, mLoRA or LobRA. What would train otherwise here and can be said in
+/// a workload is said; rows whose prompts those systems lay out in their own way are written into `folder` as they
+/// would be there. Throws Error "FILE:LINE: what; remedy" for a key that would change the training and has no like
+/// here, and for one that is not known.
 Imported import_file(const std::filesystem::path& file, const std::filesystem::path& folder);
 
 /// A workload.yaml of those tasks.

@@ -59,6 +59,7 @@ std::vector<std::string> json_rows(const std::filesystem::path& file);
 
 Imported import_llama_factory(const Node& node, const std::filesystem::path& file, const std::filesystem::path& folder);
 Imported import_axolotl(const Node& node, const std::filesystem::path& file, const std::filesystem::path& folder);
+Imported import_lobra(const Node& node, const std::filesystem::path& file, const std::filesystem::path& folder);
 Imported import_mlora(const Node& node, const std::filesystem::path& file, const std::filesystem::path& folder);
 
 }  // namespace braid::workload
