@@ -1,6 +1,7 @@
 """Pictures of figures: panels of bars or lines, and claims beside what was found."""
 
 import io
+import textwrap
 import threading
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,6 +27,7 @@ MOST_BOUNDS = 4  # lines that have theirs drawn in as well
 INCHES_A_PANEL, HEIGHT = 5.2, 3.5
 INCHES_A_CLAIM = 0.26
 LETTERS_A_ROW = 110  # of the names above panels that share them
+LETTERS_AN_INCH = 12  # of the sentence under the title
 # Of units that begin or end so, more is better; of the others less.
 MORE_IS_BETTER = ("tokens/s", "throughput", "over ", "speedup")
 
@@ -82,11 +84,13 @@ def _drawn(title: str, panels: list[Panel], claims: list[Claim], see: str) -> by
     colors = dict(zip(names, colors_of(names, all(panel.lines for panel in panels))))
     in_a_row = max(1, min(6, len(names), LETTERS_A_ROW * len(names) // sum(len(name) + 8 for name in names)))
     strip_rows = -(-len(names) // in_a_row) if strip else 0
-    heights = [0.7 + 0.25 * strip_rows, HEIGHT * rows] + ([0.8 + INCHES_A_CLAIM * len(claims)] if claims else [])
-    drawing = pyplot.figure(figsize=(INCHES_A_PANEL * max(columns, 1.6), sum(heights)), layout="constrained")
+    width = INCHES_A_PANEL * max(columns, 1.6)
+    told = textwrap.wrap(finding(panels, claims, see), int(LETTERS_AN_INCH * width))
+    heights = [0.5 + 0.2 * len(told) + 0.25 * strip_rows, HEIGHT * rows] + ([0.8 + INCHES_A_CLAIM * len(claims)] if claims else [])
+    drawing = pyplot.figure(figsize=(width, sum(heights)), layout="constrained")
     parts = drawing.subfigures(len(heights), 1, height_ratios=heights)
     parts[0].text(0.5, 1 - 0.1 / heights[0], title, fontsize=11, ha="center", va="top", weight="bold")
-    parts[0].text(0.5, 1 - 0.35 / heights[0], finding(panels, claims, see), fontsize=10, ha="center", va="top")
+    parts[0].text(0.5, 1 - 0.35 / heights[0], "\n".join(told), fontsize=10, ha="center", va="top")
     axes = parts[1].subplots(rows, columns, squeeze=False).flatten()
     for axis, panel in zip(axes, panels):
         _draw_panel(axis, panel, colors, legend=not shared)
@@ -103,12 +107,16 @@ def _drawn(title: str, panels: list[Panel], claims: list[Claim], see: str) -> by
     return png.getvalue()
 
 
+def system_of(name: str) -> str | None:
+    return next((one for one in SYSTEMS if name.lower().startswith(one)), None)
+
+
 def colors_of(names: list[str], share: bool) -> list[str]:
     """Of several series of one system all have its colour where they may `share` it, as lines of unlike styles, else
     the first."""
     taken: dict[int, str] = {}
     for index, name in enumerate(names):
-        system = next((one for one in SYSTEMS if name.lower().startswith(one)), None)
+        system = system_of(name)
         if system and (share or COLORS[SYSTEMS.index(system)] not in taken.values()):
             taken[index] = COLORS[SYSTEMS.index(system)]
     left = [color for color in COLORS if color not in taken.values()] or COLORS
@@ -165,7 +173,8 @@ def _draw_panel(axis, panel: Panel, colors: dict[str, str], legend: bool) -> Non
 
 
 def _draw_line(axis, positions, index: int, count: int, series: Series, color: str) -> None:
-    style = ["-", "--", ":", "-."][index % 4]
+    earlier = sum(line.get_color() == color and line.get_marker() == "o" for line in axis.get_lines())
+    style = ["-", "--", ":", "-."][(earlier if system_of(series.name) else index) % 4]
     axis.plot(positions, _plotted(series.values), style, marker="o", markersize=4, color=color, label=series.name)
     if series.bounds and count <= MOST_BOUNDS:
         axis.plot(positions, _plotted(series.bounds), linewidth=0.7, color=color)

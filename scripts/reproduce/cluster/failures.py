@@ -36,4 +36,5 @@ def make(braid: Braid, report: Report) -> None:
         for minutes in CHECKPOINT_MINUTES
     ]
     panel = Panel("first come first served, load 0.9", "GPU-hours of work lost", MTBF_HOURS, series, True, True)
-    figure.picture("128 A40s by a GPU's mean hours between failures", [panel])
+    see = "What is lost depends on how often state is saved, hardly on whether tasks share"
+    figure.picture("128 A40s by a GPU's mean hours between failures", [panel], see=see)

@@ -22,4 +22,5 @@ def make(_: Braid, report: Report) -> None:
         least = seconds[kind, whats[0], JOBS[0]]
         series.append(Series("linear", [least * jobs / JOBS[0] for jobs in JOBS]))
         panels.append(Panel(title, "seconds on one core", [f"{jobs:,}" for jobs in JOBS], series, True, True))
-    report.figure("", "growth").picture("Jobs of a simulation, on 1,000 to 100,000 GPUs", panels)
+    see = "A hundred times the jobs and GPUs take about three hundred times as long, a hundred times the instructions"
+    report.figure("", "growth").picture("Jobs of a simulation, on 1,000 to 100,000 GPUs", panels, see=see)

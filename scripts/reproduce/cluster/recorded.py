@@ -29,4 +29,5 @@ def make(braid: Braid, report: Report) -> None:
         return
     report.table("recorded", ["trace", "load", "scheduler", *columns(), "command"], rows)
     report.table("recorded-winners", ["trace", "load", *WINNER_COLUMNS], best)
-    report.figure("", "recorded").picture(f"Jobs as recorded on {GPUS} GPUs", panels)
+    see = "Letting small jobs pass beats reservations; gittins and max-min come near srtf without knowing lengths"
+    report.figure("", "recorded").picture(f"Jobs as recorded on {GPUS} GPUs", panels, see=see)
