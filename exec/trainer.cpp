@@ -5,11 +5,10 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
-#include <thread>
 
 #include "base/error.h"
-#include "exec/files/peft.h"
 #include "exec/optimizer.h"
+#include "exec/window_exchange.h"
 #include "exec/window_feed.h"
 #include "planner/window/predict.h"
 
@@ -60,47 +59,6 @@ planner::Timeline gather_timeline(const planner::Timeline& mine, Communicator& c
   return timeline;
 }
 
-std::vector<int> all_ranks(const Communicator& communicator) {
-  std::vector<int> ranks(static_cast<std::size_t>(communicator.size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
-/// What a window left behind on every rank, while it is exchanged: numbers of one kind after another, from rank 0 on.
-class WindowExchange {
- public:
-  /// Numbers: whether the rank was asked to stop, when the window began and ended there, and each step's report.
-  WindowExchange(std::vector<double> mine, const Communicator& communicator, CommunicatorGroup& group)
-      : mine_(std::move(mine)), all_(mine_.size() * static_cast<std::size_t>(communicator.size())) {
-    const std::vector<int> counts(static_cast<std::size_t>(communicator.size()), static_cast<int>(mine_.size()));
-    request_ = group.all_gather(mine_, counts, all_);
-  }
-  void finish() {
-    while (!request_->done()) std::this_thread::yield();
-  }
-
-  std::size_t size() const { return mine_.size(); }
-  double sum(std::size_t place) const {
-    double sum = 0;
-    for (std::size_t i = place; i < all_.size(); i += size()) sum += all_[i];
-    return sum;
-  }
-  double least(std::size_t place) const {
-    double least = all_[place];
-    for (std::size_t i = place; i < all_.size(); i += size()) least = std::min(least, all_[i]);
-    return least;
-  }
-  double most(std::size_t place) const {
-    double most = all_[place];
-    for (std::size_t i = place; i < all_.size(); i += size()) most = std::max(most, all_[i]);
-    return most;
-  }
-
- private:
-  std::vector<double> mine_, all_;
-  std::unique_ptr<Request> request_;
-};
-
 class Training {
  public:
   Training(const planner::Plan& plan, const workload::SampleIndex& samples, Runner& runner, Communicator& communicator,
@@ -111,7 +69,7 @@ class Training {
         runner_(runner),
         communicator_(communicator),
         options_(options),
-        all_ranks_(communicator.make_group(all_ranks(communicator))),
+        all_ranks_(group_of_all(communicator)),
         windows_(planner::window_count(plan.fixed, planner::input_of(plan, samples))),
         taken_before_(plan.taken),
         taken_(plan.taken.empty() ? std::vector<std::int64_t>(plan.workload.tasks.size(), 0) : plan.taken),
@@ -488,39 +446,6 @@ std::set<TaskIndex> TrainResult::diverged() const {
 TrainResult train(const planner::Plan& plan, const workload::SampleIndex& samples, Runner& runner,
                   Communicator& communicator, const TrainOptions& options) {
   return Training(plan, samples, runner, communicator, options).run();
-}
-
-namespace {
-
-double largest_magnitude(std::span<const float> numbers) {
-  double largest = 0;
-  for (const float number : numbers) {
-    if (!std::isfinite(number)) return std::numeric_limits<double>::infinity();
-    largest = std::max(largest, std::abs(static_cast<double>(number)));
-  }
-  return largest;
-}
-
-}  // namespace
-
-double write_adapter(const std::filesystem::path& folder, const workload::Workload& workload, TaskIndex task,
-                     Runner& runner, Communicator& communicator) {
-  const auto place = static_cast<std::size_t>(task);
-  Adapter& adapter = *runner.adapters()[place];
-  const std::vector<float> parameters = gather_layers(adapter.parameters_on_host(), adapter.layer_numbers(), runner,
-                                                      workload.backbone.layers, communicator);
-  if (communicator.rank() != 0) return 0;
-  const workload::Task& spec = workload.tasks[place];
-  Adapter whole(workload.backbone, spec.adapter,
-                planner::LayerRange{0, static_cast<std::int32_t>(workload.backbone.layers)}, spec.seed);
-  // What is frozen in it is as it was found.
-  if (!spec.init_from.empty()) load_peft_adapter(spec.init_from, whole);
-  std::ranges::copy(parameters, whole.parameters().begin());
-  const double largest = largest_magnitude(parameters);
-  if (!std::isfinite(largest)) return largest;
-  write_peft_adapter(folder / spec.name, spec.adapter, workload.backbone, workload::published_name(workload),
-                     adapter_tensors(whole));
-  return largest;
 }
 
 }  // namespace braid::exec
