@@ -57,7 +57,9 @@ class Collector {
     if (is_plan(node)) {
       sections.push_back(plan_section(plan_summary_from(node, file), tools_));
     } else if (is_trace(node)) {
-      sections.push_back(trace_section(trace_from(node), file));
+      Trace trace = trace_from(node);
+      sections.push_back(is_of_cluster(trace) ? cluster_trace_section(trace, file)
+                                              : trace_section(std::move(trace), file));
     } else if (is_validation(node)) {
       sections.push_back(validation_section(node, file));
     } else if (is_comparison(node)) {

@@ -9,7 +9,7 @@
 namespace braid::report {
 
 std::string to_html(const BarChart& chart) {
-  constexpr double kBar = 18, kPitch = 28, kTop = 6, kBottom = 44, kMostName = 220;
+  constexpr double kBar = 18, kPitch = 28, kTop = 6, kBottom = 44, kMostName = 300;
   double names = 40, texts = 30, most = 0;
   bool bounded = false;
   for (const Bar& bar : chart.bars) {

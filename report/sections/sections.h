@@ -14,6 +14,7 @@ namespace braid::report {
 /// One function a kind of result. `source` is what it was read from.
 Section plan_section(const PlanSummary& plan, const ReportTools& tools);
 Section trace_section(Trace trace, const std::filesystem::path& source);
+Section cluster_trace_section(const Trace& trace, const std::filesystem::path& source);
 Section validation_section(const Node& validation, const std::filesystem::path& source);
 Section comparison_section(const Node& comparison, const std::filesystem::path& source);
 Section run_section(const TrainingRun& run, const ReportTools& tools);

@@ -41,6 +41,10 @@ Trace Trace::first_events_of(const Trace& other) const {
   return first;
 }
 
+bool is_of_cluster(const Trace& trace) {
+  return !trace.counters.empty() || (!trace.events.empty() && trace.events.front().kind == "job");
+}
+
 bool is_trace(const Node& node) {
   return node.is_map() && node.find("traceEvents");
 }
@@ -66,11 +70,15 @@ Trace trace_from(const Node& node) {
     if (form == "C" && entry.string_at("name") == "memory") {
       trace.memory[rank_of(entry)].emplace_back(entry.number_at("ts") * kMicrosecond,
                                                 entry.at("args").number_at("bytes"));
+    } else if (form == "C" && entry.at("args").find("mean")) {
+      trace.counters[entry.string_at("name")].emplace_back(entry.number_at("ts") * kMicrosecond,
+                                                           entry.at("args").number_at("mean"));
     } else if (form == "X") {
       const double begin = entry.number_at("ts") * kMicrosecond;
       const Node* arguments = entry.find("args");
-      trace.events.push_back({rank_of(entry), streams[lane_of(entry)], entry.string_or("cat", ""),
-                              entry.string_at("name"), arguments ? arguments->string_or("tasks", "") : "", begin,
+      trace.events.push_back({rank_of(entry), lane_of(entry).second, streams[lane_of(entry)],
+                              entry.string_or("cat", ""), entry.string_at("name"),
+                              arguments ? arguments->string_or("tasks", "") : "", begin,
                               begin + entry.number_at("dur") * kMicrosecond});
     }
   }

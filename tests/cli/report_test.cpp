@@ -77,6 +77,18 @@ TEST_F(Reported, AllKindsOfResultsOfAFolder) {
   expect_whole(without);
 }
 
+TEST_F(Reported, TheTimelineOfAClusterIsOfItsJobs) {
+  ASSERT_EQ(run_braid("trace generate --jobs 40 --rate 0.2 --out " + path("jobs.csv")).status, 0);
+  const std::string words = "cluster --quiet --jobs as-recorded --gpus 8 --scheduler fcfs --trace " + path("jobs.csv");
+  ASSERT_EQ(run_braid(words + " --out " + path("study") + " --timeline-out " + path("timeline.json")).status, 0);
+  const std::string html = page(path("timeline.json"));
+  expect_whole(html);
+  for (const char* told : {"<h2>Jobs on a cluster</h2>", "jobs waiting", "wait for GPUs.",
+                           "Where jobs ran, 40 stretches", "node 0", "job 0: "})
+    EXPECT_NE(html.find(told), std::string::npos) << told;
+  EXPECT_EQ(html.find("optimizer step"), std::string::npos);
+}
+
 TEST_F(Reported, ARunThatDivergedOrHasNothingToTellYet) {
   write_text(
       folder / "run/status.json",
