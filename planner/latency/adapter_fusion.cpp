@@ -14,12 +14,13 @@ using costmodel::MicrobatchLoad;
 using costmodel::Operator;
 using costmodel::OperatorCall;
 
-Nanoseconds fused_time(const Subgraph& subgraph, std::span<const OperatorGraph> graphs, const LaunchPricing& pricing) {
+Nanoseconds fused_time(const Subgraph& subgraph, std::span<const OperatorGraph* const> graphs,
+                       const LaunchPricing& pricing) {
   std::vector<OperatorCall> calls;
   Nanoseconds others = 0;
   for (const SubgraphPart& part : subgraph.parts) {
     for (const OperatorVertex vertex : part.vertices) {
-      const OperatorNode& node = graphs[place(part.htask)][vertex];
+      const OperatorNode& node = (*graphs[place(part.htask)])[vertex];
       if (node.calls.front().op == Operator::split_gradient) {
         others += node.latency;
         continue;
@@ -71,7 +72,7 @@ bool single_tasks(std::span<const MicrobatchLoad> htasks) {
   return std::all_of(htasks.begin(), htasks.end(), [](const MicrobatchLoad& load) { return load.tasks.size() == 1; });
 }
 
-std::vector<Subgraph> fuse_adapters(std::span<const Subgraph> subgraphs, std::span<const OperatorGraph> graphs,
+std::vector<Subgraph> fuse_adapters(std::span<const Subgraph> subgraphs, std::span<const OperatorGraph* const> graphs,
                                     std::span<const MicrobatchLoad> htasks, const LaunchPricing& pricing) {
   if (!single_tasks(htasks)) return {subgraphs.begin(), subgraphs.end()};
   // Layers and products follow one another alike in all hTasks, so that fusing makes no circle.
@@ -82,7 +83,7 @@ std::vector<Subgraph> fuse_adapters(std::span<const Subgraph> subgraphs, std::sp
     const auto next = static_cast<SubgraphIndex>(fused.size());
     SubgraphIndex here = next;
     if (subgraph.adapters) {
-      const OperatorNode& node = graphs[place(subgraph.htask())][subgraph.parts.front().vertices.front()];
+      const OperatorNode& node = (*graphs[place(subgraph.htask())])[subgraph.parts.front().vertices.front()];
       // A layer that is computed again has each product twice.
       const bool forward = node.calls.front().pass == costmodel::Pass::forward;
       here = of_product.try_emplace({node.layer, node.group, forward}, next).first->second;

@@ -19,7 +19,7 @@ namespace braid::planner {
 ///   needs no gradient. The others end in the sum that a collective waits for, and fusing them would make all
 ///   hTasks' collectives wait for the last hTask.
 /// The result is in order of depth. Cost: O(n log n + edges).
-std::vector<Subgraph> fuse_adapters(std::span<const Subgraph> subgraphs, std::span<const OperatorGraph> graphs,
+std::vector<Subgraph> fuse_adapters(std::span<const Subgraph> subgraphs, std::span<const OperatorGraph* const> graphs,
                                     std::span<const costmodel::MicrobatchLoad> htasks, const LaunchPricing& pricing);
 
 /// Whether each holds one task.

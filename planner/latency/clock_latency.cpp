@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/latency/clock_schedule.h"
+#include "planner/latency/adapter_fusion.h"
 
 namespace braid::planner {
 
@@ -11,6 +11,15 @@ using costmodel::Estimate;
 using costmodel::MicrobatchLoad;
 using costmodel::Pass;
 using costmodel::StageShape;
+
+namespace {
+
+/// Whether adapters of several hTasks may share launches (§3.4.3).
+bool shares_launches(std::span<const MicrobatchLoad> loads) {
+  return loads.front().kernels == costmodel::AdapterKernels::side_by_side && single_tasks(loads);
+}
+
+}  // namespace
 
 ClockLatency::ClockLatency(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone)
     : latency_(cost, backbone), run_prices_(cost, latency_.backbone()) {
@@ -46,29 +55,34 @@ PassTime ClockLatency::estimate(const StageShape& stage, std::span<const std::in
   // They matter to the head alone, which does all its work in the Forward.
   const bool scores = stage.has_head && pass == Pass::forward;
   for (MicrobatchLoad& load : clock.loads) load.scored = scores ? head_rows(load, cost().storage()) : 0;
-  std::size_t hash = static_cast<std::size_t>(stage.layers * 8 + stage.has_embedding * 4 + stage.has_head * 2) +
-                     static_cast<std::size_t>(pass);
-  for (const MicrobatchLoad& load : clock.loads)
-    hash = hash * 31 * 1021 + static_cast<std::size_t>(load.tokens * 7 + load.scored);
-  const auto [first, last] = known_.equal_range(hash);
-  auto known = std::find_if(first, last, [&](const auto& entry) { return entry.second.first == clock; });
-  if (known == last) known = known_.emplace(hash, std::pair(clock, interleaved(clock)));
-  const Interleaved& together = known->second.second;
+  const Interleaved& together = known_.of(clock, [&] { return interleaved(clock); });
   if (together.seconds >= apart.total.seconds) return apart;
   const double share = together.seconds / apart.total.seconds;
   return {{together.seconds, share * apart.total.extrapolated_seconds}, together.stalled_seconds};
 }
 
+std::size_t ClockLatency::Clock::hash() const {
+  std::size_t hash = static_cast<std::size_t>(stage.layers * 8 + stage.has_embedding * 4 + stage.has_head * 2) +
+                     static_cast<std::size_t>(pass);
+  const auto mix = [&](std::int64_t number) { hash = hash * 31 * 1021 + static_cast<std::size_t>(number); };
+  for (const MicrobatchLoad& load : loads) {
+    mix(load.tokens * 7 + load.scored);
+    mix(static_cast<std::int64_t>(load.tasks.size() * 64 + load.sequences.size()));
+    // Chunks of one size differ in what they attend to.
+    if (!load.sequences.empty()) mix(load.sequences.front().prefix * 2 + load.sequences.front().continues);
+  }
+  return hash;
+}
+
 ClockLatency::Interleaved ClockLatency::interleaved(const Clock& clock) {
   // As in a pass alone: the host keeps what the roofline answers waiting.
-  double host = 0, launched = 0;
+  Hosted clocked;
+  Clock one = clock;
   for (const MicrobatchLoad& load : clock.loads) {
-    for (const costmodel::OperatorCall& call :
-         costmodel::stage_operators(backbone(), clock.stage, load, clock.pass, cost().storage())) {
-      const costmodel::CallPrice price = cost().price(call);
-      host += price.launches * cost().profile().launch_seconds;
-      if (price.launches > 0) launched += price.seconds;
-    }
+    one.loads.assign(1, load);
+    const Hosted& hosted = hosted_of(one);
+    clocked.host += hosted.host;
+    clocked.launched += hosted.launched;
   }
   Interleaved time;
   const std::int64_t recomputed = clock.pass == Pass::backward ? clock.stage.recompute.layers : 0;
@@ -84,16 +98,17 @@ ClockLatency::Interleaved ClockLatency::interleaved(const Clock& clock) {
   } else {
     time = of_like_layers(clock);
   }
-  time.seconds += std::max(0.0, host - launched);
+  time.seconds += std::max(0.0, clocked.host - clocked.launched);
   return time;
 }
 
 ClockLatency::Interleaved ClockLatency::of_like_layers(const Clock& clock) {
-  Interleaved time = scheduled(clock, std::min(clock.stage.layers, kScheduledLayers));
-  if (clock.stage.layers > kScheduledLayers) {
+  const std::int64_t most = clock.stage.tp == 1 ? kScheduledWithoutCollectives : kScheduledLayers;
+  Interleaved time = scheduled(clock, std::min(clock.stage.layers, most));
+  if (clock.stage.layers > most) {
     // Layers are alike, so that a schedule repeats itself from one to the next.
-    const Interleaved few = scheduled(clock, kScheduledLayers - 1);
-    const auto further = static_cast<double>(clock.stage.layers - kScheduledLayers);
+    const Interleaved few = scheduled(clock, most - 1);
+    const auto further = static_cast<double>(clock.stage.layers - most);
     time.seconds += further * (time.seconds - few.seconds);
     time.stalled_seconds += further * (time.stalled_seconds - few.stalled_seconds);
     time.stalled_seconds = std::clamp(time.stalled_seconds, 0.0, time.seconds);
@@ -104,12 +119,43 @@ ClockLatency::Interleaved ClockLatency::of_like_layers(const Clock& clock) {
 /// The schedule of a stage with so many layers, else the same.
 ClockLatency::Interleaved ClockLatency::scheduled(const Clock& clock, std::int64_t layers) {
   const LaunchPricing pricing = on_ranks(*pricing_, cost(), clock.ranks);
-  StageShape stage = clock.stage;
-  stage.layers = layers;
-  if (stage.recompute.any()) stage.recompute.layers = layers;
-  const ClockSchedule made = clock_schedule(backbone(), stage, clock.loads, clock.pass, cost().storage(), clock.rule,
-                                            pricing, cost().overlap_slowdown());
-  return {seconds(made.launches.makespan), seconds(made.launches.exposed_communication)};
+  Clock alone = clock;
+  alone.stage.layers = layers;
+  if (alone.stage.recompute.any()) alone.stage.recompute.layers = layers;
+  std::vector<const SegmentedGraph*> graphs;
+  for (const MicrobatchLoad& load : clock.loads) {
+    alone.loads.assign(1, load);
+    graphs.push_back(&segmented(alone, pricing));
+  }
+  if (clock.stage.tp == 1 && !shares_launches(clock.loads)) {
+    // Nothing runs beside anything, in whatever order.
+    Nanoseconds sum = 0;
+    for (const SegmentedGraph* graph : graphs)
+      for (const Subgraph& subgraph : graph->with_neighbours) sum += subgraph.compute;
+    return {seconds(sum), 0};
+  }
+  const LaunchSchedule made =
+      launched_together(graphs, clock.loads, clock.rule, pricing, cost().overlap_slowdown()).launches;
+  return {seconds(made.makespan), seconds(made.exposed_communication)};
+}
+
+const SegmentedGraph& ClockLatency::segmented(const Clock& alone, const LaunchPricing& pricing) {
+  return graphs_.of(alone, [&] {
+    return segmented_graph(backbone(), alone.stage, alone.loads.front(), alone.pass, cost().storage(), pricing);
+  });
+}
+
+const ClockLatency::Hosted& ClockLatency::hosted_of(const Clock& alone) {
+  return hosted_.of(alone, [&] {
+    Hosted hosted;
+    for (const costmodel::OperatorCall& call :
+         costmodel::stage_operators(backbone(), alone.stage, alone.loads.front(), alone.pass, cost().storage())) {
+      const costmodel::CallPrice price = cost().price(call);
+      hosted.host += price.launches * cost().profile().launch_seconds;
+      if (price.launches > 0) hosted.launched += price.seconds;
+    }
+    return hosted;
+  });
 }
 
 }  // namespace braid::planner

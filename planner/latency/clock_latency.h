@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "costmodel/work/stage_latency.h"
+#include "planner/latency/clock_schedule.h"
 #include "planner/latency/launch_pricing.h"
 #include "planner/latency/launch_rule.h"
 #include "planner/latency/run_prices.h"
@@ -60,25 +61,54 @@ class ClockLatency {
     costmodel::Pass pass = costmodel::Pass::forward;
     LaunchRule rule = LaunchRule::earliest_start;
     bool operator==(const Clock&) const = default;
+    std::size_t hash() const;
   };
 
-  /// Layers that are scheduled one by one; those beyond take what the last of them adds.
-  static constexpr std::int64_t kScheduledLayers = 3;
+  /// Answers by what was asked.
+  template <typename Answer>
+  class Known {
+   public:
+    template <typename Make>
+    const Answer& of(const Clock& clock, const Make& make) {
+      const std::size_t hash = clock.hash();
+      const auto [first, last] = answers_.equal_range(hash);
+      for (auto known = first; known != last; ++known)
+        if (known->second.first == clock) return known->second.second;
+      return answers_.emplace(hash, std::pair(clock, make()))->second.second;
+    }
+
+   private:
+    std::unordered_multimap<std::size_t, std::pair<Clock, Answer>> answers_;
+  };
+
+  /// Layers that are scheduled one by one; those beyond take what the last of them adds. Without collectives nothing
+  /// runs beside anything, and what a further layer adds is the same from the second on.
+  static constexpr std::int64_t kScheduledLayers = 3, kScheduledWithoutCollectives = 2;
 
   struct Interleaved {
     double seconds = 0;
     double stalled_seconds = 0;
   };
 
+  /// What the host needs to launch a pass, and what that takes on the device.
+  struct Hosted {
+    double host = 0, launched = 0;
+  };
+
   Interleaved interleaved(const Clock& clock);
   /// Of a clock whose layers are all recomputed or none.
   Interleaved of_like_layers(const Clock& clock);
   Interleaved scheduled(const Clock& clock, std::int64_t layers);
+  /// Of one microbatch.
+  const SegmentedGraph& segmented(const Clock& alone, const LaunchPricing& pricing);
+  const Hosted& hosted_of(const Clock& alone);
 
   costmodel::StageLatency latency_;
   RunPrices run_prices_;
-  std::optional<LaunchPricing> pricing_;                                       // of a GPU
-  std::unordered_multimap<std::size_t, std::pair<Clock, Interleaved>> known_;  // by hash
+  std::optional<LaunchPricing> pricing_;  // of a GPU
+  Known<Interleaved> known_;
+  Known<SegmentedGraph> graphs_;  // of one microbatch each
+  Known<Hosted> hosted_;          // likewise
 };
 
 }  // namespace braid::planner

@@ -4,6 +4,28 @@
 
 namespace braid::planner {
 
+/// What a microbatch launches on a stage, whatever goes through beside it.
+struct SegmentedGraph {
+  OperatorGraph graph;  ///< as of hTask 0
+  std::vector<Subgraph> with_neighbours, isolated;
+};
+
+SegmentedGraph segmented_graph(const costmodel::BackboneShape& backbone, const costmodel::StageShape& stage,
+                               const costmodel::MicrobatchLoad& load, costmodel::Pass pass,
+                               const costmodel::Storage& storage, const LaunchPricing& pricing);
+
+/// Subgraphs of several microbatches, which their parts name by their places, and when they are launched.
+struct LaunchedSubgraphs {
+  std::vector<Subgraph> subgraphs;
+  LaunchSchedule launches;
+};
+
+/// Of microbatches that were segmented each by itself, with the prices and the stage given here as well; otherwise as
+/// clock_schedule.
+LaunchedSubgraphs launched_together(std::span<const SegmentedGraph* const> graphs,
+                                    std::span<const costmodel::MicrobatchLoad> loads, LaunchRule rule,
+                                    const LaunchPricing& pricing, double slowdown);
+
 /// What a stage launches for the microbatches of one clock, one of each hTask of a bucket, and when.
 struct ClockSchedule {
   std::vector<OperatorGraph> graphs;  ///< per microbatch, as stage_graph has them

@@ -24,7 +24,12 @@ struct Bucket {
   std::vector<OperatorGraph> graphs;
   std::vector<Subgraph> subgraphs;
 
-  std::vector<Subgraph> fused() const { return fuse_adapters(subgraphs, graphs, loads, made_up_pricing()); }
+  std::vector<const OperatorGraph*> pointers() const {
+    std::vector<const OperatorGraph*> all;
+    for (const OperatorGraph& graph : graphs) all.push_back(&graph);
+    return all;
+  }
+  std::vector<Subgraph> fused() const { return fuse_adapters(subgraphs, pointers(), loads, made_up_pricing()); }
   const OperatorNode& first_node(const SubgraphPart& part) const {
     return graphs[static_cast<std::size_t>(part.htask)][part.vertices.front()];
   }

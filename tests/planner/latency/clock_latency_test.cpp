@@ -74,5 +74,29 @@ RC_GTEST_PROP(ClockLatency, HTasksOfAClockStallForNoMoreThanTheirCollectives, ()
   RC_ASSERT(told.stalled_seconds <= apart.stalled_seconds * 1.01 + 1e-8);
 }
 
+/// Nothing runs beside anything without collectives, so that layers add up.
+RC_GTEST_PROP(ClockLatency, WithoutCollectivesItIsTheScheduleOfAllLayers, ()) {
+  const costmodel::CostModel cost = any_cost();
+  DrawnClock clock(*rc::gen::inRange(2, 5));
+  clock.stage.tp = 1;
+  clock.ranks = {0};
+  ClockLatency latency(cost, clock.backbone);
+  const PassTime told = latency.estimate(clock.stage, clock.ranks, clock.loads, clock.pass, clock.rule);
+  double apart = 0, host = 0, launched = 0;
+  for (const MicrobatchLoad& load : clock.loads) {
+    apart += latency.alone(clock.stage, clock.ranks, load, clock.pass).total.seconds;
+    for (const costmodel::OperatorCall& call :
+         costmodel::stage_operators(clock.backbone, clock.stage, load, clock.pass, cost.storage())) {
+      const costmodel::CallPrice price = cost.price(call);
+      host += price.launches * cost.profile().launch_seconds;
+      if (price.launches > 0) launched += price.seconds;
+    }
+  }
+  const ClockSchedule all = clock_schedule(clock.backbone, clock.stage, clock.loads, clock.pass, cost.storage(),
+                                           clock.rule, device_pricing(cost), cost.overlap_slowdown());
+  const double together = seconds(all.launches.makespan) + std::max(0.0, host - launched);
+  RC_ASSERT(std::abs(told.total.seconds - std::min(apart, together)) <= 1e-6 * told.total.seconds + 1e-9);
+}
+
 }  // namespace
 }  // namespace braid::planner
