@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Every scheduler with every way to share on a trace of one's own, at loads of 0.7 to 1.1: RESULTS gets schedulers.csv,
-# winners.csv and a picture. Takes minutes for thousands of jobs; of 10,000 and more seven schedulers are tried. BRAID
-# names another program than the build's.
+# winners.csv and a picture. Takes minutes for thousands of jobs. BRAID names another program than the build's.
 # usage: scripts/study_trace.sh TRACE RESULTS [GPUS]   (default: 128)
 set -euo pipefail
 scripts="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"

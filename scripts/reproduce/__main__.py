@@ -60,7 +60,7 @@ def make_figures(figures: dict[str, list[str]], results: Path, folder: Path) -> 
 
     def make(paper: str, name: str, braid: Braid) -> Report:
         report = Report(results / paper, f"scripts/reproduce.sh {paper}")
-        print(f"{paper}.{name}", file=sys.stderr)
+        sys.stderr.write(f"{paper}.{name}\n")  # whole, whoever else writes
         module_of(paper, name).make(braid, report)
         return report
 
