@@ -189,6 +189,9 @@ TEST_F(ImportedRun, OfLobra) {
              "row 1 has no text 'text'; give json_key the name of its text");
   is_refused(file(task("mails", ", \"target_modules\": [\"q_proj\"], \"seed\": 3"), "canonical", 1), " --lr 1",
              "braid does not know what seed means in a file of LobRA");
+  is_refused(file(task("", ", \"target_modules\": [\"q_proj\"]"), "canonical", 1), " --lr 1",
+             "the task has no dataset");
+  is_refused(file("", "canonical", 0), " --lr 1", "there is no task");
   is_refused(factory, " --lr 1", "--lr: every file names its learning rates; leave it out");
 }
 

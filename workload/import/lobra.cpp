@@ -80,14 +80,14 @@ Imported import_lobra(const Node& node, const fs::path& file, const fs::path& fo
       count && count->as_integer("train_task_num") != std::ssize(tasks))
     throw count->error(fmt::format("says {} tasks, and there are {}", count->text, tasks.size()), "make them alike");
   std::set<std::string> joined;
-  std::int64_t number = 0;
+  if (tasks.empty()) throw node.at("task").error("there is no task", "add one");
   for (const Node& entry : tasks) {
     Settings settings(entry, "LobRA");
     ImportedTask task;
     const std::string name = entry.string_at("dataset_name");
     const Node& dataset = entry.at("dataset_name");
-    task.name = name.empty() ? fmt::format("task{}", number) : name;
-    ++number;
+    if (name.empty()) throw dataset.error("the task has no dataset, and LobRA trains nothing of it", "name one");
+    task.name = name;
     task.dataset = lobra_rows(lobra_data(dataset, name, file), name, settings.text("json_key", "text"), folder);
     task.max_length = entry.integer_at("context_length");
     task.global_batch_size = entry.integer_at("global_batch_size");
