@@ -56,10 +56,14 @@ int dispatch(const std::vector<std::string>& words) {
   throw error("unknown command '{}'; commands: {}", words[0], fmt::join(names, ", "));
 }
 
-/// Ranks read the same files, so one of them tells what is to be told of these.
-void let_one_rank_tell() {
+/// Ranks read the same files, so one of them tells what is to be told of these. And what looks like a terminal to them
+/// is one where whoever launched them says so.
+void behave_as_a_rank() {
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    if (const char* rank = std::getenv(variable); rank && std::string_view(rank) != "0") silence_notices();
+    const char* rank = std::getenv(variable);
+    if (!rank) continue;
+    if (std::string_view(rank) != "0") silence_notices();
+    if (const char* terminal = std::getenv(kTerminalVariable); !terminal || !*terminal) ::setenv("NO_COLOR", "1", 1);
   }
 }
 
@@ -109,7 +113,7 @@ int main(int argc, char** argv) {
   braid::cli::restart_with_sleeping_threads(argv);
   braid::cli::end_when_told();
   braid::kernels::return_large_blocks();
-  braid::cli::let_one_rank_tell();
+  braid::cli::behave_as_a_rank();
   braid::cli::take_over_what_was_told();
   return braid::cli::guarded({argv + 1, argv + argc});
 }

@@ -18,6 +18,7 @@
 #include "base/date.h"
 #include "base/error.h"
 #include "base/notice.h"
+#include "base/terminal.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/support/launcher_output.h"
@@ -80,6 +81,7 @@ int launch_ranks(int ranks, const std::vector<std::string>& words) {
   for (std::string& word : all) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pass_date_on();
+  ::setenv(kTerminalVariable, is_terminal(stdout) ? "1" : "", 1);
   ::setenv(kToldVariable, shortened(told_notices(), 1 << 16).c_str(), 1);
   int errors[2];  // what it writes to stderr
   if (::pipe2(errors, O_CLOEXEC) != 0) throw Failure(fmt::format("cannot make a pipe ({})", std::strerror(errno)));

@@ -12,6 +12,8 @@ int launch_ranks(int ranks, const std::vector<std::string>& words);
 
 /// In the environment of launched ranks: the notices that were told by then.
 inline constexpr const char* kToldVariable = "BRAID_TOLD_NOTICES";
+/// Not empty where what the ranks print reaches a terminal: mpirun gives them a pseudo-terminal of its own in any case.
+inline constexpr const char* kTerminalVariable = "BRAID_TERMINAL";
 
 /// Thrown when launched ranks failed or were interrupted; they have told why.
 struct RanksEnded {

@@ -358,6 +358,8 @@ TEST_F(Spine, ValidateComparesEveryKindStageStepAndMemory) {
         run_braid("validate " + planning() + " --quiet --overwrite --windows 2 --operators --policy sl-peft --ranks " +
                   ranks + " --pp " + ranks + " --out " + path("comparison.json"));
     ASSERT_EQ(outcome.status, 0) << outcome.text;
+    // Ranks under mpirun have a pseudo-terminal, and what they print goes into a pipe here.
+    EXPECT_EQ(outcome.text.find('\x1b'), std::string::npos) << outcome.text;
     const Node comparison = read_json(folder / "comparison.json");
     EXPECT_EQ(comparison.integer_at("windows"), 2);
     EXPECT_EQ(std::to_string(comparison.at("stages").items.size()), ranks);
