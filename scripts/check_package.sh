@@ -10,7 +10,10 @@ if [[ $EUID -ne 0 ]] || ! command -v debootstrap >/dev/null; then
   exit 2
 fi
 cmake --preset portable >/dev/null
-cmake --build --preset portable --target braid braid_cuda braid_manual >&2
+targets=(braid braid_manual)
+# Where there is a CUDA toolkit.
+if grep -q "^CMAKE_CUDA_COMPILER:" build/portable/CMakeCache.txt; then targets+=(braid_cuda); fi
+cmake --build --preset portable --target "${targets[@]}" >&2
 (cd build/portable && cpack -G DEB >&2)
 [[ -e "$root/etc/debian_version" ]] || debootstrap --variant=minbase bookworm "$root" >&2
 rm -f "$root"/tmp/*.deb
