@@ -12,7 +12,7 @@ fi
 cmake --preset portable >/dev/null
 targets=(braid braid_manual)
 # Where there is a CUDA toolkit.
-if grep -q "^CMAKE_CUDA_COMPILER:" build/portable/CMakeCache.txt; then targets+=(braid_cuda); fi
+if cmake --build --preset portable --target help | grep "^braid_cuda:" >/dev/null; then targets+=(braid_cuda); fi
 cmake --build --preset portable --target "${targets[@]}" >&2
 (cd build/portable && cpack -G DEB >&2)
 [[ -e "$root/etc/debian_version" ]] || debootstrap --variant=minbase bookworm "$root" >&2
