@@ -3,23 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/latency/adapter_fusion.h"
-
 namespace braid::planner {
 
 using costmodel::Estimate;
 using costmodel::MicrobatchLoad;
 using costmodel::Pass;
 using costmodel::StageShape;
-
-namespace {
-
-/// Whether adapters of several hTasks may share launches (§3.4.3).
-bool shares_launches(std::span<const MicrobatchLoad> loads) {
-  return loads.front().kernels == costmodel::AdapterKernels::side_by_side && single_tasks(loads);
-}
-
-}  // namespace
 
 ClockLatency::ClockLatency(const costmodel::CostModel& cost, const costmodel::BackboneShape& backbone)
     : latency_(cost, backbone), run_prices_(cost, latency_.backbone()) {
@@ -51,10 +40,12 @@ PassTime ClockLatency::estimate(const StageShape& stage, std::span<const std::in
   PassTime apart;
   for (const MicrobatchLoad& load : loads) apart += alone(stage, ranks, load, pass);
   if (loads.size() < 2 || !pricing_ || apart.total.seconds <= 0) return apart;
-  Clock clock{stage, {ranks.begin(), ranks.end()}, {loads.begin(), loads.end()}, pass, rule};
-  // They matter to the head alone, which does all its work in the Forward.
+  Clock clock{stage, {ranks.begin(), ranks.end()}, {}, pass, rule};
+  // Scored rows matter to the head alone, which does all its work in the Forward.
   const bool scores = stage.has_head && pass == Pass::forward;
-  for (MicrobatchLoad& load : clock.loads) load.scored = scores ? head_rows(load, cost().storage()) : 0;
+  clock.loads.reserve(loads.size());
+  for (const MicrobatchLoad& load : loads)
+    clock.loads.push_back(loads_.number(load, scores ? head_rows(load, cost().storage()) : 0));
   const Interleaved& together = known_.of(clock, [&] { return interleaved(clock); });
   if (together.seconds >= apart.total.seconds) return apart;
   const double share = together.seconds / apart.total.seconds;
@@ -64,21 +55,31 @@ PassTime ClockLatency::estimate(const StageShape& stage, std::span<const std::in
 std::size_t ClockLatency::Clock::hash() const {
   std::size_t hash = static_cast<std::size_t>(stage.layers * 8 + stage.has_embedding * 4 + stage.has_head * 2) +
                      static_cast<std::size_t>(pass);
-  const auto mix = [&](std::int64_t number) { hash = hash * 31 * 1021 + static_cast<std::size_t>(number); };
-  for (const MicrobatchLoad& load : loads) {
-    mix(load.tokens * 7 + load.scored);
-    mix(static_cast<std::int64_t>(load.tasks.size() * 64 + load.sequences.size()));
-    // Chunks of one size differ in what they attend to.
-    if (!load.sequences.empty()) mix(load.sequences.front().prefix * 2 + load.sequences.front().continues);
+  constexpr std::size_t kOdd = 0x9E3779B97F4A7C15;
+  for (const std::int32_t load : loads) {
+    hash = (hash ^ static_cast<std::size_t>(load)) * kOdd;
+    hash ^= hash >> 29;
   }
   return hash;
+}
+
+std::vector<MicrobatchLoad> ClockLatency::loads_of(const Clock& clock) const {
+  std::vector<MicrobatchLoad> loads;
+  for (const std::int32_t load : clock.loads) loads.push_back(loads_[load]);
+  return loads;
+}
+
+bool ClockLatency::shares_launches(const Clock& clock) const {
+  return loads_[clock.loads.front()].kernels == costmodel::AdapterKernels::side_by_side &&
+         std::all_of(clock.loads.begin(), clock.loads.end(),
+                     [&](std::int32_t load) { return loads_[load].tasks.size() == 1; });
 }
 
 ClockLatency::Interleaved ClockLatency::interleaved(const Clock& clock) {
   // As in a pass alone: the host keeps what the roofline answers waiting.
   Hosted clocked;
   Clock one = clock;
-  for (const MicrobatchLoad& load : clock.loads) {
+  for (const std::int32_t load : clock.loads) {
     one.loads.assign(1, load);
     const Hosted& hosted = hosted_of(one);
     clocked.host += hosted.host;
@@ -118,38 +119,43 @@ ClockLatency::Interleaved ClockLatency::of_like_layers(const Clock& clock) {
 
 /// The schedule of a stage with so many layers, else the same.
 ClockLatency::Interleaved ClockLatency::scheduled(const Clock& clock, std::int64_t layers) {
-  const LaunchPricing pricing = on_ranks(*pricing_, cost(), clock.ranks);
   Clock alone = clock;
   alone.stage.layers = layers;
   if (alone.stage.recompute.any()) alone.stage.recompute.layers = layers;
+  if (clock.stage.tp == 1) return {seconds(serial(clock, std::move(alone))), 0};
+  const LaunchPricing pricing = on_ranks(*pricing_, cost(), clock.ranks);
   std::vector<const SegmentedGraph*> graphs;
-  for (const MicrobatchLoad& load : clock.loads) {
+  for (const std::int32_t load : clock.loads) {
     alone.loads.assign(1, load);
     graphs.push_back(&segmented(alone, pricing));
   }
-  if (clock.stage.tp == 1 && !shares_launches(clock.loads)) {
-    // Nothing runs beside anything, in whatever order.
-    Nanoseconds sum = 0;
-    for (const SegmentedGraph* graph : graphs)
-      for (const Subgraph& subgraph : graph->with_neighbours) sum += subgraph.compute;
-    return {seconds(sum), 0};
-  }
   const LaunchSchedule made =
-      launched_together(graphs, clock.loads, clock.rule, pricing, cost().overlap_slowdown()).launches;
+      launched_together(graphs, loads_of(clock), clock.rule, pricing, cost().overlap_slowdown()).launches;
   return {seconds(made.makespan), seconds(made.exposed_communication)};
+}
+
+Nanoseconds ClockLatency::serial(const Clock& clock, Clock alone) {
+  std::vector<const SerialWork*> works;
+  for (const std::int32_t load : clock.loads) {
+    alone.loads.assign(1, load);
+    works.push_back(&serial_.of(alone, [&] {
+      return serial_work(stage_graph(backbone(), alone.stage, loads_[load], alone.pass, cost().storage(), *pricing_));
+    }));
+  }
+  return serial_time(works, shares_launches(clock), *pricing_);
 }
 
 const SegmentedGraph& ClockLatency::segmented(const Clock& alone, const LaunchPricing& pricing) {
   return graphs_.of(alone, [&] {
-    return segmented_graph(backbone(), alone.stage, alone.loads.front(), alone.pass, cost().storage(), pricing);
+    return segmented_graph(backbone(), alone.stage, loads_[alone.loads.front()], alone.pass, cost().storage(), pricing);
   });
 }
 
 const ClockLatency::Hosted& ClockLatency::hosted_of(const Clock& alone) {
   return hosted_.of(alone, [&] {
     Hosted hosted;
-    for (const costmodel::OperatorCall& call :
-         costmodel::stage_operators(backbone(), alone.stage, alone.loads.front(), alone.pass, cost().storage())) {
+    for (const costmodel::OperatorCall& call : costmodel::stage_operators(
+             backbone(), alone.stage, loads_[alone.loads.front()], alone.pass, cost().storage())) {
       const costmodel::CallPrice price = cost().price(call);
       hosted.host += price.launches * cost().profile().launch_seconds;
       if (price.launches > 0) hosted.launched += price.seconds;

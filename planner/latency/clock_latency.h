@@ -8,7 +8,9 @@
 #include "planner/latency/clock_schedule.h"
 #include "planner/latency/launch_pricing.h"
 #include "planner/latency/launch_rule.h"
+#include "planner/latency/load_table.h"
 #include "planner/latency/run_prices.h"
+#include "planner/latency/serial_clock.h"
 #include "planner/program/load.h"
 
 namespace braid::planner {
@@ -57,7 +59,7 @@ class ClockLatency {
   struct Clock {
     costmodel::StageShape stage;
     std::vector<std::int32_t> ranks;
-    std::vector<costmodel::MicrobatchLoad> loads;
+    std::vector<std::int32_t> loads;  ///< numbers of loads_
     costmodel::Pass pass = costmodel::Pass::forward;
     LaunchRule rule = LaunchRule::earliest_start;
     bool operator==(const Clock&) const = default;
@@ -99,15 +101,23 @@ class ClockLatency {
   /// Of a clock whose layers are all recomputed or none.
   Interleaved of_like_layers(const Clock& clock);
   Interleaved scheduled(const Clock& clock, std::int64_t layers);
+  /// Without collectives; `alone` says of which stage, and its loads do not matter.
+  Nanoseconds serial(const Clock& clock, Clock alone);
   /// Of one microbatch.
   const SegmentedGraph& segmented(const Clock& alone, const LaunchPricing& pricing);
   const Hosted& hosted_of(const Clock& alone);
 
+  std::vector<costmodel::MicrobatchLoad> loads_of(const Clock& clock) const;
+  /// Whether adapters of several hTasks may share launches (§3.4.3).
+  bool shares_launches(const Clock& clock) const;
+
   costmodel::StageLatency latency_;
   RunPrices run_prices_;
   std::optional<LaunchPricing> pricing_;  // of a GPU
+  LoadTable loads_;
   Known<Interleaved> known_;
-  Known<SegmentedGraph> graphs_;  // of one microbatch each
+  Known<SegmentedGraph> graphs_;  // of one microbatch each, on shards
+  Known<SerialWork> serial_;      // of one microbatch each, on whole stages
   Known<Hosted> hosted_;          // likewise
 };
 

@@ -131,6 +131,11 @@ void LaidOutBuckets::time(const PolicyInput& input, LaunchRule rule, LaidOutBuck
   }
   for (std::size_t clock = 0; clock < bucket.jobs.size(); ++clock) {
     PipelineJob& job = bucket.jobs[clock];
+    if (clock > 0 && bucket.clocks[clock] == bucket.clocks[clock - 1]) {
+      job.forward = bucket.jobs[clock - 1].forward;
+      job.backward = bucket.jobs[clock - 1].backward;
+      continue;
+    }
     for (const std::vector<MicrobatchLoad>& loads : bucket.clocks[clock]) {
       for (std::size_t s = 0; s < shapes.size(); ++s) {
         if (alike[s]) {

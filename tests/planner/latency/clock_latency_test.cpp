@@ -80,6 +80,9 @@ RC_GTEST_PROP(ClockLatency, WithoutCollectivesItIsTheScheduleOfAllLayers, ()) {
   DrawnClock clock(*rc::gen::inRange(2, 5));
   clock.stage.tp = 1;
   clock.ranks = {0};
+  const auto kind = *rc::gen::element(costmodel::RecomputeKind::none, costmodel::RecomputeKind::selective,
+                                      costmodel::RecomputeKind::full);
+  if (kind != costmodel::RecomputeKind::none) clock.stage.recompute = {kind, clock.stage.layers};
   ClockLatency latency(cost, clock.backbone);
   const PassTime told = latency.estimate(clock.stage, clock.ranks, clock.loads, clock.pass, clock.rule);
   double apart = 0, host = 0, launched = 0;
