@@ -30,11 +30,13 @@ InstanceModel::InstanceModel(workload::Workload kinds, workload::Cluster instanc
       samples_(samples_of(kinds_)),
       cost_(linked(std::move(profile), instance_)),
       choice_(choice),
-      estimator_(
-          planner::make_step_estimator({kinds_, instance_, samples_, cost_, judge, overrides}, choice_, most_tasks)) {
+      estimators_([this, overrides, most_tasks, layouts = std::make_shared<planner::Layouts>()] {
+        return planner::make_step_estimator({kinds_, instance_, samples_, cost_, judge, overrides}, choice_, most_tasks,
+                                            layouts);
+      }) {
   for (std::size_t kind = 0; kind < kinds_.tasks.size(); ++kind) {
     std::optional<KindCost>& cost = alone_.emplace_back();
-    const std::optional<planner::Plan>& plan = estimator_->alone(kind);
+    const std::optional<planner::Plan>& plan = estimators_.first().alone(kind);
     if (!plan) continue;
     const planner::Prediction& predicted = plan->predicted;
     const double gpu_seconds = static_cast<double>(plan->ranks()) * predicted.step_seconds;
@@ -43,21 +45,21 @@ InstanceModel::InstanceModel(workload::Workload kinds, workload::Cluster instanc
 }
 
 std::optional<SetRate> InstanceModel::rate(const std::vector<std::int32_t>& counts) {
-  const std::lock_guard lock(mutex_);
-  const auto [known, is_new] = rates_.try_emplace(counts);
-  if (is_new) {
-    if (const auto estimate = estimator_->estimate(counts))
-      known->second = SetRate{estimate->step_seconds, estimate->layout, estimate->busy_gpu_seconds};
-  }
-  return known->second;
+  return rates_.of(counts, [&]() -> std::optional<SetRate> {
+    const auto estimate =
+        estimators_.with([&](planner::StepEstimator& estimator) { return estimator.estimate(counts); });
+    if (!estimate) return std::nullopt;
+    return SetRate{estimate->step_seconds, estimate->layout, estimate->busy_gpu_seconds};
+  });
 }
 
 double InstanceModel::error(const std::vector<std::int32_t>& counts) {
   const std::optional<SetRate> estimated = rate(counts);
-  const std::lock_guard lock(mutex_);
-  const auto [known, is_new] = errors_.try_emplace(counts, 0);
-  if (is_new) known->second = estimated->step_seconds / estimator_->replayed(counts) - 1;
-  return known->second;
+  return errors_.of(counts, [&] {
+    return estimated->step_seconds / estimators_.with([&](planner::StepEstimator& estimator) {
+      return estimator.replayed(counts);
+    }) - 1;
+  });
 }
 
 }  // namespace braid::sim

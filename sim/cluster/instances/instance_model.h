@@ -1,10 +1,7 @@
 #pragma once
 
-#include <map>
-#include <memory>
-#include <mutex>
-
-#include "planner/estimator/step_estimator.h"
+#include "sim/cluster/instances/estimator_pool.h"
+#include "sim/cluster/instances/once_each.h"
 #include "sim/cluster/instances/task_sets.h"
 
 namespace braid::sim {
@@ -37,20 +34,16 @@ class InstanceModel {
   /// How far the estimate of a set is off a full replay, as a share of that.
   double error(const std::vector<std::int32_t>& counts);
 
-  /// Sets estimated so far.
-  std::size_t estimates() const { return rates_.size(); }
-
  private:
   workload::Workload kinds_;
   workload::Cluster instance_;
   workload::SampleIndex samples_;
   costmodel::CostModel cost_;
   planner::PolicyChoice choice_;
-  std::unique_ptr<planner::StepEstimator> estimator_;
+  EstimatorPool estimators_;
   std::vector<std::optional<KindCost>> alone_;
-  std::mutex mutex_;
-  std::map<std::vector<std::int32_t>, std::optional<SetRate>> rates_;
-  std::map<std::vector<std::int32_t>, double> errors_;
+  OnceEach<std::optional<SetRate>> rates_;
+  OnceEach<double> errors_;
 };
 
 }  // namespace braid::sim
