@@ -50,6 +50,9 @@ class Device {
   /// The processor's name, or the GPU's.
   virtual std::string machine() const = 0;
   virtual const Kernels& kernels() const = 0;
+  /// Whether products drop numbers of their matrices as they read and write them (MatmulCall::dropped), so that what is
+  /// dropped need not be written out before.
+  virtual bool drops_in_products() const { return true; }
   /// What activations and their gradients are; weights, adapters, statistics and sums are f32 in any case, or as a
   /// FrozenLinear holds them.
   virtual costmodel::DataType activations() const { return costmodel::DataType::f32; }

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "kernels/dropout.h"
 #include "kernels/matrix.h"
 
 namespace braid::kernels {
@@ -13,6 +14,10 @@ enum class Transpose { no, yes };
 using Matmul = void(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, float beta,
                     Matrix c);
 
+/// The matrix of a product whose numbers are dropped, or scaled where they are kept, as `dropout` has it: an operand, or
+/// what is added to c. It is taken as it stands in memory, its rows being those of DropoutRows.
+enum class Dropped { nothing, a, b, sum };
+
 /// One of several products that are made in one call.
 struct MatmulCall {
   float alpha = 1;
@@ -22,6 +27,8 @@ struct MatmulCall {
   Transpose b_transpose = Transpose::no;
   float beta = 0;
   Matrix c;
+  Dropped dropped = Dropped::nothing;  ///< else of devices that drop in products (Device::drops_in_products)
+  DropoutRows drop = {};
 };
 
 /// Each as `matmul` makes it, to the bit, in any order or side by side: no c overlaps another's matrices. The adapters

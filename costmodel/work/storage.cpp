@@ -24,6 +24,7 @@ Storage cuda_storage(DataType weights, DataType activations) {
   storage.weights = weights == DataType::f32 ? activations : weights;
   storage.activations = activations;
   storage.packed_twice = false;
+  storage.drops_in_products = true;
   return storage;
 }
 

@@ -33,6 +33,8 @@ struct Storage {
   bool keeps_operator_inputs = false;
   /// A gate, its activation and the product with the other half are one kernel, which keeps its inputs alone.
   bool fused_activation = false;
+  /// What adapters' dropout leaves of their inputs is never there by itself: their products drop as they read.
+  bool drops_in_products = false;
   AttentionKind attention = AttentionKind::flash;
   /// The head works on all rows, whether they have a loss or not, and their logits live at once, in the activations'
   /// type and three times in f32 (cast, log-softmax, gradient); else on those with a loss, kHeadRows at a time.

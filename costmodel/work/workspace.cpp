@@ -28,7 +28,7 @@ std::int64_t scratch_columns(const BackboneShape& backbone, const AdapterShape& 
   const std::int64_t ranks = low_rank_width(adapter, group);
   switch (adapter.method) {
     case AdapterMethod::lora:
-      return (forward ? 0 : ranks) + masked;
+      return (forward ? 0 : ranks) + (storage.drops_in_products ? 0 : masked);
     case AdapterMethod::dora:
       // The frozen product of the masked input, or what goes back through it.
       return (forward ? 0 : ranks) + masked + (masked > 0 ? product_width(backbone, group) : 0);

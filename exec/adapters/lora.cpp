@@ -1,23 +1,25 @@
 #include "exec/adapters/lora.h"
 
+#include <algorithm>
+
 namespace braid::exec {
 
 using costmodel::Module;
 using kernels::ConstMatrix;
+using kernels::Dropped;
+using kernels::MatmulCall;
 using kernels::Matrix;
 using kernels::Transpose;
 using Part = Adapter::Part;
 
-void Products::add(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, float beta,
-                   Matrix c, bool after) {
-  (after ? after_ : calls_).push_back({alpha, a, a_transpose, b, b_transpose, beta, c});
+void Products::add(const MatmulCall& call, std::size_t turn) {
+  turns_.resize(std::max(turns_.size(), turn + 1));
+  turns_[turn].push_back(call);
 }
 
 void Products::run() {
-  kernels_.matmul_group(calls_);
-  for (const kernels::MatmulCall& call : after_) kernels_.matmul_group({&call, 1});
-  calls_.clear();
-  after_.clear();
+  for (const std::vector<MatmulCall>& calls : turns_) kernels_.matmul_group(calls);
+  turns_.clear();
 }
 
 std::int64_t LowRank::width() const {
@@ -44,21 +46,35 @@ Matrix LowRank::b(Part part, Module module, Share outputs) const {
 
 void LowRank::down(ConstMatrix x, Matrix low_rank, Products& products) const {
   if (rows_.dropout() == 0) {
-    products.add(1, x, Transpose::no, stacked_a(Part::parameter), Transpose::yes, 0, low_rank);
+    products.add({1, x, Transpose::no, stacked_a(Part::parameter), Transpose::yes, 0, low_rank});
     return;
   }
-  for_inputs(rows_, x, [&](const Target& target, ConstMatrix input) {
-    kernels_.matmul(1, input, Transpose::no, a(Part::parameter, target.module), Transpose::yes, 0,
-                    low_rank.column_range(target.first, target.last));
-  });
+  for (const Target& target : targets_of(rows_)) {
+    const Matrix of_target = a(Part::parameter, target.module);
+    const Matrix to = low_rank.column_range(target.first, target.last);
+    MatmulCall call{1, x, Transpose::no, of_target, Transpose::yes, 0, to};
+    if (drops_in_products()) {
+      products.add(dropping(call, Dropped::a, target.module));
+      continue;
+    }
+    const Buffer input = dropped(rows_, target.module, x);
+    call.a = input.matrix(x.rows, x.columns);
+    kernels_.matmul_group({&call, 1});
+  }
+}
+
+MatmulCall LowRank::dropping(MatmulCall call, Dropped which, Module module) const {
+  call.dropped = which;
+  call.drop = dropout_of(rows_, module);
+  return call;
 }
 
 void LowRank::up(ConstMatrix low_rank, Matrix y, Products& products) const {
   for (const Target& target : targets_of(rows_)) {
     for (const TargetOutputs& outputs : target.outputs)
-      products.add(rows_.adapter.scaling(target.module), low_rank.column_range(target.first, target.last),
-                   Transpose::no, b(Part::parameter, target.module, outputs.rows), Transpose::yes, 1,
-                   y.column_range(outputs.column, outputs.last_column()));
+      products.add({rows_.adapter.scaling(target.module), low_rank.column_range(target.first, target.last),
+                    Transpose::no, b(Part::parameter, target.module, outputs.rows), Transpose::yes, 1,
+                    y.column_range(outputs.column, outputs.last_column())});
   }
 }
 
@@ -66,7 +82,7 @@ void LowRank::add_gradient(float scale, ConstMatrix a, ConstMatrix b, Matrix gra
   if (rows_.adapter.has_exact_sums()) {
     kernels_.outer_sums(scale, a, b, rows_.adapter.sums_of(gradient));
   } else {
-    products.add(scale, a, Transpose::yes, b, Transpose::no, 1, gradient);
+    products.add({scale, a, Transpose::yes, b, Transpose::no, 1, gradient});
   }
 }
 
@@ -74,15 +90,16 @@ void LowRank::outputs_backward(ConstMatrix dy, Matrix d_low_rank, Products& prod
   const Matrix low_rank = rows_.kept.low_rank.matrix(dy.rows, d_low_rank.columns);
   for (const Target& target : targets_of(rows_)) {
     const float scaling = rows_.adapter.scaling(target.module);
-    float keeps = 0;
+    std::size_t turn = 0;
     for (const TargetOutputs& outputs : target.outputs) {
       const ConstMatrix d_out = dy.column_range(outputs.column, outputs.last_column());
       add_gradient(scaling, d_out, low_rank.column_range(target.first, target.last),
                    b(Part::gradient, target.module, outputs.rows), products);
       // Several parts of a target's outputs add up, one after another.
-      products.add(scaling, d_out, Transpose::no, b(Part::parameter, target.module, outputs.rows), Transpose::no, keeps,
-                   d_low_rank.column_range(target.first, target.last), keeps != 0);
-      keeps = 1;
+      products.add({scaling, d_out, Transpose::no, b(Part::parameter, target.module, outputs.rows), Transpose::no,
+                    turn == 0 ? 0.0F : 1.0F, d_low_rank.column_range(target.first, target.last)},
+                   turn);
+      ++turn;
     }
   }
 }
@@ -90,11 +107,21 @@ void LowRank::outputs_backward(ConstMatrix dy, Matrix d_low_rank, Products& prod
 void LowRank::inputs_backward(ConstMatrix x, ConstMatrix d_low_rank, Matrix dx, Products& products) const {
   if (rows_.dropout() == 0) {
     add_gradient(1, d_low_rank, x, stacked_a(Part::gradient), products);
-    if (dx.rows > 0) products.add(1, d_low_rank, Transpose::no, stacked_a(Part::parameter), Transpose::no, 1, dx);
+    if (dx.rows > 0) products.add({1, d_low_rank, Transpose::no, stacked_a(Part::parameter), Transpose::no, 1, dx});
     return;
   }
+  std::size_t turn = 0;
   for (const Target& target : targets_of(rows_)) {
     const ConstMatrix d_target = d_low_rank.column_range(target.first, target.last);
+    if (drops_in_products()) {
+      products.add(dropping({1, d_target, Transpose::yes, x, Transpose::no, 1, a(Part::gradient, target.module)},
+                            Dropped::b, target.module));
+      if (dx.rows > 0)
+        products.add(dropping({1, d_target, Transpose::no, a(Part::parameter, target.module), Transpose::no, 1, dx},
+                              Dropped::sum, target.module),
+                     turn++);
+      continue;
+    }
     const Buffer input = dropped(rows_, target.module, x);
     const Matrix masked = input.matrix(x.rows, x.columns);
     Products at_once(kernels_);

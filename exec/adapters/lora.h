@@ -8,19 +8,19 @@ namespace braid::exec {
 class Products {
  public:
   explicit Products(const kernels::Kernels& kernels) : kernels_(kernels) {}
-  /// As MatmulCall has it; one that adds to what another of the table makes comes `after` all others.
-  void add(float alpha, kernels::ConstMatrix a, kernels::Transpose a_transpose, kernels::ConstMatrix b,
-           kernels::Transpose b_transpose, float beta, kernels::Matrix c, bool after = false);
-  /// Makes them, and forgets them.
+  /// One that adds to what others of the table make comes in a later `turn` than they.
+  void add(const kernels::MatmulCall& call, std::size_t turn = 0);
+  /// Makes them, a call a turn, and forgets them.
   void run();
 
  private:
   const kernels::Kernels& kernels_;
-  std::vector<kernels::MatmulCall> calls_, after_;
+  std::vector<std::vector<kernels::MatmulCall>> turns_;
 };
 
-/// A LoRA adapter's two products beside a frozen one; DoRA has them too. Where inputs are dropped, which each module
-/// does for itself, products that read them are made at once, as their masked inputs are not kept.
+/// A LoRA adapter's two products beside a frozen one; DoRA has them too. Inputs are dropped by each module for itself:
+/// by its products, on devices whose products do that; else the masked input is made first, and what reads it at once,
+/// as it is not kept.
 class LowRank {
  public:
   explicit LowRank(const AdapterRows& rows) : rows_(rows), kernels_(rows.kernels()) {}
@@ -46,6 +46,12 @@ class LowRank {
   /// gradient += scale · aᵀ b: as one of the products, or where sums are exact at once.
   void add_gradient(float scale, kernels::ConstMatrix a, kernels::ConstMatrix b, kernels::Matrix gradient,
                     Products& products) const;
+  /// Exact sums are no products.
+  bool drops_in_products() const {
+    return rows_.context.pool.device().drops_in_products() && !rows_.adapter.has_exact_sums();
+  }
+  /// The product, as the module's dropout has it.
+  kernels::MatmulCall dropping(kernels::MatmulCall call, kernels::Dropped which, costmodel::Module module) const;
   /// What the shard computes with: of A [r, in] its inputs, of B [out, r] some of its outputs. The numbers of all
   /// shards' parts are summed up as their gradients are, each is of one shard or a part of its own.
   kernels::Matrix stacked_a(Adapter::Part part) const;

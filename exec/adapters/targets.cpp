@@ -34,7 +34,7 @@ Buffer dropped(const AdapterRows& rows, Module module, kernels::ConstMatrix x) {
   return result;
 }
 
-void drop_into(const AdapterRows& rows, Module module, kernels::ConstMatrix x, bool accumulate, kernels::Matrix y) {
+kernels::DropoutRows dropout_of(const AdapterRows& rows, Module module) {
   const auto first = static_cast<std::size_t>(rows.span.first);
   const auto count = static_cast<std::size_t>(rows.count());
   const std::uint64_t words[] = {rows.context.seeds[static_cast<std::size_t>(rows.span.task)],
@@ -46,7 +46,11 @@ void drop_into(const AdapterRows& rows, Module module, kernels::ConstMatrix x, b
   drop.key = mix_key(words);
   drop.first_column = rows.context.shard.inputs(module).first;
   drop.probability = static_cast<float>(rows.dropout());
-  rows.kernels().dropout(drop, x, accumulate, y);
+  return drop;
+}
+
+void drop_into(const AdapterRows& rows, Module module, kernels::ConstMatrix x, bool accumulate, kernels::Matrix y) {
+  rows.kernels().dropout(dropout_of(rows, module), x, accumulate, y);
 }
 
 }  // namespace braid::exec

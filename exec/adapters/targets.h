@@ -22,6 +22,8 @@ struct Target {
 };
 std::vector<Target> targets_of(const AdapterRows& rows);
 
+/// The module's dropout of the rows' input.
+kernels::DropoutRows dropout_of(const AdapterRows& rows, costmodel::Module module);
 /// The rows' x with the module's dropout, whose mask is that of every pass over them. PEFT drops each module's input
 /// apart.
 Buffer dropped(const AdapterRows& rows, costmodel::Module module, kernels::ConstMatrix x);

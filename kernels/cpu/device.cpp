@@ -53,6 +53,7 @@ class CpuDevice final : public HostMemoryDevice {
  public:
   std::string_view name() const override { return "cpu"; }
   const Kernels& kernels() const override { return kKernels; }
+  bool drops_in_products() const override { return false; }
   std::vector<std::string> library_versions() const override {
     const dnnl_version_t* version = dnnl_version();
     return {fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch),

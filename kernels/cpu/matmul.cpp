@@ -171,6 +171,7 @@ Product product_of(const MatmulCall& call) {
               "[{}, {}]{} [{}, {}]{} to [{}, {}]", a.rows, a.columns, product.a_transposed ? "ᵀ" : "", b.rows,
               b.columns, product.b_transposed ? "ᵀ" : "", c.rows, c.columns);
   BRAID_CHECK(call.beta == 0.0F || call.beta == 1.0F, "beta {}", call.beta);
+  BRAID_CHECK(call.dropped == Dropped::nothing, "products that drop numbers on {}", "a processor");
   return product;
 }
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/simt.h"
+#include "kernels/cuda/drops.h"
 #include "kernels/cuda/tensor_matmul.h"
 #include "kernels/matmul.h"
 
@@ -14,10 +14,14 @@ static_assert(kAcross * kAcross == kThreads);
 struct Operand {
   const void* data;
   std::int64_t row_stride, column_stride;
-  bool bf16;
+  bool bf16, across;
+  Drops drops;
   __device__ float operator()(std::int64_t row, std::int64_t column) const {
     const std::int64_t place = row * row_stride + column * column_stride;
-    return bf16 ? static_cast<float>(static_cast<const Bf16*>(data)[place]) : static_cast<const float*>(data)[place];
+    const float number =
+        bf16 ? static_cast<float>(static_cast<const Bf16*>(data)[place]) : static_cast<const float*>(data)[place];
+    Drops::Drawn drawn;
+    return drops.any() ? drops.of(number, across ? column : row, across ? row : column, drawn) : number;
   }
 };
 
@@ -26,7 +30,8 @@ struct Product {
   void* c;
   std::int64_t rows, columns, depth, stride;
   float alpha, beta;
-  bool bf16;  // c
+  bool bf16;    // c
+  Drops drops;  // of what is added to c
 };
 
 struct Tile {
@@ -59,12 +64,14 @@ __global__ void __launch_bounds__(kThreads) products_kernel(const Product* produ
     }
     __syncthreads();
   }
+  Drops::Drawn drawn;
   for (int i = 0; i < kEach; ++i) {
     for (int j = 0; j < kEach; ++j) {
       const std::int64_t row = first_row + own_row + i, column = first_column + own_column + j;
       if (row >= product.rows || column >= product.columns) continue;
       const std::int64_t place = row * product.stride + column;
       float number = product.alpha * sums[i][j];
+      if (product.drops.any()) number = product.drops.of(number, row, column, drawn);
       if (product.bf16) {
         Bf16* to = static_cast<Bf16*>(product.c) + place;
         if (product.beta != 0) number += product.beta * static_cast<float>(*to);
@@ -77,25 +84,31 @@ __global__ void __launch_bounds__(kThreads) products_kernel(const Product* produ
   }
 }
 
-Operand operand(ConstMatrix matrix, Transpose transpose) {
+Operand operand(ConstMatrix matrix, Transpose transpose, const Drops& drops) {
   const bool across = transpose == Transpose::yes;
-  return {matrix.data, across ? 1 : matrix.stride, across ? matrix.stride : 1,
-          matrix.type == costmodel::DataType::bf16};
+  return {matrix.data,
+          across ? 1 : matrix.stride,
+          across ? matrix.stride : 1,
+          matrix.type == costmodel::DataType::bf16,
+          across,
+          drops};
 }
 
 /// Of f32 alone: checked by.
 void simt_matmul_group(std::span<const MatmulCall> calls) {
   std::vector<Product> products;
   std::vector<Tile> tiles;
+  const DropTables drops(calls);
   for (const MatmulCall& call : calls) {
     const bool across = call.a_transpose == Transpose::yes;
     const std::int64_t rows = across ? call.a.columns : call.a.rows, depth = across ? call.a.rows : call.a.columns;
     BRAID_CHECK(rows == call.c.rows && (call.b_transpose == Transpose::yes ? call.b.columns : call.b.rows) == depth,
                 "a product of depth {} to [{}, {}]", depth, call.c.rows, call.c.columns);
     const auto number = static_cast<std::int32_t>(products.size());
-    products.push_back({operand(call.a, call.a_transpose), operand(call.b, call.b_transpose), call.c.data, call.c.rows,
-                        call.c.columns, depth, call.c.stride, call.alpha, call.beta,
-                        call.c.type == costmodel::DataType::bf16});
+    products.push_back({operand(call.a, call.a_transpose, drops.of(call, Dropped::a, call.a.rows)),
+                        operand(call.b, call.b_transpose, drops.of(call, Dropped::b, call.b.rows)), call.c.data,
+                        call.c.rows, call.c.columns, depth, call.c.stride, call.alpha, call.beta,
+                        call.c.type == costmodel::DataType::bf16, drops.of(call, Dropped::sum, call.c.rows)});
     for (std::int32_t row = 0; row * kTile < call.c.rows; ++row)
       for (std::int32_t column = 0; column * kTile < call.c.columns; ++column) tiles.push_back({number, row, column});
   }

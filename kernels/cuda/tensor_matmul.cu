@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/cuda/drops.h"
 #include "kernels/cuda/tensor_core.h"
 #include "kernels/cuda/tensor_matmul.h"
 
@@ -17,7 +18,9 @@ struct Side {
   const void* data;
   std::int64_t count, row_stride, depth_stride;
   bool bf16;
+  bool across;   // neighbours in memory are of one depth, else of one row
   bool vectors;  // eight neighbours lie on 16 bytes
+  Drops drops;
   __device__ Bf16 at(std::int64_t row, std::int64_t k) const {
     const std::int64_t place = row * row_stride + k * depth_stride;
     return bf16 ? static_cast<const Bf16*>(data)[place] : Bf16(static_cast<const float*>(data)[place]);
@@ -32,6 +35,8 @@ struct Product {
   float alpha, beta;
   bool bf16;                          // c
   std::int64_t parts, first_partial;  // sums of parts in scratch memory, where there are several
+  Drops drops;                        // of what is added to c
+  bool swapped;                       // rows of `left` are columns of c
 };
 
 struct Tile {
@@ -40,7 +45,7 @@ struct Tile {
 
 /// Along K, or along rows, from (row, k) on; zeros beyond the matrix.
 template <bool across>
-__device__ Together load_together(const Side& side, std::int64_t row, std::int64_t k, std::int64_t last_k) {
+__device__ Together load_plain(const Side& side, std::int64_t row, std::int64_t k, std::int64_t last_k) {
   const std::int64_t rows_left = side.count - row, left = last_k - k;
   const bool inside = across ? rows_left >= kTogether && left > 0 : rows_left > 0 && left >= kTogether;
   Together loaded{};
@@ -63,6 +68,22 @@ __device__ Together load_together(const Side& side, std::int64_t row, std::int64
     numbers[i] = there ? side.at(across ? row + i : row, across ? k : k + i) : Bf16(0.0F);
   }
   for (int i = 0; i < 4; ++i) loaded.halves[i] = pack(numbers[2 * i], numbers[2 * i + 1]);
+  return loaded;
+}
+
+/// The same, of which numbers are dropped.
+template <bool across>
+__device__ Together load_together(const Side& side, std::int64_t row, std::int64_t k, std::int64_t last_k) {
+  Together loaded = load_plain<across>(side, row, k, last_k);
+  if (!side.drops.any() || row >= side.count || k >= last_k) return loaded;
+  const std::uint32_t kept = side.drops.kept_together(across ? k : row, across ? row : k);
+  for (int i = 0; i < kTogether / 2; ++i) {
+    const auto number = [&](int which) {
+      const float scaled = static_cast<float>(half_of(loaded.halves[i], which)) * side.drops.scale;
+      return Bf16((kept >> (2 * i + which) & 1U) == 0 ? 0.0F : scaled);
+    };
+    loaded.halves[i] = pack(number(0), number(1));
+  }
   return loaded;
 }
 
@@ -95,9 +116,11 @@ struct Stage {
   }
 };
 
-__device__ void put(const Product& product, std::int64_t row, std::int64_t column, float sum) {
+__device__ void put(const Product& product, std::int64_t row, std::int64_t column, float sum, Drops::Drawn& drawn) {
   const std::int64_t place = row * product.row_stride + column * product.column_stride;
   float number = product.alpha * sum;
+  if (product.drops.any())
+    number = product.drops.of(number, product.swapped ? column : row, product.swapped ? row : column, drawn);
   if (product.bf16) {
     Bf16* to = static_cast<Bf16*>(product.c) + place;
     if (product.beta != 0) number += product.beta * static_cast<float>(*to);
@@ -149,6 +172,7 @@ __device__ void make_tile(const Product& product, const Tile& tile, float* parti
       }
     }
   }
+  Drops::Drawn drawn;
 #pragma unroll
   for (int n = 0; n < columns / 8; ++n) {
 #pragma unroll
@@ -157,7 +181,7 @@ __device__ void make_tile(const Product& product, const Tile& tile, float* parti
       const std::int64_t column = first_column + n * 8 + 2 * (lane % 4) + i % 2;
       if (row >= product.left.count || column >= product.right.count) continue;
       if (product.parts == 1) {
-        put(product, row, column, sums[n].numbers[i]);
+        put(product, row, column, sums[n].numbers[i], drawn);
       } else {
         partials[product.first_partial + (tile.part * product.left.count + row) * product.right.count + column] =
             sums[n].numbers[i];
@@ -171,14 +195,12 @@ __global__ void __launch_bounds__(kBlock)
     tensor_products_kernel(const Product* products, const Tile* tiles, float* partials) {
   const Tile tile = tiles[blockIdx.x];
   const Product& product = products[tile.product];
-  const bool left_across = product.left.row_stride == 1 && product.left.depth_stride != 1;
-  const bool right_across = product.right.row_stride == 1 && product.right.depth_stride != 1;
-  if (left_across) {
-    right_across ? make_tile<columns, true, true>(product, tile, partials)
-                 : make_tile<columns, true, false>(product, tile, partials);
+  if (product.left.across) {
+    product.right.across ? make_tile<columns, true, true>(product, tile, partials)
+                         : make_tile<columns, true, false>(product, tile, partials);
   } else {
-    right_across ? make_tile<columns, false, true>(product, tile, partials)
-                 : make_tile<columns, false, false>(product, tile, partials);
+    product.right.across ? make_tile<columns, false, true>(product, tile, partials)
+                         : make_tile<columns, false, false>(product, tile, partials);
   }
 }
 
@@ -187,31 +209,33 @@ __global__ void add_parts_kernel(const Product* products, const Tile* tiles, con
   const Tile tile = tiles[blockIdx.x];
   const Product& product = products[tile.product];
   const std::int64_t columns = product.right.count;
+  Drops::Drawn drawn;
   for (std::int64_t i = threadIdx.x; i < kRows * columns; i += blockDim.x) {
     const std::int64_t row = std::int64_t{tile.row} * kRows + i / columns, column = i % columns;
     if (row >= product.left.count) continue;
     float sum = 0;
     for (std::int64_t part = 0; part < product.parts; ++part)
       sum += partials[product.first_partial + (part * product.left.count + row) * columns + column];
-    put(product, row, column, sum);
+    put(product, row, column, sum, drawn);
   }
 }
 
-Side side(ConstMatrix matrix, bool across) {
+Side side(ConstMatrix matrix, bool across, const Drops& drops) {
   const std::int64_t row_stride = across ? 1 : matrix.stride, depth_stride = across ? matrix.stride : 1;
   const bool bf16 = matrix.type == costmodel::DataType::bf16;
   const std::int64_t on_16_bytes = bf16 ? 8 : 4;
   const bool vectors = reinterpret_cast<std::uintptr_t>(matrix.data) % 16 == 0 && matrix.stride % on_16_bytes == 0;
-  return {matrix.data, across ? matrix.columns : matrix.rows, row_stride, depth_stride, bf16, vectors};
+  return {matrix.data, across ? matrix.columns : matrix.rows, row_stride, depth_stride, bf16, across, vectors, drops};
 }
 
 /// Sums of more than so many numbers are made in parts, where the product is narrow: there are few tiles then.
 constexpr std::int64_t kLongSum = 1024, kMostParts = 8, kNarrow = 256;
 
-Product product_of(const MatmulCall& call) {
+Product product_of(const MatmulCall& call, const DropTables& drops) {
   Product product{};
-  product.left = side(call.a, call.a_transpose == Transpose::yes);
-  product.right = side(call.b, call.b_transpose == Transpose::no);
+  product.left = side(call.a, call.a_transpose == Transpose::yes, drops.of(call, Dropped::a, call.a.rows));
+  product.right = side(call.b, call.b_transpose == Transpose::no, drops.of(call, Dropped::b, call.b.rows));
+  product.drops = drops.of(call, Dropped::sum, call.c.rows);
   product.depth = call.a_transpose == Transpose::yes ? call.a.rows : call.a.columns;
   BRAID_CHECK(product.left.count == call.c.rows && product.right.count == call.c.columns &&
                   (call.b_transpose == Transpose::yes ? call.b.columns : call.b.rows) == product.depth,
@@ -222,6 +246,7 @@ Product product_of(const MatmulCall& call) {
   if (product.left.count < product.right.count) {
     std::swap(product.left, product.right);
     std::swap(product.row_stride, product.column_stride);
+    product.swapped = true;
   }
   const std::int64_t parts =
       product.right.count > kNarrow ? 1 : std::clamp(product.depth / kLongSum, std::int64_t{1}, kMostParts);
@@ -253,10 +278,11 @@ void tensor_matmul_group(std::span<const MatmulCall> calls) {
   std::vector<Product> products;
   std::vector<Tile> narrow, wide, in_parts;
   std::int64_t partials = 0;
+  const DropTables drops(calls);
   for (const MatmulCall& call : calls) {
     if (call.c.rows == 0 || call.c.columns == 0) continue;
     const auto number = static_cast<std::int32_t>(products.size());
-    Product& product = products.emplace_back(product_of(call));
+    Product& product = products.emplace_back(product_of(call, drops));
     const bool few = product.right.count <= kFew;
     const std::int64_t columns = few ? kFew : kMany;
     for (std::int32_t row = 0; row * kRows < product.left.count; ++row) {

@@ -31,8 +31,24 @@ void matmul(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Tr
 }
 
 void matmul_group(std::span<const MatmulCall> calls) {
-  for (const MatmulCall& call : calls)
-    matmul(call.alpha, call.a, call.a_transpose, call.b, call.b_transpose, call.beta, call.c);
+  for (const MatmulCall& call : calls) {
+    MatmulCall plain = call;
+    std::vector<float> numbers;
+    const auto rows_like = [&](ConstMatrix matrix) {
+      numbers.resize(static_cast<std::size_t>(matrix.rows * matrix.columns));
+      return Matrix(numbers.data(), matrix.rows, matrix.columns);
+    };
+    const auto dropped = [&](ConstMatrix matrix) {
+      const Matrix rows = rows_like(matrix);
+      dropout(call.drop, matrix, false, rows);
+      return rows;
+    };
+    if (call.dropped == Dropped::a) plain.a = dropped(call.a);
+    if (call.dropped == Dropped::b) plain.b = dropped(call.b);
+    if (call.dropped == Dropped::sum) plain.c = rows_like(call.c), plain.beta = 0;
+    matmul(plain.alpha, plain.a, plain.a_transpose, plain.b, plain.b_transpose, plain.beta, plain.c);
+    if (call.dropped == Dropped::sum) dropout(call.drop, plain.c, call.beta != 0.0F, call.c);
+  }
 }
 
 }  // namespace braid::kernels::reference

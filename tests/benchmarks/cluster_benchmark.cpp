@@ -123,6 +123,7 @@ BENCHMARK_CAPTURE(share_instances, mux_uniform, "mux", {"qa"})->Apply(shared_siz
 BENCHMARK_CAPTURE(share_instances, mux_mixed, "mux", {"sst2", "qa", "rte"})->Apply(shared_sizes);
 BENCHMARK_CAPTURE(share_instances, fcfs_mixed, "fcfs", {"sst2", "qa", "rte"})
     ->ArgNames({"jobs", "gpus"})
+    ->Args({2'000, 128})
     ->Args({26'107, 128})
     ->Unit(benchmark::kMillisecond)
     ->Iterations(1);

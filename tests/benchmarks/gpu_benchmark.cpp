@@ -62,6 +62,9 @@ void measure_lora(kernels::Device& device, std::int64_t width, std::int64_t toke
   tell("frozen alone", forward, backward);
   tell("second pass", time(&LoraDesigns::second_pass_forward), time(&LoraDesigns::second_pass_backward));
   tell("extended K", time(&LoraDesigns::extended_forward), time(&LoraDesigns::extended_backward));
+  if (dropout == 0 || !device.drops_in_products()) return;
+  lora.mask_first();
+  tell("masked first", time(&LoraDesigns::second_pass_forward), time(&LoraDesigns::second_pass_backward));
 }
 
 void measure_layer(kernels::Device& device, std::int64_t width, std::int64_t tokens) {

@@ -17,7 +17,9 @@ namespace braid::exec {
 ///   α B beside W, so that one product over width + Σ rank columns yields Y. Going back dS stands beside dY and A
 ///   beneath W, where nothing is dropped; else the second pass is taken, as its mask is of dS A alone.
 ///
-/// A tenant's dA and dB are re-associated in both: (dY B)ᵀ X and dYᵀ S.
+/// A tenant's dA and dB are re-associated in both: (dY B)ᵀ X and dYᵀ S. Products drop what they read where the device's
+/// do (Device::drops_in_products); else, and after `mask_first`, the dropped X is made by itself, and dS A masked
+/// after.
 class LoraDesigns {
  public:
   static constexpr std::int64_t kRank = 16;
@@ -29,7 +31,8 @@ class LoraDesigns {
         width_(width),
         tokens_(tokens),
         extra_(tenants * kRank),
-        dropout_(dropout) {
+        dropout_(dropout),
+        masks_first_(!pool.device().drops_in_products()) {
     const std::vector<float> weight = numbers(width * width, 1);
     const std::vector<float> down = numbers(extra_ * width, 2), up = numbers(extra_ * width, 3);
     frozen_ = pack(weight, width, width);
@@ -67,6 +70,8 @@ class LoraDesigns {
     samples_.resize(static_cast<std::size_t>(tokens));
     for (std::size_t i = 0; i < positions_.size(); ++i) positions_[i] = static_cast<std::int32_t>(i);
   }
+
+  void mask_first() { masks_first_ = true; }
 
   void frozen_forward() { frozen_->forward(plain(x_), plain(y_)); }
   void frozen_backward() { frozen_->backward(plain(dy_), plain(dx_)); }
@@ -168,12 +173,24 @@ class LoraDesigns {
     kernels_.dropout({positions_, samples_, 7, dropout_, 0}, x, accumulate, y);
   }
 
+  bool masks_apart() const { return dropout_ > 0 && masks_first_; }
+  /// The product, which drops where products do.
+  kernels::MatmulCall dropping(kernels::MatmulCall call, kernels::Dropped which, const Tenant& t) const {
+    if (dropout_ == 0 || masks_first_) return call;
+    const auto first = static_cast<std::size_t>(t.first), count = static_cast<std::size_t>(t.last - t.first);
+    call.dropped = which;
+    call.drop = {std::span(positions_).subspan(first, count), std::span(samples_).subspan(first, count), 7, dropout_,
+                 0};
+    return call;
+  }
+
   template <typename Into>
   void down(kernels::ConstMatrix x, const Into& into) {
-    if (dropout_ > 0) drop(x, false, plain(dropped_));
-    const kernels::ConstMatrix input = dropout_ > 0 ? kernels::ConstMatrix(plain(dropped_)) : x;
+    if (masks_apart()) drop(x, false, plain(dropped_));
+    const kernels::ConstMatrix input = masks_apart() ? kernels::ConstMatrix(plain(dropped_)) : x;
     run([&](const Tenant& t, Calls& calls) {
-      calls.push_back({1, input.row_range(t.first, t.last), no, t.a.matrix(kRank, width_), yes, 0, into(t)});
+      calls.push_back(dropping({1, input.row_range(t.first, t.last), no, t.a.matrix(kRank, width_), yes, 0, into(t)},
+                               kernels::Dropped::a, t));
     });
   }
   template <typename Into>
@@ -186,14 +203,17 @@ class LoraDesigns {
   }
   template <typename From>
   void by_inputs(const From& from, bool into_dx) {
-    if (dropout_ > 0) drop(plain(x_), false, plain(dropped_));
-    const kernels::ConstMatrix input = plain(dropout_ > 0 ? dropped_ : x_);
+    if (masks_apart()) drop(plain(x_), false, plain(dropped_));
+    const kernels::ConstMatrix input = plain(masks_apart() ? dropped_ : x_);
     run([&](const Tenant& t, Calls& calls) {
-      calls.push_back({1, from(t), yes, input.row_range(t.first, t.last), no, 1, t.d_a.matrix(kRank, width_)});
-      if (into_dx && dropout_ == 0)
-        calls.push_back({1, from(t), no, t.a.matrix(kRank, width_), no, 1, plain(dx_).row_range(t.first, t.last)});
+      calls.push_back(dropping({1, from(t), yes, input.row_range(t.first, t.last), no, 1, t.d_a.matrix(kRank, width_)},
+                               kernels::Dropped::b, t));
+      if (into_dx && !masks_apart())
+        calls.push_back(
+            dropping({1, from(t), no, t.a.matrix(kRank, width_), no, 1, plain(dx_).row_range(t.first, t.last)},
+                     kernels::Dropped::sum, t));
     });
-    if (!into_dx || dropout_ == 0) return;
+    if (!into_dx || !masks_apart()) return;
     run([&](const Tenant& t, Calls& calls) {
       calls.push_back({1, from(t), no, t.a.matrix(kRank, width_), no, 0, plain(dropped_).row_range(t.first, t.last)});
     });
@@ -226,6 +246,7 @@ class LoraDesigns {
   const kernels::Kernels& kernels_;
   std::int64_t width_, tokens_, extra_;
   float dropout_;
+  bool masks_first_;
   std::unique_ptr<kernels::FrozenLinear> frozen_, wide_in_, wide_out_;
   Buffer x_, dy_, y_, dx_, dropped_, wide_x_, wide_dy_;
   std::vector<Tenant> tenants_;

@@ -82,6 +82,23 @@ class Kept<DropoutRows> {
   std::vector<std::int64_t> samples_;
 };
 
+template <>
+class Kept<std::span<const MatmulCall>> {
+ public:
+  explicit Kept(std::span<const MatmulCall> calls) : calls_(calls.begin(), calls.end()) {
+    for (const MatmulCall& call : calls) drops_.emplace_back(call.drop);
+  }
+  std::vector<MatmulCall> get() const {
+    std::vector<MatmulCall> calls = calls_;
+    for (std::size_t i = 0; i < calls.size(); ++i) calls[i].drop = drops_[i].get();
+    return calls;
+  }
+
+ private:
+  std::vector<MatmulCall> calls_;
+  std::vector<Kept<DropoutRows>> drops_;
+};
+
 /// An operator that waits in the queue.
 template <auto Operator>
 struct Later;

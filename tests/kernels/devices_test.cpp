@@ -365,6 +365,38 @@ TEST_P(Devices, AdaptersOfManyTasks) {
   }
 }
 
+/// As an adapter's products have it: of their inputs going forward and for A's gradient, of what goes back to inputs.
+TEST_P(Devices, ProductsThatDropNumbers) {
+  if (!device_->drops_in_products()) GTEST_SKIP() << "its products drop nothing";
+  for (const Dropped dropped : {Dropped::a, Dropped::b, Dropped::sum}) {
+    for (const bool a_across : {false, true}) {
+      for (const bool b_across : {false, true}) {
+        const std::int64_t rows = between(1, 70), columns = between(1, 70), depth = between(1, 70);
+        Numbers a = activations(a_across ? depth : rows, a_across ? rows : depth);
+        Numbers b = activations(b_across ? columns : depth, b_across ? depth : columns), c = activations(rows, columns);
+        const Transpose of_a = a_across ? Transpose::yes : Transpose::no;
+        const Transpose of_b = b_across ? Transpose::yes : Transpose::no;
+        const auto beta = static_cast<float>(between(0, 1));
+        MatmulCall call{0.5F, a.host(), of_a, b.host(), of_b, beta, c.host()};
+        MatmulCall own_call{0.5F, a.there(), of_a, b.there(), of_b, beta, c.there()};
+        const std::int64_t count = dropped == Dropped::a ? call.a.rows : dropped == Dropped::b ? call.b.rows : rows;
+        std::vector<std::int32_t> positions;
+        std::vector<std::int64_t> samples;
+        for (std::int64_t row = 0; row < count; ++row)
+          positions.push_back(static_cast<std::int32_t>(between(0, 4000))), samples.push_back(between(0, 9) << 33);
+        // Twice a number of bf16 is one.
+        const float probability = dropped != Dropped::sum && type() == DataType::bf16 ? 0.5F : 0.3F;
+        call.dropped = own_call.dropped = dropped;
+        call.drop = own_call.drop = {positions, samples, random_.next_below(std::uint64_t{1} << 60), probability,
+                                     between(0, 50)};
+        reference().matmul_group({&call, 1});
+        own().matmul_group({&own_call, 1});
+        agree(c, "product", 3);
+      }
+    }
+  }
+}
+
 TEST_P(Devices, FrozenLayersOfEveryType) {
   const std::int64_t in = between(1, 70), out = between(1, 70), rows = between(1, 40);
   const std::vector<float> bias = testing::normal_vector(random_, out);
