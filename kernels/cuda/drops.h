@@ -2,7 +2,7 @@
 
 #include <map>
 #include <optional>
-#include <utility>
+#include <tuple>
 
 #include "kernels/cuda/simt.h"
 #include "kernels/matmul.h"
@@ -111,8 +111,10 @@ class DropTables {
   }
 
  private:
-  using Place = std::pair<const std::int32_t*, std::size_t>;
-  static Place place_of(const DropoutRows& rows) { return {rows.positions.data(), rows.positions.size()}; }
+  using Place = std::tuple<const std::int32_t*, const std::int64_t*, std::size_t>;
+  static Place place_of(const DropoutRows& rows) {
+    return {rows.positions.data(), rows.samples.data(), rows.positions.size()};
+  }
 
   std::map<Place, std::int64_t> places_;
   std::optional<Numbers<std::int32_t>> positions_;

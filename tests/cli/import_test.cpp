@@ -80,6 +80,13 @@ TEST_F(ImportedRun, OfLlamaFactory) {
   EXPECT_NE(imported(chats).find("data/chats.jsonl\""), std::string::npos) << "as they stand";
 
   refused(factory + "quantization_bit: 4\n", "theirs.yaml:17: quantization_bit of LLaMA-Factory is not supported");
+  const auto with = [&](const std::string& line, const std::string& other) {
+    std::string changed = factory;
+    return changed.replace(changed.find(line), line.size(), other);
+  };
+  refused(with("batch_size: 2", "batch_size: 0"), "theirs.yaml:9: 'per_device_train_batch_size'");
+  refused(with("cutoff_len: 32", "cutoff_len: -1"), "theirs.yaml:7: 'cutoff_len'");
+  refused(with("epochs: 2.0", "epochs: 0"), "task 'quiz-lora' takes no step");
   refused(factory + "surprise: 4\n", "does not know what surprise means");
   refused(factory + "neftune_noise_alpha: 5\n", "neftune_noise_alpha");
   std::string odd = factory;

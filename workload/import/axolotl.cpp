@@ -58,7 +58,7 @@ ImportedRows axolotl_rows(Settings& settings, const fs::path& file, const fs::pa
 }
 
 void read_axolotl_adapter(Settings& settings, ImportedTask& task) {
-  const std::int64_t rank = settings.integer("lora_r", 8);
+  const std::int64_t rank = settings.count("lora_r", 8);
   task.adapter = {{"type", settings.flag("peft_use_dora") ? "dora" : "lora"},
                   {"r", std::to_string(rank)},
                   {"alpha", yaml_number(settings.number("lora_alpha", static_cast<double>(2 * rank)))},
@@ -104,13 +104,13 @@ Imported import_axolotl(const Node& node, const fs::path& file, const fs::path& 
   ImportedTask task;
   task.dataset = rows.file;
   task.name = fs::path(settings.text("output_dir", "task")).filename().string();
-  task.max_length = settings.integer("sequence_len", 512);
-  task.global_batch_size = settings.integer("micro_batch_size", 1) * settings.integer("gradient_accumulation_steps", 1);
-  const double held_out = settings.number("val_set_size", 0);
+  task.max_length = settings.count("sequence_len", 512);
+  task.global_batch_size = settings.count("micro_batch_size", 1) * settings.count("gradient_accumulation_steps", 1);
+  const double held_out = settings.number("val_set_size", 0, 0);
   const double fraction = held_out >= 1 ? held_out / static_cast<double>(rows.count) : held_out;
   const double learned = static_cast<double>(rows.count) * (1 - fraction);
   const auto an_epoch = static_cast<std::int64_t>(std::ceil(learned / static_cast<double>(task.global_batch_size)));
-  const double epochs = settings.number("num_epochs", 1);
+  const double epochs = settings.number("num_epochs", 1, 0);
   const std::int64_t steps = set_duration(settings.integer("max_steps", -1), epochs, an_epoch, task);
   if (fraction > 0) {
     task.evaluation = {{"fraction", yaml_number(fraction)}};

@@ -21,10 +21,7 @@ std::string quoted_text(const std::string& text) {
   return safe + "\"";
 }
 
-}  // namespace
-
-Imported import_file(const std::filesystem::path& file, const std::filesystem::path& folder) {
-  const Node node = read_yaml(file);
+Imported import_known(const Node& node, const std::filesystem::path& file, const std::filesystem::path& folder) {
   if (!node.is_map()) throw node.error("is no training file", "give one of LLaMA-Factory, axolotl, mLoRA or LobRA");
   if (node.find("model_name_or_path")) return import_llama_factory(node, file, folder);
   if (node.find("base_model")) return import_axolotl(node, file, folder);
@@ -34,6 +31,21 @@ Imported import_file(const std::filesystem::path& file, const std::filesystem::p
       "is no training file that braid knows",
       "give one of LLaMA-Factory (model_name_or_path), axolotl (base_model), mLoRA (dispatcher, adapters) or "
       "LobRA (train_task_num, task)");
+}
+
+/// Files may say so of how long they train.
+void check_duration(const Node& node, const ImportedTask& task) {
+  if (task.steps.value_or(1) > 0 && task.epochs.value_or(1) > 0) return;
+  throw node.error(fmt::format("task '{}' takes no step", task.name), "give its steps or epochs");
+}
+
+}  // namespace
+
+Imported import_file(const std::filesystem::path& file, const std::filesystem::path& folder) {
+  const Node node = read_yaml(file);
+  Imported imported = import_known(node, file, folder);
+  for (const ImportedTask& task : imported.tasks) check_duration(node, task);
+  return imported;
 }
 
 std::string workload_text(const std::string& backbone, const std::vector<ImportedTask>& tasks) {

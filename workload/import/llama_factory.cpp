@@ -78,7 +78,7 @@ ImportedRows factory_rows(Settings& settings, const fs::path& file, const fs::pa
 }
 
 void read_factory_adapter(Settings& settings, ImportedTask& task) {
-  const std::int64_t rank = settings.integer("lora_rank", 8);
+  const std::int64_t rank = settings.count("lora_rank", 8);
   task.adapter = {{"type", settings.flag("use_dora") ? "dora" : "lora"},
                   {"r", std::to_string(rank)},
                   {"alpha", std::to_string(settings.integer("lora_alpha", 2 * rank))},
@@ -141,10 +141,10 @@ Imported import_llama_factory(const Node& node, const fs::path& file, const fs::
   const ImportedRows rows = factory_rows(settings, file, folder, stage == "dpo");
   task.dataset = rows.file;
   task.name = fs::path(settings.text("output_dir", "task")).filename().string();
-  task.max_length = settings.integer("cutoff_len", 2048);
+  task.max_length = settings.count("cutoff_len", 2048);
   task.global_batch_size =
-      settings.integer("per_device_train_batch_size", 8) * settings.integer("gradient_accumulation_steps", 1);
-  const double held_out = settings.number("val_size", 0);
+      settings.count("per_device_train_batch_size", 8) * settings.count("gradient_accumulation_steps", 1);
+  const double held_out = settings.number("val_size", 0, 0);
   const double fraction =
       held_out >= 1 ? held_out / static_cast<double>(std::max<std::int64_t>(1, rows.count)) : held_out;
   if (fraction > 0) {
@@ -155,7 +155,7 @@ Imported import_llama_factory(const Node& node, const fs::path& file, const fs::
   const double learned = static_cast<double>(rows.count) * (1 - fraction);
   const auto an_epoch = static_cast<std::int64_t>(std::ceil(learned / static_cast<double>(task.global_batch_size)));
   const std::int64_t steps =
-      set_duration(settings.integer("max_steps", -1), settings.number("num_train_epochs", 3), an_epoch, task);
+      set_duration(settings.integer("max_steps", -1), settings.number("num_train_epochs", 3, 0), an_epoch, task);
   read_factory_adapter(settings, task);
   read_factory_optimizer(settings, task, steps);
   task.seed = settings.integer("seed", 42);

@@ -89,14 +89,14 @@ Imported import_lobra(const Node& node, const fs::path& file, const fs::path& fo
     if (name.empty()) throw dataset.error("the task has no dataset, and LobRA trains nothing of it", "name one");
     task.name = name;
     task.dataset = lobra_rows(lobra_data(dataset, name, file), name, settings.text("json_key", "text"), folder);
-    task.max_length = entry.integer_at("context_length");
-    task.global_batch_size = entry.integer_at("global_batch_size");
+    task.max_length = entry.integer_at("context_length", 1);
+    task.global_batch_size = entry.integer_at("global_batch_size", 1);
     task.steps = entry.integer_at("steps") * settings.integer("epochs", 1);
     const Node& modules = entry.at("target_modules");
     for (const Node& item : modules.sequence("target_modules"))
       if (item.text == "dense_h_to_4h" || item.text == "qkv_proj") joined.insert(item.text);
     task.adapter = {{"type", "lora"},
-                    {"r", std::to_string(entry.integer_at("rank"))},
+                    {"r", std::to_string(entry.integer_at("rank", 1))},
                     {"alpha", yaml_number(settings.number("lora_alpha", 8))},
                     {"target_modules", yaml_list(lobra_modules(modules, variant == "fused"))}};
     // Adam without decay; the learning rate stands on LobRA's command line.

@@ -67,8 +67,8 @@ Imported import_mlora(const Node& node, const fs::path& file, const fs::path&) {
     imported.notes.push_back(fmt::format(
         "{}: rows are laid out as braid does; where {} says otherwise, give {} rows of prompt and completion",
         task.name, dataset.string_or("prompt", "the prompt file"), task.dataset.string()));
-    task.max_length = settings.integer("cutoff_len", 256);
-    task.global_batch_size = settings.integer("batch_size", 16);
+    task.max_length = settings.count("cutoff_len", 256);
+    task.global_batch_size = settings.count("batch_size", 16);
     task.epochs = settings.integer("num_epochs", 1);
     if (type == "dpo") {
       task.objective = {{"type", "dpo"},

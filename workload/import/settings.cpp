@@ -38,9 +38,14 @@ std::int64_t Settings::integer(std::string_view key, std::int64_t otherwise) {
   return value ? value->as_integer(key) : otherwise;
 }
 
-double Settings::number(std::string_view key, double otherwise) {
+std::int64_t Settings::count(std::string_view key, std::int64_t otherwise) {
   const Node* value = find(key);
-  return value ? value->as_number(key) : otherwise;
+  return value ? value->as_integer(key, 1, std::numeric_limits<std::int32_t>::max()) : otherwise;
+}
+
+double Settings::number(std::string_view key, double otherwise, double least) {
+  const Node* value = find(key);
+  return value ? value->as_number(key, least) : otherwise;
 }
 
 bool Settings::flag(std::string_view key, bool otherwise) {

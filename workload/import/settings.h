@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -21,7 +22,9 @@ class Settings {
   const Node* find(std::string_view key);
   std::string text(std::string_view key, std::string otherwise);
   std::int64_t integer(std::string_view key, std::int64_t otherwise);
-  double number(std::string_view key, double otherwise);
+  /// Of samples, tokens or steps: from 1 to so many that a product of two is a number.
+  std::int64_t count(std::string_view key, std::int64_t otherwise);
+  double number(std::string_view key, double otherwise, double least = -std::numeric_limits<double>::infinity());
   bool flag(std::string_view key, bool otherwise = false);
 
   /// Throws Error where the key is there and is none of false, null, 0, "" or an empty list.
