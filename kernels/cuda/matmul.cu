@@ -65,7 +65,10 @@ __global__ void __launch_bounds__(kThreads) products_kernel(const Product* produ
     __syncthreads();
   }
   Drops::Drawn drawn;
+  // Sums stay in registers only where all their places are known.
+#pragma unroll
   for (int i = 0; i < kEach; ++i) {
+#pragma unroll
     for (int j = 0; j < kEach; ++j) {
       const std::int64_t row = first_row + own_row + i, column = first_column + own_column + j;
       if (row >= product.rows || column >= product.columns) continue;
