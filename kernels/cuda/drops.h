@@ -44,8 +44,10 @@ struct Drops {
                                        static_cast<std::uint32_t>(sample), static_cast<std::uint32_t>(sample >> 32)}},
                                      static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32));
     std::uint32_t kept = 0;
+    // A choice that is shifted, (c ? 0 : 1) << j, is compiled wrongly by GCC 12 under -fsanitize=shift.
 #pragma unroll
-    for (int j = 0; j < 4; ++j) kept |= (words.word[j] < dropped_below ? 0U : 1U) << j;
+    for (int j = 0; j < 4; ++j)
+      if (words.word[j] >= dropped_below) kept |= 1U << j;
     return kept;
   }
   /// The same of the columns [column, column + 8).
