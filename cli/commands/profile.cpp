@@ -191,7 +191,7 @@ int run_profile(const std::vector<std::string>& words) {
                            "a plan for this machine: run a few microbatches of it, and write its profile to --out, "
                            "moved where the prediction does not hold");
   line.add_foreign_profile();
-  line.add_out("profile file; left out: where plans look for it");
+  line.add_out("profile file; left out: where plans look for it, added to unless --overwrite is given");
   line.add_threads();
   line.later({"dtype", "exposed-launch-seconds", "overlap-slowdown", "clock", "attention", "loss-in-place", "known",
               "pp", "tp", "layers", "microbatches", "prefer"});
@@ -233,7 +233,7 @@ int run_profile(const std::vector<std::string>& words) {
                                                        : std::filesystem::path(flags.out);
   if (!flags.out.empty() && std::filesystem::exists(file) && !flags.overwrite)
     throw error("{}: exists; give another file or --overwrite", file.string());
-  if (flags.out.empty() && known.empty() && std::filesystem::exists(file)) known = file.string();
+  if (flags.out.empty() && known.empty() && !flags.overwrite && std::filesystem::exists(file)) known = file.string();
   if (launched == 0) check_writable(file);
   const Data data = load_data(workload, false);
   measure_into(file, known, flags, {workload, cluster, data, choices}, threads, ranks);

@@ -15,6 +15,7 @@
 #include "base/parallel.h"
 #include "cli/command.h"
 #include "cli/support/backend.h"
+#include "cli/support/machine_pace.h"
 #include "cli/support/results.h"
 
 namespace braid::cli {
@@ -343,7 +344,19 @@ int TrainRun::run() {
     if (!change) break;
     go_over(*std::exchange(change, std::nullopt));
   }
-  return finish(result);
+  const int status = finish(result);
+  if (!result.interrupted) explain_times();
+  return status;
+}
+
+/// Where the steps of the last plan took other than it predicts.
+void TrainRun::explain_times() {
+  std::uint8_t unexplained = 0;
+  if (tells_) unexplained = std::abs(log_->prediction_error()) > kUnexplained;
+  communicator_->broadcast(std::as_writable_bytes(std::span(&unexplained, 1)));
+  if (unexplained == 0) return;
+  runner_.reset();  // whose memory the reference pass takes
+  explain_by_pace(*plan_, flags_.quiet, *communicator_, *device_);
 }
 
 void TrainRun::write_timeline(const exec::TrainResult& result) const {

@@ -56,6 +56,7 @@ class TrainRun {
   std::optional<double> try_to_write(const std::string& folder, planner::TaskIndex task);
   void write_adapters(const exec::TrainResult& result, const std::optional<RunChange>& change);
   int finish(const exec::TrainResult& result);
+  void explain_times();
   void write_timeline(const exec::TrainResult& result) const;
   void tell_cost(GoingOver over);
 

@@ -179,7 +179,7 @@ void TrainingLog::print_rankings(const exec::EndedTasks& ended) const {
 void TrainingLog::compare_with_plan(const exec::WindowReport& report) {
   const double predicted = plan_.predicted.step_seconds, measured = warm_step();
   if (quiet_ || windows_seen_ < kFewestWindows || seconds_ < kFewestSeconds || predicted <= 0 || measured <= 0) return;
-  const double error = measured / predicted - 1;
+  const double error = prediction_error();
   const bool parted = std::abs(error) > (parted_ ? kAllowedError / 2 : kAllowedError);
   if (parted == parted_) return;
   parted_ = parted;
@@ -194,6 +194,11 @@ void TrainingLog::compare_with_plan(const exec::WindowReport& report) {
     fmt::print(stderr, "window {}: a step of every task takes {}, as the plan predicts\n", report.window + 1,
                duration(measured));
   }
+}
+
+double TrainingLog::prediction_error() const {
+  const double predicted = plan_.predicted.step_seconds, measured = warm_step();
+  return predicted > 0 && measured > 0 ? measured / predicted - 1 : 0;
 }
 
 double TrainingLog::warm_step() const {

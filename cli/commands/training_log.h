@@ -33,6 +33,8 @@ class TrainingLog {
   /// How each task and the run as a whole went, with the measured time of a step beside the predicted.
   void print_summary() const;
   std::string summary_json() const;
+  /// What steps took beyond the prediction, as a share of it, once all memory was touched; 0 where too few were taken.
+  double prediction_error() const;
   /// Of each search its tasks from the best on. `ended`: those that did before their last step.
   void print_rankings(const exec::EndedTasks& ended) const;
 
