@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cmake --preset release >/dev/null
-benchmarks=(training replay costmodel planning)
+benchmarks=(training host replay costmodel planning)
 [[ "${1:-}" == cluster ]] && benchmarks=(cluster)
 for name in "${benchmarks[@]}"; do
   cmake --build --preset release --target "${name}_benchmark" --parallel "$(nproc)" >/dev/null
