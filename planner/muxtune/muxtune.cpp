@@ -84,9 +84,12 @@ class MuxTuneSearch {
   }
 
   /// The makespan of the best layout by Eq. 3's latencies.
-  double sketch() {
+  Sketch sketch() {
     const std::vector<Layout> layouts = best_layouts(1);
-    return layouts.empty() ? std::numeric_limits<double>::infinity() : seconds(layouts.front().makespan);
+    Sketch sketch;
+    if (!layouts.empty()) sketch.seconds = seconds(layouts.front().makespan);
+    sketch.short_of_memory = !fitting_->fits(0, static_cast<std::int32_t>(parts_.tasks.size()) - 1);
+    return sketch;
   }
 
  private:
@@ -302,7 +305,7 @@ class MuxTuneSearch {
 
 }  // namespace
 
-double sketch_muxtune(const PolicyInput& input, const MuxTuneOptions& options) {
+Sketch sketch_muxtune(const PolicyInput& input, const MuxTuneOptions& options) {
   return MuxTuneSearch(input, options).sketch();
 }
 

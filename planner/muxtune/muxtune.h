@@ -29,7 +29,7 @@ struct MuxTuneOptions {
 /// memory. Throws Error for a chunk size that is not usable.
 std::optional<Arrangement> arrange_muxtune(const PolicyInput& input, const MuxTuneOptions& options);
 
-/// The seconds of a step by Eq. 3's latencies alone, of the best N and P; infinity where nothing fits.
-double sketch_muxtune(const PolicyInput& input, const MuxTuneOptions& options);
+/// A step by Eq. 3's latencies alone, of the best N and P.
+Sketch sketch_muxtune(const PolicyInput& input, const MuxTuneOptions& options);
 
 }  // namespace braid::planner

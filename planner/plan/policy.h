@@ -58,6 +58,12 @@ struct PolicyInput {
   const costmodel::CostModel& cost() const { return latency.cost(); }
 };
 
+/// About what a step would take.
+struct Sketch {
+  double seconds = std::numeric_limits<double>::infinity();  ///< infinity: beyond the limit, or nothing fits memory
+  bool short_of_memory = false;                              ///< some of what might have been faster does not fit it
+};
+
 /// A fixed plan, and why it is what it is, in lines that a person can follow.
 struct Arrangement {
   FixedPlan fixed;  ///< deployment, number of microbatches and storage are filled in by who asked
@@ -118,9 +124,8 @@ class Policy {
   /// Whole plans, but for their storage, the most promising first. They are judged, and may not fit memory. Throws
   /// Error for overrides that have no meaning here.
   virtual std::vector<Arrangement> propose(const ProposalInput& /*input*/) const { return {}; }
-  /// About what a step would take, for policies whose arranging takes long: only the best by this are arranged.
-  /// Infinity where it cannot fit memory; nothing where all are.
-  virtual std::optional<double> sketch(const PolicyInput& /*input*/) const { return std::nullopt; }
+  /// For policies whose arranging takes long: only the best by this are arranged; nothing where all are.
+  virtual std::optional<Sketch> sketch(const PolicyInput& /*input*/) const { return std::nullopt; }
 };
 
 /// A policy as the command line names it: NAME[:option=value]...

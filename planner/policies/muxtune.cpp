@@ -38,7 +38,7 @@ class MuxTune final : public Policy {
   std::optional<Arrangement> arrange(const PolicyInput& input) const override {
     return arrange_muxtune(input, chosen(input));
   }
-  std::optional<double> sketch(const PolicyInput& input) const override { return sketch_muxtune(input, chosen(input)); }
+  std::optional<Sketch> sketch(const PolicyInput& input) const override { return sketch_muxtune(input, chosen(input)); }
 
  private:
   static MuxTuneOptions chosen(const PolicyInput& input) {

@@ -89,13 +89,15 @@ std::optional<Candidate> Bench::arrange_any(const PolicyInput& asked) const {
 }
 
 std::optional<double> Bench::sketch(const PolicyInput& asked) const {
-  std::optional<double> sketched = choice_.policy->sketch(asked);
-  for (std::size_t k = 1; k < recompute_.kinds.size() && sketched && std::isinf(*sketched); ++k) {
+  std::optional<Sketch> sketched = choice_.policy->sketch(asked);
+  // What is recomputed takes longer: it is worth no look but where it frees the memory that a faster one misses.
+  const auto misses = [&] { return sketched && std::isinf(sketched->seconds) && sketched->short_of_memory; };
+  for (std::size_t k = 1; k < recompute_.kinds.size() && misses(); ++k) {
     std::vector<ReplicaShape> deployment = asked.deployment;
     recompute_all(recompute_.kinds[k], deployment);
     sketched = choice_.policy->sketch(asked.on(deployment));
   }
-  return sketched;
+  return sketched ? std::optional(sketched->seconds) : std::nullopt;
 }
 
 std::optional<Candidate> Bench::glance(const PolicyInput& asked, Asked what, Bytes most, int attempts) {
