@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "base/error.h"
+
 namespace braid::exec {
 namespace {
 
@@ -107,15 +109,31 @@ void BufferPool::touch(Range wanted, Bytes most) {
   if (pages.last > std::ssize(touched_)) touched_.resize(static_cast<std::size_t>(pages.last), false);
   const auto first = touched_.begin() + pages.first, last = touched_.begin() + pages.last;
   const std::int64_t fresh = std::count(first, last, false);
-  if (fresh > 0) device_.commit(base_ + pages.first * kPage, (pages.last - pages.first) * kPage);
+  if (fresh > 0) commit(pages);
   held_pages_ += fresh;
   std::fill(first, last, true);
-  std::int64_t excess = held_pages_ - most / kPage;
-  if (excess <= 0) return;
-  // From the top, so that what is on loan gathers below.
+  // Where the host would wait for the device, its memory is kept as long as there is more.
+  if (device_.host_memory()) give_free_pages_back(held_pages_ - most / kPage);
+}
+
+void BufferPool::commit(Range pages) {
+  char* const first = base_ + pages.first * kPage;
+  const Bytes bytes = (pages.last - pages.first) * kPage;
+  try {
+    device_.commit(first, bytes);
+  } catch (const Failure&) {
+    if (!give_free_pages_back(held_pages_)) throw;
+    device_.commit(first, bytes);
+  }
+}
+
+/// At most so many; from the top, so that what is on loan gathers below. Whether there were any.
+bool BufferPool::give_free_pages_back(std::int64_t excess) {
+  const std::int64_t held = held_pages_;
   discard({rounded_up(end_, kPage) / kPage, std::ssize(touched_)}, excess);
   for (auto room = rooms_.rbegin(); room != rooms_.rend() && excess > 0; ++room)
     discard({rounded_up(room->first, kPage) / kPage, room->second / kPage}, excess);
+  return held_pages_ < held;
 }
 
 /// Gives at most `excess` resident pages back, the last first, and takes them off it.

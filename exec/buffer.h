@@ -47,10 +47,10 @@ class Buffer {
 };
 
 /// Lends buffers out of one reserved range of addresses. What is given back joins the free room beside it and stays
-/// with the process, for the next who asks: page faults cost more than arithmetic here. Yet no more pages are held than
-/// ever were on loan at once, so that what a run takes can be told from its takes alone: pages of free room go back to
-/// the system before fresh ones are touched beyond that.
-/// One thread at a time; outlives its buffers.
+/// with the process, for the next who asks: page faults cost more than arithmetic here. Yet of the host's memory no
+/// more pages are held than ever were on loan at once, so that what a run takes can be told from its takes alone: pages
+/// of free room go back to the system before fresh ones are touched beyond that. A GPU's go back when it has no others,
+/// as all that was launched must end first. One thread at a time; outlives its buffers.
 class BufferPool {
  public:
   explicit BufferPool(kernels::Device& device);
@@ -68,8 +68,8 @@ class BufferPool {
   /// Bytes on loan, and the most that ever were.
   Bytes in_use() const { return in_use_; }
   Bytes peak() const { return peak_; }
-  /// Bytes of the pages that may be resident: at most `peak()`, and a page or two for each buffer, as neighbours share
-  /// pages.
+  /// Bytes of the pages that may be resident: of the host's memory at most `peak()`, and a page or two for each buffer,
+  /// as neighbours share pages.
   Bytes held() const;
 
  private:
@@ -87,6 +87,8 @@ class BufferPool {
   void add_room(Range room);
   void remove_room(Range room);
   void touch(Range wanted, Bytes most);
+  void commit(Range pages);
+  bool give_free_pages_back(std::int64_t excess);
   void discard(Range pages, std::int64_t& excess);
 
   kernels::Device& device_;

@@ -356,7 +356,8 @@ class Training {
       result_.changes = true;
       feed.end();
     }
-    const auto end = static_cast<Nanoseconds>(exchange.most(2));
+    // A message of the window before may come after all of this one's.
+    const Nanoseconds end = std::max(last_end_, static_cast<Nanoseconds>(exchange.most(2)));
     WindowReport told;
     told.window = last_told_ = window.window;
     told.windows = windows_;

@@ -18,17 +18,32 @@ for name in "$@"; do
 done
 wanted=" ${*:-${stages[*]}} "
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+mkdir -p "$out"
+# CUDA's libraries are the machine's: its toolkit's, or those that PyTorch was installed with.
+cuda=/usr/local/cuda/lib64:$(python3 -c 'import nvidia
+print(*(f"{path}/cu13/lib" for path in nvidia.__path__), sep=":")' 2>/dev/null)
 if [[ -x "$here/braid" ]]; then
-  programs="$here"
-  export LD_LIBRARY_PATH="$here/lib:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}" BRAID_GOLDEN="$here/golden"
+  programs="$here" libraries="$here/lib:$cuda"
+  export BRAID_GOLDEN="$here/golden"
 else
-  programs="$here/../build/release"
+  programs="$here/../build/release" libraries="$cuda"
 fi
 if [[ ! -f "$programs/libbraid_cuda.so" ]]; then
   echo "error: there is no $programs/libbraid_cuda.so; build where CUDA 13 with nvcc is installed" >&2
   exit 1
 fi
-mkdir -p "$out"
+libraries="$libraries:${LD_LIBRARY_PATH:-}"
+if LD_LIBRARY_PATH="$libraries" ldd "$programs/libbraid_cuda.so" | grep "not found" >&2; then
+  echo "error: libbraid_cuda.so lacks these; name their folder in LD_LIBRARY_PATH" >&2
+  exit 1
+fi
+# Ours find their libraries, and PyTorch finds its own.
+ours="$(mktemp -d)"
+for program in braid kernels_tests exec_tests gpu_benchmark; do
+  printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$libraries" "$programs/$program" >"$ours/$program"
+  chmod +x "$ours/$program"
+done
+programs="$ours"
 export BRAID_GPU=1  # tests that find none fail
 nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm --format=csv,noheader | tee "$out/machine.txt"
 failed=0
@@ -106,7 +121,7 @@ stage validate 240 bash -c validate_all
 # What the kernels of one task's LoRA move through the GPU's memory, beside the least there is, and which they are: those of
 # cuBLASLt for Hopper's tensor cores (HGMMA) are called nvjet or gmma.
 memory() {
-  ncu --csv --metrics dram__bytes_read.sum,dram__bytes_write.sum,gpu__time_duration.sum --launch-count 400 \
+  ncu --csv --clock-control none --cache-control none --print-units base --target-processes all --metrics dram__bytes_read.sum,dram__bytes_write.sum,gpu__time_duration.sum --launch-count 400 \
     "$programs/gpu_benchmark" cuda 8192 4096 0 >"$out/ncu.csv" || return 1
   python3 - "$out/ncu.csv" <<'PYTHON'
 import collections, csv, sys
@@ -127,9 +142,10 @@ export -f memory
 command -v ncu >/dev/null && stage memory 120 bash -c memory
 stage lora-f32 60 "$programs/gpu_benchmark" cuda-f32 8192 4096
 if command -v compute-sanitizer >/dev/null; then
+  # Of our kernels alone: libraries' synchronize in ways that it does not know.
   for tool in memcheck racecheck; do
-    stage "$tool" 120 compute-sanitizer --tool "$tool" --error-exitcode 9 "$programs/kernels_tests" \
-      --gtest_filter='All/Devices.*/cuda_1'
+    stage "$tool" 120 compute-sanitizer --tool "$tool" --kernel-name kns=braid --target-processes all --error-exitcode 9 \
+      "$programs/kernels_tests" --gtest_filter='All/Devices.*/cuda_1'
   done
 fi
 exit $failed

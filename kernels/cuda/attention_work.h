@@ -24,6 +24,15 @@ struct Stretch {
 struct QueryTile {
   std::int64_t sequence_first, first;
   std::int32_t count, first_stretch, last_stretch;
+  /// Of the keys of stretch number s, which is `stretch`, those that any of the queries sees.
+  __device__ std::int64_t seen_of(const Stretch& stretch, int s) const {
+    return s + 1 == last_stretch ? first + count : stretch.count;
+  }
+  /// Those of a tile of them that begins at `first_key`.
+  __device__ int count_of(const Stretch& stretch, int s, std::int64_t first_key, int most) const {
+    const std::int64_t left = seen_of(stretch, s) - first_key;
+    return static_cast<int>(left < most ? left : most);
+  }
 };
 
 /// Keys [first, first + count) of one stretch, seen by queries of its sequence of `queries` rows.

@@ -10,9 +10,10 @@
 namespace braid::kernels::cuda {
 namespace {
 
-/// NVML's answer, as nvml.h has it.
+/// NVML's answer, as nvml.h has its second version: what the driver keeps for itself is not in use.
 struct NvmlMemory {
-  unsigned long long total, free, used;
+  unsigned version = sizeof(NvmlMemory) | 2U << 24;
+  unsigned long long total = 0, reserved = 0, free = 0, used = 0;
 };
 
 /// Bytes in use on the GPU, which NVML tells without a context there; 0 where there is no NVML.
@@ -25,7 +26,7 @@ Bytes in_use_before(int ordinal) {
   const auto end = reinterpret_cast<int (*)()>(::dlsym(library, "nvmlShutdown"));
   const auto find =
       reinterpret_cast<int (*)(const char*, void**)>(::dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2"));
-  const auto ask = reinterpret_cast<int (*)(void*, NvmlMemory*)>(::dlsym(library, "nvmlDeviceGetMemoryInfo"));
+  const auto ask = reinterpret_cast<int (*)(void*, NvmlMemory*)>(::dlsym(library, "nvmlDeviceGetMemoryInfo_v2"));
   NvmlMemory memory{};
   void* gpu = nullptr;
   const bool told = begin && end && find && ask && begin() == 0 && find(bus, &gpu) == 0 && ask(gpu, &memory) == 0;

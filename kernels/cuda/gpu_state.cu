@@ -101,7 +101,9 @@ std::shared_ptr<void> device_copy(const void* host, std::int64_t bytes) {
   void* memory = nullptr;
   check(cudaMalloc(&memory, static_cast<std::size_t>(bytes)));
   std::shared_ptr<void> kept(memory, [](void* address) { cudaFree(address); });
-  check(cudaMemcpy(memory, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice));
+  // In the compute stream, which waits for no other.
+  check(cudaMemcpyAsync(memory, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, compute_stream()));
+  check(cudaStreamSynchronize(compute_stream()));
   return kept;
 }
 

@@ -15,7 +15,7 @@ constexpr int kPassing = 32;
 template <int kSize>
 constexpr int kStride = kSize + 8;
 
-/// Rows [first, first + count) of `size` numbers from `column` on, and zeros up to `rows`.
+/// Rows [first, first + count) of `size` numbers from `column` on, and zeros up to `rows`, as a group of copies.
 template <int kSize, int rows>
 __device__ void stage_rows(const void* data, bool f32, std::int64_t stride, std::int64_t first, int count,
                            std::int64_t column, int size, Bf16* to) {
@@ -25,19 +25,19 @@ __device__ void stage_rows(const void* data, bool f32, std::int64_t stride, std:
   for (int i = static_cast<int>(threadIdx.x); i < rows * kAcross; i += kBlock) {
     const int row = i / kAcross, within = i % kAcross * kTogether;
     const std::int64_t place = (first + row) * stride + column + within;
-    Together loaded{};
-    if (row < count && within < size) {
-      if (vectors) {
-        loaded = *reinterpret_cast<const Together*>(static_cast<const Bf16*>(data) + place);
-      } else {
-        for (int j = 0; j < kTogether; ++j) {
-          const Bf16 number(within + j < size ? number_at(data, f32, place + j) : 0.0F);
-          loaded.halves[j / 2] |= std::uint32_t{number.bits} << (j % 2 * 16);
-        }
-      }
+    Bf16* const here = to + row * kStride<kSize> + within;
+    const bool there = row < count && within < size;
+    if (vectors) {
+      copy_later(static_cast<const Bf16*>(data) + (there ? place : 0), here, !there);
+      continue;
     }
-    *reinterpret_cast<Together*>(to + row * kStride<kSize> + within) = loaded;
+    Together loaded{};
+#pragma unroll 1
+    for (int j = 0; there && j < kTogether; ++j)
+      shift_in(loaded, Bf16(within + j < size ? number_at(data, f32, place + j) : 0.0F));
+    *reinterpret_cast<Together*>(here) = loaded;
   }
+  close_copies();
 }
 
 /// Of four lanes that share rows of sums.
@@ -108,16 +108,20 @@ __global__ void __launch_bounds__(kBlock)
                            queries);
   Sums mixed[kSize / 8];
   float most[2] = {-INFINITY, -INFINITY}, sum[2] = {};
+  const auto stage_keys = [&](int s, std::int64_t first) {
+    const Stretch& stretch = stretches[s];
+    stage_rows<kSize, kTile>(stretch.k, stretch.f32, stretch.k_stride, first, tile.count_of(stretch, s, first, kTile),
+                             kv_column, size, keys);
+  };
+  stage_keys(tile.first_stretch, 0);
   for (int s = tile.first_stretch; s < tile.last_stretch; ++s) {
     const Stretch& stretch = stretches[s];
     const bool own = s + 1 == tile.last_stretch;
-    const std::int64_t seen = own ? tile.first + tile.count : stretch.count;
-    for (std::int64_t first = 0; first < seen; first += kTile) {
-      const int count = static_cast<int>(seen - first < kTile ? seen - first : kTile);
-      __syncthreads();
-      stage_rows<kSize, kTile>(stretch.k, stretch.f32, stretch.k_stride, first, count, kv_column, size, keys);
+    for (std::int64_t first = 0; first < tile.seen_of(stretch, s); first += kTile) {
+      const int count = tile.count_of(stretch, s, first, kTile);
+      await_copies<0>();
+      __syncthreads();  // keys are there, and the values before have been read
       stage_rows<kSize, kTile>(stretch.v, stretch.f32, stretch.v_stride, first, count, kv_column, size, values);
-      __syncthreads();
       Sums scores[kTile / 8];
       multiply_rows<kSize, kTile>(queries, own_row, keys, scores);
       float highest[2] = {most[0], most[1]};
@@ -153,6 +157,13 @@ __global__ void __launch_bounds__(kBlock)
 #pragma unroll
         for (int n = 0; n < kSize / 8; ++n)
           for (int i = 2 * half; i < 2 * half + 2; ++i) mixed[n].numbers[i] *= shrinks;
+      }
+      await_copies<0>();
+      __syncthreads();  // values are there, and the keys have been read
+      if (first + kTile < tile.seen_of(stretch, s)) {
+        stage_keys(s, first + kTile);
+      } else if (!own) {
+        stage_keys(s + 1, 0);
       }
       mix_rows<kSize, kTile>(scores, values, mixed);
     }
@@ -196,12 +207,12 @@ __global__ void __launch_bounds__(kBlock)
   for (int s = tile.first_stretch; s < tile.last_stretch; ++s) {
     const Stretch& stretch = stretches[s];
     const bool own = s + 1 == tile.last_stretch;
-    const std::int64_t seen = own ? tile.first + tile.count : stretch.count;
-    for (std::int64_t first = 0; first < seen; first += kTile) {
-      const int count = static_cast<int>(seen - first < kTile ? seen - first : kTile);
+    for (std::int64_t first = 0; first < tile.seen_of(stretch, s); first += kTile) {
+      const int count = tile.count_of(stretch, s, first, kTile);
       __syncthreads();
       stage_rows<kSize, kTile>(stretch.k, stretch.f32, stretch.k_stride, first, count, kv_column, size, keys);
       stage_rows<kSize, kTile>(stretch.v, stretch.f32, stretch.v_stride, first, count, kv_column, size, values);
+      await_copies<0>();
       __syncthreads();
       Sums slopes[kTile / 8], along[kTile / 8];
       multiply_rows<kSize, kTile>(queries, own_row, keys, slopes);
@@ -263,6 +274,7 @@ __global__ void __launch_bounds__(kBlock)
         sums_of[i] = i < count ? log_sum(first_query + i, head) : 0.0F;
         deltas_of[i] = i < count ? delta(first_query + i, head) : 0.0F;
       }
+      await_copies<0>();
       __syncthreads();
       Sums weights[kPassing / 8], slopes[kPassing / 8];
       multiply_rows<kSize, kPassing>(keys, own_row, queries, weights);

@@ -2,9 +2,10 @@
 
 #include "kernels/cuda/simt.h"
 
-/// What tensor cores are used by, from sm_80 on: products of tiles of bf16 numbers, added up in f32, and the loads that
-/// lay tiles out among the lanes of a warp. All lanes of a warp call each of these together. The layouts are PTX's, of
-/// mma.m16n8k16 and ldmatrix; on the processor they are acted out lane by lane.
+/// What tensor cores are used by, from sm_80 on: copies to shared memory that go on beside arithmetic, products of
+/// tiles of bf16 numbers, added up in f32, and the loads that lay tiles out among the lanes of a warp, each of which
+/// all lanes of a warp call together. The layouts are PTX's, of mma.m16n8k16 and ldmatrix; on the processor they are
+/// acted out lane by lane.
 namespace braid::kernels::cuda {
 
 /// 16 × 16 numbers of a product's left side, in halves of two numbers each: of lane l the rows l/4 and l/4 + 8 and the
@@ -37,6 +38,46 @@ __device__ inline Bf16 half_of(std::uint32_t halves, int which) {
   Bf16 number;
   number.bits = static_cast<std::uint16_t>(which == 0 ? halves & 0xFFFFU : halves >> 16);
   return number;
+}
+
+/// Drops the first of eight numbers, and adds one behind the last: so loops over them need no array, which would lie in
+/// local memory, and need not be unrolled.
+__device__ inline void shift_in(Together& numbers, Bf16 last) {
+  std::uint32_t(&halves)[4] = numbers.halves;
+  for (int half = 0; half < 3; ++half) halves[half] = halves[half] >> 16 | halves[half + 1] << 16;
+  halves[3] = halves[3] >> 16 | std::uint32_t{last.bits} << 16;
+}
+
+/// Eight numbers to shared memory, or zeros; both lie on 16 bytes. They come once the thread awaits them, and are there
+/// for others when the block has met after that.
+__device__ inline void copy_later(const Bf16* from, Bf16* to, bool zeros) {
+  [[maybe_unused]] const unsigned bytes = zeros ? 0 : sizeof(Together);
+#ifdef __CUDA_ARCH__
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(to))), "l"(__cvta_generic_to_global(from)),
+                 "r"(bytes)
+               : "memory");
+#elif !defined(__CUDACC__)
+  on_cpu::copy_later(from, to, bytes, sizeof(Together));
+#endif
+}
+/// What the thread has copied since the last call is a group.
+__device__ inline void close_copies() {
+#ifdef __CUDA_ARCH__
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#elif !defined(__CUDACC__)
+  on_cpu::close_copies();
+#endif
+}
+/// Until all groups of the thread have come but the last so many.
+template <int groups_left>
+__device__ void await_copies() {
+#ifdef __CUDA_ARCH__
+  asm volatile("cp.async.wait_group %0;" ::"n"(groups_left) : "memory");
+#elif !defined(__CUDACC__)
+  on_cpu::await_copies(groups_left);
+#endif
 }
 
 /// Four tiles of 8 × 8 numbers from shared memory: lane l says where row l % 8 of tile l / 8 begins, on 16 bytes, and

@@ -33,7 +33,7 @@ struct Product {
   void* c;
   std::int64_t row_stride, column_stride;  // of c, by rows of `left` and of `right`
   float alpha, beta;
-  bool bf16;                          // c
+  bool bf16, vectors;                 // c
   std::int64_t parts, first_partial;  // sums of parts in scratch memory, where there are several
   Drops drops;                        // of what is added to c
   bool swapped;                       // rows of `left` are columns of c
@@ -62,12 +62,12 @@ __device__ Together load_plain(const Side& side, std::int64_t row, std::int64_t 
     }
     return loaded;
   }
-  Bf16 numbers[kTogether];
+  // Unrolled it takes registers that half of the blocks then lack.
+#pragma unroll 1
   for (int i = 0; i < kTogether; ++i) {
     const bool there = across ? i < rows_left && left > 0 : rows_left > 0 && i < left;
-    numbers[i] = there ? side.at(across ? row + i : row, across ? k : k + i) : Bf16(0.0F);
+    shift_in(loaded, there ? side.at(across ? row + i : row, across ? k : k + i) : Bf16(0.0F));
   }
-  for (int i = 0; i < 4; ++i) loaded.halves[i] = pack(numbers[2 * i], numbers[2 * i + 1]);
   return loaded;
 }
 
@@ -87,7 +87,8 @@ __device__ Together load_together(const Side& side, std::int64_t row, std::int64
   return loaded;
 }
 
-/// A tile of one side on its way to shared memory: [rows, K], or `across` [K, rows].
+/// A tile of one side on its way to shared memory: [rows, K], or `across` [K, rows]. Where it lies within the matrix
+/// and is loaded as it stands, a thread's numbers are so many lines apart.
 template <int rows, bool across>
 struct Stage {
   static constexpr int kLength = across ? rows : kStep;
@@ -95,11 +96,26 @@ struct Stage {
   static constexpr int kNumbers = (across ? kStep : rows) * kStride;
   static constexpr int kEach = rows * kStep / kTogether / kBlock;  // that a thread loads
   static_assert(kEach * kTogether * kBlock == rows * kStep);
+  static constexpr int kLines = kBlock / (kLength / kTogether);
   Together loaded[kEach];
+  const Bf16* inside = nullptr;  // the thread's first numbers, at K 0
+  std::int64_t stride = 0;       // of lines
 
+  __device__ Stage(const Side& side, std::int64_t first_row) {
+    if (!side.bf16 || !side.vectors || side.drops.any() || first_row + rows > side.count) return;
+    stride = across ? side.depth_stride : side.row_stride;
+    const int i = static_cast<int>(threadIdx.x);
+    inside = static_cast<const Bf16*>(side.data) + first_row * side.row_stride + line(i) * stride + within(i);
+  }
   __device__ static int line(int i) { return i / (kLength / kTogether); }
   __device__ static int within(int i) { return i % (kLength / kTogether) * kTogether; }
   __device__ void load(const Side& side, std::int64_t first_row, std::int64_t first_k, std::int64_t last_k) {
+    if (inside && first_k + kStep <= last_k) {
+      const Bf16* from = inside + first_k * (across ? stride : 1);
+#pragma unroll
+      for (int n = 0; n < kEach; ++n) loaded[n] = *reinterpret_cast<const Together*>(from + n * kLines * stride);
+      return;
+    }
 #pragma unroll
     for (int n = 0; n < kEach; ++n) {
       const int i = static_cast<int>(threadIdx.x) + n * kBlock;
@@ -116,6 +132,7 @@ struct Stage {
   }
 };
 
+/// alpha · sum, as it is dropped, and beta · what stands in c.
 __device__ void put(const Product& product, std::int64_t row, std::int64_t column, float sum, Drops::Drawn& drawn) {
   const std::int64_t place = row * product.row_stride + column * product.column_stride;
   float number = product.alpha * sum;
@@ -131,6 +148,81 @@ __device__ void put(const Product& product, std::int64_t row, std::int64_t colum
   }
 }
 
+/// Of a tile's sums in shared memory, which lie as c does: lines of `kLength` that are neighbours there.
+template <int columns>
+constexpr int kSumNumbers = std::max(kRows*(columns + 4), columns*(kRows + 4));
+
+/// Eight neighbours of c, of sums from `sums` on: `before` is what stood there.
+__device__ Together put_together(const Product& product, std::int64_t line, std::int64_t within, const float* sums,
+                                 const Together& before) {
+  const std::uint32_t kept = product.drops.any() ? product.drops.kept_together(line, within) : 0xFFU;
+  const float scale = product.drops.any() ? product.drops.scale : 1.0F;
+  Together together;
+#pragma unroll
+  for (int i = 0; i < kTogether / 2; ++i) {
+    const auto put_one = [&](int which) {
+      const float sum = product.alpha * sums[2 * i + which];
+      float number = (kept >> (2 * i + which) & 1U) == 0 ? 0.0F : sum * scale;
+      if (product.beta != 0) number += product.beta * static_cast<float>(half_of(before.halves[i], which));
+      return Bf16(number);
+    };
+    together.halves[i] = pack(put_one(0), put_one(1));
+  }
+  return together;
+}
+
+/// By way of shared memory, so that neighbours of c are read and written together, and all is asked for before the
+/// first comes.
+template <int columns>
+__device__ void put_tile(const Product& product, std::int64_t first_row, std::int64_t first_column,
+                         const Sums (&sums)[columns / 8], float* shared) {
+  const bool swapped = product.swapped;
+  const int length = swapped ? kRows : columns, stride = length + 4;
+  const int lane = static_cast<int>(threadIdx.x % kWarp), own_row = static_cast<int>(threadIdx.x / kWarp) * 16;
+#pragma unroll
+  for (int n = 0; n < columns / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = own_row + lane / 4 + i / 2 * 8, column = n * 8 + 2 * (lane % 4) + i % 2;
+      shared[swapped ? column * stride + row : row * stride + column] = sums[n].numbers[i];
+    }
+  }
+  __syncthreads();
+  constexpr int kEach = kRows * columns / kTogether / kBlock;
+  const std::int64_t first_line = swapped ? first_column : first_row, first_within = swapped ? first_row : first_column;
+  const std::int64_t lines = swapped ? product.right.count : product.left.count;
+  const std::int64_t count = swapped ? product.left.count : product.right.count;
+  const std::int64_t line_stride = swapped ? product.column_stride : product.row_stride;
+  const auto line_of = [&](int n) { return (static_cast<int>(threadIdx.x) + n * kBlock) / (length / kTogether); };
+  const int within = static_cast<int>(threadIdx.x) % (length / kTogether) * kTogether;
+  const bool whole = product.vectors && first_within + within + kTogether <= count;
+  Bf16* const to = static_cast<Bf16*>(product.c) + first_line * line_stride + first_within + within;
+  Together before[kEach] = {};
+  if (whole && product.beta != 0) {
+#pragma unroll
+    for (int n = 0; n < kEach; ++n)
+      if (first_line + line_of(n) < lines)
+        before[n] = *reinterpret_cast<const Together*>(to + line_of(n) * line_stride);
+  }
+#pragma unroll
+  for (int n = 0; n < kEach; ++n) {
+    const std::int64_t line = first_line + line_of(n);
+    if (line >= lines) continue;
+    const float* of_tile = shared + line_of(n) * stride + within;
+    if (whole) {
+      *reinterpret_cast<Together*>(to + line_of(n) * line_stride) =
+          put_together(product, line, first_within + within, of_tile, before[n]);
+      continue;
+    }
+    Drops::Drawn drawn;
+#pragma unroll 1
+    for (int i = 0; i < kTogether && first_within + within + i < count; ++i) {
+      const std::int64_t other = first_within + within + i;
+      put(product, swapped ? other : line, swapped ? line : other, of_tile[i], drawn);
+    }
+  }
+}
+
 template <int columns, bool left_across, bool right_across>
 __device__ void make_tile(const Product& product, const Tile& tile, float* partials) {
   using Left = Stage<kRows, left_across>;
@@ -142,8 +234,8 @@ __device__ void make_tile(const Product& product, const Tile& tile, float* parti
   const std::int64_t last_k =
       first_k + product.depth_each < product.depth ? first_k + product.depth_each : product.depth;
   const int lane = static_cast<int>(threadIdx.x % kWarp), own_row = static_cast<int>(threadIdx.x / kWarp) * 16;
-  Left left;
-  Right right;
+  Left left(product.left, first_row);
+  Right right(product.right, first_column);
   Sums sums[columns / 8];
   if (first_k < last_k) {
     left.load(product.left, first_row, first_k, last_k);
@@ -172,20 +264,20 @@ __device__ void make_tile(const Product& product, const Tile& tile, float* parti
       }
     }
   }
-  Drops::Drawn drawn;
+  if (product.parts == 1) {
+    __syncthreads();  // the last step has been read
+    put_tile<columns>(product, first_row, first_column, sums, shared_memory<float>());
+    return;
+  }
 #pragma unroll
   for (int n = 0; n < columns / 8; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const std::int64_t row = first_row + own_row + lane / 4 + i / 2 * 8;
       const std::int64_t column = first_column + n * 8 + 2 * (lane % 4) + i % 2;
-      if (row >= product.left.count || column >= product.right.count) continue;
-      if (product.parts == 1) {
-        put(product, row, column, sums[n].numbers[i], drawn);
-      } else {
+      if (row < product.left.count && column < product.right.count)
         partials[product.first_partial + (tile.part * product.left.count + row) * product.right.count + column] =
             sums[n].numbers[i];
-      }
     }
   }
 }
@@ -220,12 +312,23 @@ __global__ void add_parts_kernel(const Product* products, const Tile* tiles, con
   }
 }
 
+/// Whether eight neighbours in its rows do, from the first on.
+bool lies_on_16_bytes(ConstMatrix matrix) {
+  const std::int64_t on_16_bytes = matrix.type == costmodel::DataType::bf16 ? 8 : 4;
+  return reinterpret_cast<std::uintptr_t>(matrix.data) % 16 == 0 && matrix.stride % on_16_bytes == 0;
+}
+
 Side side(ConstMatrix matrix, bool across, const Drops& drops) {
   const std::int64_t row_stride = across ? 1 : matrix.stride, depth_stride = across ? matrix.stride : 1;
   const bool bf16 = matrix.type == costmodel::DataType::bf16;
-  const std::int64_t on_16_bytes = bf16 ? 8 : 4;
-  const bool vectors = reinterpret_cast<std::uintptr_t>(matrix.data) % 16 == 0 && matrix.stride % on_16_bytes == 0;
-  return {matrix.data, across ? matrix.columns : matrix.rows, row_stride, depth_stride, bf16, across, vectors, drops};
+  return {matrix.data,
+          across ? matrix.columns : matrix.rows,
+          row_stride,
+          depth_stride,
+          bf16,
+          across,
+          lies_on_16_bytes(matrix),
+          drops};
 }
 
 /// Sums of more than so many numbers are made in parts, where the product is narrow: there are few tiles then.
@@ -243,6 +346,7 @@ Product product_of(const MatmulCall& call, const DropTables& drops) {
   product.c = call.c.data, product.row_stride = call.c.stride, product.column_stride = 1;
   product.alpha = call.alpha, product.beta = call.beta;
   product.bf16 = call.c.type == costmodel::DataType::bf16;
+  product.vectors = product.bf16 && lies_on_16_bytes(call.c);
   if (product.left.count < product.right.count) {
     std::swap(product.left, product.right);
     std::swap(product.row_stride, product.column_stride);
@@ -260,10 +364,11 @@ template <int columns>
 void launch_tiles(const std::vector<Tile>& tiles, const Product* products, float* partials) {
   if (tiles.empty()) return;
   const Numbers<Tile> staged(tiles);
-  const int most = std::max(Stage<kRows, true>::kNumbers, Stage<kRows, false>::kNumbers) +
-                   std::max(Stage<columns, true>::kNumbers, Stage<columns, false>::kNumbers);
-  launch(tensor_products_kernel<columns>, dim3(static_cast<unsigned>(tiles.size())), kBlock,
-         static_cast<std::size_t>(most) * sizeof(Bf16), products, staged.data(), partials);
+  constexpr int kStaged = std::max(Stage<kRows, true>::kNumbers, Stage<kRows, false>::kNumbers) +
+                          std::max(Stage<columns, true>::kNumbers, Stage<columns, false>::kNumbers);
+  constexpr std::size_t kMost = std::max(kStaged * sizeof(Bf16), kSumNumbers<columns> * sizeof(float));
+  launch(tensor_products_kernel<columns>, dim3(static_cast<unsigned>(tiles.size())), kBlock, kMost, products,
+         staged.data(), partials);
 }
 
 }  // namespace

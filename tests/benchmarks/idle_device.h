@@ -9,10 +9,11 @@ namespace braid::kernels {
 class IdleDevice final : public HostMemoryDevice {
  public:
   std::string_view name() const override { return "idle"; }
+  bool host_memory() const override { return false; }
   costmodel::DataType activations() const override { return costmodel::DataType::bf16; }
   std::vector<std::string> library_versions() const override { return {}; }
   const Kernels& kernels() const override {
-    static const Kernels table = {pack,   nothing, nothing, nothing, nothing, nothing, nothing, nothing,
+    static const Kernels table = {pack,    nothing, nothing, nothing, nothing, nothing, nothing, nothing,
                                   nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing,
                                   nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing,
                                   nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing,

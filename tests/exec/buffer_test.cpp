@@ -1,11 +1,14 @@
 #include "exec/buffer.h"
 
 #include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "exec/devices.h"
+#include "kernels/host_memory.h"
 #include "kernels/process_memory.h"
 
 namespace braid::exec {
@@ -86,6 +89,55 @@ TEST(BufferPool, IsResidentWithWhatItHolds) {
 #endif
   EXPECT_LE(most - before, pool.peak() + other);
   EXPECT_GE(kernels::resident_memory() - before, pool.held() - other);
+}
+
+/// Memory that is not the host's, of so many pages.
+class DeviceOfPages final : public kernels::HostMemoryDevice {
+ public:
+  explicit DeviceOfPages(std::size_t most) : most_(most) {}
+  std::string_view name() const override { return "pages"; }
+  const kernels::Kernels& kernels() const override { return cpu_device().kernels(); }
+  std::vector<std::string> library_versions() const override { return {}; }
+  bool host_memory() const override { return false; }
+  void commit(void* first, Bytes bytes) override {
+    for (Bytes place = 0; place < bytes; place += kPage) {
+      const void* page = static_cast<char*>(first) + place;
+      if (mapped_.size() == most_ && !mapped_.contains(page)) throw Failure("no pages are left");
+      mapped_.insert(page);
+    }
+  }
+  void discard(void* first, Bytes bytes) override {
+    ++discards;
+    for (Bytes place = 0; place < bytes; place += kPage) mapped_.erase(static_cast<char*>(first) + place);
+    HostMemoryDevice::discard(first, bytes);
+  }
+  std::int64_t discards = 0;
+
+ private:
+  std::size_t most_;
+  std::set<const void*> mapped_;
+};
+
+TEST(BufferPool, GivesPagesOfADeviceBackWhenItHasNoOthers) {
+  constexpr std::uint64_t kLargest = 20000;
+  std::size_t held_pages = 0;
+  {
+    DeviceOfPages large(std::size_t{1} << 20);
+    BufferPool pool(large);
+    lend_at_random(pool, 2000, kLargest, [](const std::vector<Loan>&) {});
+    EXPECT_EQ(large.discards, 0);
+    EXPECT_GT(pool.held(), pool.peak());
+    held_pages = static_cast<std::size_t>(pool.held() / kPage);
+  }
+  DeviceOfPages small(held_pages - 8);
+  BufferPool pool(small);
+  lend_at_random(pool, 2000, kLargest, [](const std::vector<Loan>&) {});
+  EXPECT_GT(small.discards, 0);
+
+  DeviceOfPages none(4);
+  BufferPool short_of_pages(none);
+  const Buffer taken = short_of_pages.take(3 * kPage / 4);
+  EXPECT_THROW(short_of_pages.take(3 * kPage / 4), Failure);
 }
 
 TEST(BufferPool, GivesTheSameRoomAgain) {

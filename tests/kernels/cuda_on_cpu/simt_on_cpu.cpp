@@ -33,12 +33,21 @@ struct Fiber {
   const void* stack = nullptr;  // its lowest address
 };
 
+/// Bytes on their way to shared memory.
+struct Copy {
+  const void* from;
+  void* to;
+  std::size_t bytes, room;
+};
+
 /// A thread of the block.
 struct Thread {
   State state = State::to_start;
   Fiber* fiber = nullptr;         // that it goes on in, while it waits
   std::uint64_t brought[2] = {};  // to the shuffles, by turns: a lane may be one ahead of the others
   unsigned turn = 0;
+  std::vector<Copy> copies;  // of a group that is not closed
+  std::deque<std::vector<Copy>> groups;
 };
 
 /// Thrown where a thread waits whose block has failed.
@@ -147,6 +156,18 @@ class Block {
     for (unsigned lane = 0; lane < kWarp; ++lane) all[lane] = threads_[first + lane].brought[turn];
   }
 
+  void copy_later(const Copy& copy) { threads_[current_].copies.push_back(copy); }
+  void close_copies() { threads_[current_].groups.push_back(std::exchange(threads_[current_].copies, {})); }
+  void await_copies(std::size_t groups_left) {
+    std::deque<std::vector<Copy>>& groups = threads_[current_].groups;
+    for (; groups.size() > groups_left; groups.pop_front()) {
+      for (const Copy& copy : groups.front()) {
+        std::memset(copy.to, 0, copy.room);
+        std::memcpy(copy.to, copy.from, copy.bytes);
+      }
+    }
+  }
+
   RandomStream random_{1};
 
  private:
@@ -206,6 +227,9 @@ class Block {
     while (true) {
       try {
         (*thread_)();
+        const Thread& thread = threads_[current_];
+        BRAID_CHECK(thread.copies.empty() && thread.groups.empty(), "thread {} ends before its copies have come",
+                    current_);
       } catch (const Abandoned&) {
         return;
       } catch (...) {
@@ -270,6 +294,16 @@ std::uint64_t exchange(std::uint64_t mine, unsigned from) {
 
 void exchange_all(std::uint64_t mine, std::uint64_t (&all)[32]) {
   block.exchange_all(mine, all);
+}
+
+void copy_later(const void* from, void* to, std::size_t bytes, std::size_t room) {
+  block.copy_later({from, to, bytes, room});
+}
+void close_copies() {
+  block.close_copies();
+}
+void await_copies(std::size_t groups_left) {
+  block.await_copies(groups_left);
 }
 
 void* shared_bytes() {

@@ -50,6 +50,12 @@ void share(const T* mine, const T* (&all)[32]) {
   for (int lane = 0; lane < 32; ++lane) all[lane] = reinterpret_cast<const T*>(words[lane]);
 }
 
+/// Copies that are made no earlier than the calling fiber awaits them, in groups; of a count of 0 bytes zeros come. A
+/// fiber that ends with some on their way fails.
+void copy_later(const void* from, void* to, std::size_t bytes, std::size_t room);
+void close_copies();
+void await_copies(std::size_t groups_left);
+
 void run(dim3 blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& thread);
 void* shared_bytes();
 
