@@ -86,7 +86,7 @@ sys.exit(worst["cuda-f32"] > 1e-4)
 PYTHON
 }
 
-stage kernels 90 "$programs/kernels_tests" --gtest_filter='All/Devices.*/cuda_1:All/Devices.*/cuda_2:All/Devices.*/cuda_3:All/Devices.*/cuda_f32_*'
+stage kernels 90 "$programs/kernels_tests" --gtest_filter='All/Devices.*/cuda_1:All/Devices.*/cuda_2:All/Devices.*/cuda_3:All/Devices.*/cuda_4:All/Devices.*/cuda_f32_*'
 stage models 120 "$programs/exec_tests" --gtest_filter='*Cuda*_on_gpu'
 export -f losses train
 export programs out

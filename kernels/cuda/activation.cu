@@ -43,9 +43,14 @@ struct Activate {
   bool gated;
   View<const Number> x;
   View<Number> y;
-  __device__ void operator()(std::int64_t row, std::int64_t i) const {
-    const float f = value(kind, x(row, i)).f;
-    y.set(row, i, gated ? f * x(row, y.columns + i) : f);
+  template <int count>
+  __device__ void at(std::int64_t row, std::int64_t i) const {
+    Several<count> f = x.template load<count>(row, i);
+    Several<count> up{};
+    if (gated) up = x.template load<count>(row, y.columns + i);
+#pragma unroll
+    for (int j = 0; j < count; ++j) f[j] = value(kind, f[j]).f * (gated ? up[j] : 1.0F);
+    y.store(row, i, f);
   }
 };
 
@@ -55,16 +60,18 @@ struct ActivateBack {
   bool gated;
   View<const Number> dy, x;
   View<Number> dx;
-  __device__ void operator()(std::int64_t row, std::int64_t i) const {
-    const float d = dy(row, i);
-    const Value at = value(kind, x(row, i));
-    if (!gated) {
-      dx.set(row, i, d * at.slope);
-      return;
+  template <int count>
+  __device__ void at(std::int64_t row, std::int64_t i) const {
+    Several<count> d = dy.template load<count>(row, i), first = x.template load<count>(row, i), up{};
+    if (gated) up = x.template load<count>(row, dy.columns + i);
+#pragma unroll
+    for (int j = 0; j < count; ++j) {
+      const Value there = value(kind, first[j]);
+      first[j] = d[j] * (gated ? up[j] : 1.0F) * there.slope;
+      d[j] *= there.f;
     }
-    const float up = x(row, dy.columns + i);
-    dx.set(row, i, d * up * at.slope);
-    dx.set(row, dy.columns + i, d * at.f);
+    dx.store(row, i, first);
+    if (gated) dx.store(row, dy.columns + i, d);
   }
 };
 
@@ -72,15 +79,16 @@ struct ActivateBack {
 
 void activation_forward(Activation kind, ConstMatrix x, Matrix y) {
   with_type(x.type, [&]<typename Number>(Number) {
-    for_each(y.rows, y.columns, Activate<Number>{kind, has_gate(kind), view<const Number>(x), view<Number>(y)});
+    const Activate<Number> activate{kind, has_gate(kind), view<const Number>(x), view<Number>(y)};
+    for_several(y.rows, y.columns, activate, activate.x, activate.y);
   });
 }
 
 void activation_backward(Activation kind, ConstMatrix dy, ConstMatrix x, Matrix dx) {
   with_type(x.type, [&]<typename Number>(Number) {
-    for_each(
-        dy.rows, dy.columns,
-        ActivateBack<Number>{kind, has_gate(kind), view<const Number>(dy), view<const Number>(x), view<Number>(dx)});
+    const ActivateBack<Number> back{kind, has_gate(kind), view<const Number>(dy), view<const Number>(x),
+                                    view<Number>(dx)};
+    for_several(dy.rows, dy.columns, back, back.dy, back.x, back.dx);
   });
 }
 

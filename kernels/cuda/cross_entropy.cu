@@ -9,53 +9,72 @@ namespace {
 constexpr float kLeast = -3.402823466e38F;
 
 /// The greatest of a row, by the whole block.
-template <typename Number>
+template <int count, typename Number>
 __device__ float greatest(View<Number> logits, std::int64_t row) {
   float most = kLeast;
-  for (std::int64_t i = threadIdx.x; i < logits.columns; i += blockDim.x) {
-    const float logit = logits(row, i);
-    // NaN is greater than any: it must come out of the loss.
-    most = logit > most || logit != logit ? logit : most;
+  for (std::int64_t i = threadIdx.x * count; i < logits.columns; i += blockDim.x * count) {
+    const Several<count> loaded = logits.template load<count>(row, i);
+#pragma unroll
+    for (int j = 0; j < count; ++j) {
+      // NaN is greater than any: it must come out of the loss.
+      most = loaded[j] > most || loaded[j] != loaded[j] ? loaded[j] : most;
+    }
   }
   return block_max(most, shared_memory<float>());
 }
 
-template <typename Number>
+template <int count, typename Number>
 __device__ float sum_of_exponentials(View<Number> logits, std::int64_t row, float most) {
   float sum = 0;
-  for (std::int64_t i = threadIdx.x; i < logits.columns; i += blockDim.x) sum += expf(logits(row, i) - most);
+  for (std::int64_t i = threadIdx.x * count; i < logits.columns; i += blockDim.x * count) {
+    const Several<count> loaded = logits.template load<count>(row, i);
+#pragma unroll
+    for (int j = 0; j < count; ++j) sum += expf(loaded[j] - most);
+  }
   return block_sum(sum, shared_memory<float>());
 }
 
+/// Each logit of the row becomes work(logit, its column).
+template <int count, typename Number, typename Work>
+__device__ void rewrite(View<Number> logits, std::int64_t row, const Work& work) {
+  for (std::int64_t i = threadIdx.x * count; i < logits.columns; i += blockDim.x * count) {
+    Several<count> loaded = logits.template load<count>(row, i);
+#pragma unroll
+    for (int j = 0; j < count; ++j) loaded[j] = work(loaded[j], i + j);
+    logits.store(row, i, loaded);
+  }
+}
+
 /// A block a row.
-template <typename Number>
+template <int count, typename Number>
 __global__ void cross_entropy_kernel(View<Number> logits, const std::int32_t* labels, const float* scales,
                                      float* losses) {
   const std::int64_t row = blockIdx.x;
   const std::int32_t label = labels[row];
-  const float most = greatest(logits, row), log_sum = most + logf(sum_of_exponentials(logits, row, most));
+  const float most = greatest<count>(logits, row);
+  const float log_sum = most + logf(sum_of_exponentials<count>(logits, row, most)), scale = scales[row];
   if (threadIdx.x == 0) losses[row] = log_sum - logits(row, label);
   __syncthreads();  // the label's logit has been read
-  for (std::int64_t i = threadIdx.x; i < logits.columns; i += blockDim.x)
-    logits.set(row, i, scales[row] * (expf(logits(row, i) - log_sum) - (i == label ? 1.0F : 0.0F)));
+  rewrite<count>(logits, row, [&](float logit, std::int64_t i) {
+    return scale * (expf(logit - log_sum) - (i == label ? 1.0F : 0.0F));
+  });
 }
 
-template <typename Number>
+template <int count, typename Number>
 __global__ void share_kernel(View<Number> logits, const std::int32_t* labels, View<float> shares) {
   const std::int64_t row = blockIdx.x;
   const std::int32_t label = labels[row];
-  const float most = greatest(logits, row), sum = sum_of_exponentials(logits, row, most);
+  const float most = greatest<count>(logits, row), sum = sum_of_exponentials<count>(logits, row, most);
   if (threadIdx.x == 0) {
     shares.set(row, 0, most);
     shares.set(row, 1, sum);
     shares.set(row, 2, 0 <= label && label < logits.columns ? logits(row, label) : 0.0F);
   }
   __syncthreads();
-  for (std::int64_t i = threadIdx.x; i < logits.columns; i += blockDim.x)
-    logits.set(row, i, expf(logits(row, i) - most));
+  rewrite<count>(logits, row, [&](float logit, std::int64_t) { return expf(logit - most); });
 }
 
-template <typename Number>
+template <int count, typename Number>
 __global__ void of_shares_kernel(View<Number> logits, const std::int32_t* labels, const float* scales,
                                  View<const float> shares, std::int64_t place, float* losses) {
   const std::int64_t row = blockIdx.x;
@@ -67,13 +86,21 @@ __global__ void of_shares_kernel(View<Number> logits, const std::int32_t* labels
     label_logit += shares(row, s + 2);
   }
   if (threadIdx.x == 0) losses[row] = most + logf(total) - label_logit;
-  const float factor = scales[row] * expf(shares(row, 3 * place) - most) / total;
-  for (std::int64_t i = threadIdx.x; i < logits.columns; i += blockDim.x)
-    logits.set(row, i, logits(row, i) * factor - (i == label ? scales[row] : 0.0F));
+  const float scale = scales[row], factor = scale * expf(shares(row, 3 * place) - most) / total;
+  rewrite<count>(logits, row,
+                 [&](float logit, std::int64_t i) { return logit * factor - (i == label ? scale : 0.0F); });
 }
 
 dim3 a_block_each(ConstMatrix logits) {
   return dim3(static_cast<unsigned>(logits.rows));
+}
+/// Few rows of many columns keep a GPU busy by many threads each.
+unsigned threads_for(ConstMatrix logits) {
+  constexpr std::int64_t kMany = 16384;
+  return logits.columns < kMany ? kThreads : 4 * kThreads;
+}
+std::size_t sum_bytes(unsigned threads) {
+  return threads / kWarp * sizeof(float);
 }
 
 }  // namespace
@@ -82,16 +109,28 @@ void cross_entropy(Matrix logits, std::span<const std::int32_t> labels, std::spa
   const Numbers<std::int32_t> staged(labels);
   const Numbers<float> staged_scales(scales);
   with_type(logits.type, [&]<typename Number>(Number) {
-    launch(cross_entropy_kernel<Number>, a_block_each(logits), kThreads, kSumBytes, view<Number>(logits), staged.data(),
-           staged_scales.data(), losses.data());
+    const auto rows = view<Number>(logits);
+    with_several(
+        logits.columns,
+        [&](auto several) {
+          launch(cross_entropy_kernel<decltype(several)::value, Number>, a_block_each(logits), threads_for(logits),
+                 sum_bytes(threads_for(logits)), rows, staged.data(), staged_scales.data(), losses.data());
+        },
+        rows);
   });
 }
 
 void cross_entropy_share(Matrix logits, std::span<const std::int32_t> labels, Matrix shares) {
   const Numbers<std::int32_t> staged(labels);
   with_type(logits.type, [&]<typename Number>(Number) {
-    launch(share_kernel<Number>, a_block_each(logits), kThreads, kSumBytes, view<Number>(logits), staged.data(),
-           view<float>(shares));
+    const auto rows = view<Number>(logits);
+    with_several(
+        logits.columns,
+        [&](auto several) {
+          launch(share_kernel<decltype(several)::value, Number>, a_block_each(logits), threads_for(logits),
+                 sum_bytes(threads_for(logits)), rows, staged.data(), view<float>(shares));
+        },
+        rows);
   });
 }
 
@@ -100,8 +139,14 @@ void cross_entropy_of_shares(Matrix logits, std::span<const std::int32_t> labels
   const Numbers<std::int32_t> staged(labels);
   const Numbers<float> staged_scales(scales);
   with_type(logits.type, [&]<typename Number>(Number) {
-    launch(of_shares_kernel<Number>, a_block_each(logits), kThreads, 0, view<Number>(logits), staged.data(),
-           staged_scales.data(), view<const float>(shares), place, losses.data());
+    const auto rows = view<Number>(logits);
+    with_several(
+        logits.columns,
+        [&](auto several) {
+          launch(of_shares_kernel<decltype(several)::value, Number>, a_block_each(logits), threads_for(logits), 0, rows,
+                 staged.data(), staged_scales.data(), view<const float>(shares), place, losses.data());
+        },
+        rows);
   });
 }
 

@@ -10,9 +10,13 @@ struct ScaleNumber {
   View<Y> y;
   float factor;
   bool accumulate;
-  __device__ void operator()(std::int64_t row, std::int64_t column) const {
-    const float number = factor * x(row, column);
-    y.set(row, column, accumulate ? y(row, column) + number : number);
+  template <int count>
+  __device__ void at(std::int64_t row, std::int64_t column) const {
+    Several<count> numbers = x.template load<count>(row, column), before{};
+    if (accumulate) before = y.template load<count>(row, column);
+#pragma unroll
+    for (int j = 0; j < count; ++j) numbers[j] = accumulate ? before[j] + factor * numbers[j] : factor * numbers[j];
+    y.store(row, column, numbers);
   }
 };
 
@@ -43,7 +47,8 @@ void scale(float factor, ConstMatrix x, bool accumulate, Matrix y) {
   BRAID_CHECK(x.rows == y.rows && x.columns == y.columns, "[{}, {}] to [{}, {}]", x.rows, x.columns, y.rows, y.columns);
   with_type(x.type, [&]<typename X>(X) {
     with_type(y.type, [&]<typename Y>(Y) {
-      for_each(y.rows, y.columns, ScaleNumber<X, Y>{view<const X>(x), view<Y>(y), factor, accumulate});
+      const ScaleNumber<X, Y> scaled{view<const X>(x), view<Y>(y), factor, accumulate};
+      for_several(y.rows, y.columns, scaled, scaled.x, scaled.y);
     });
   });
 }

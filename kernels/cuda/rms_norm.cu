@@ -7,38 +7,65 @@ namespace braid::kernels::cuda {
 namespace {
 
 /// A block a row.
-template <typename Number>
-__global__ void forward_kernel(View<const Number> x, const float* weight, float epsilon, View<Number> y, float* scale) {
-  const std::int64_t row = blockIdx.x;
+template <int count, typename Number>
+__global__ void forward_kernel(View<const Number> x, View<const float> weight, float epsilon, View<Number> y,
+                               float* scale) {
+  const std::int64_t row = blockIdx.x, step = blockDim.x * count;
   float sum = 0;
-  for (std::int64_t i = threadIdx.x; i < x.columns; i += blockDim.x) sum += x(row, i) * x(row, i);
+  for (std::int64_t i = threadIdx.x * count; i < x.columns; i += step) {
+    const Several<count> numbers = x.template load<count>(row, i);
+#pragma unroll
+    for (int j = 0; j < count; ++j) sum += numbers[j] * numbers[j];
+  }
   sum = block_sum(sum, shared_memory<float>());
   const float own = 1.0F / sqrtf(sum / static_cast<float>(x.columns) + epsilon);
   if (threadIdx.x == 0) scale[row] = own;
-  for (std::int64_t i = threadIdx.x; i < x.columns; i += blockDim.x) y.set(row, i, x(row, i) * own * weight[i]);
+  for (std::int64_t i = threadIdx.x * count; i < x.columns; i += step) {
+    Several<count> numbers = x.template load<count>(row, i);
+    const Several<count> weights = weight.template load<count>(0, i);
+#pragma unroll
+    for (int j = 0; j < count; ++j) numbers[j] = numbers[j] * own * weights[j];
+    y.store(row, i, numbers);
+  }
 }
 
 template <typename Number>
 struct Again {
   View<const Number> x;
-  const float* weight;
+  View<const float> weight;
   const float* scale;
   View<Number> y;
-  __device__ void operator()(std::int64_t row, std::int64_t i) const {
-    y.set(row, i, x(row, i) * scale[row] * weight[i]);
+  template <int count>
+  __device__ void at(std::int64_t row, std::int64_t i) const {
+    Several<count> numbers = x.template load<count>(row, i);
+    const Several<count> weights = weight.template load<count>(0, i);
+#pragma unroll
+    for (int j = 0; j < count; ++j) numbers[j] = numbers[j] * scale[row] * weights[j];
+    y.store(row, i, numbers);
   }
 };
 
-template <typename Number>
-__global__ void backward_kernel(View<const Number> dy, View<const Number> x, const float* weight, const float* scale,
-                                View<Number> dx) {
-  const std::int64_t row = blockIdx.x;
+template <int count, typename Number>
+__global__ void backward_kernel(View<const Number> dy, View<const Number> x, View<const float> weight,
+                                const float* scale, View<Number> dx) {
+  const std::int64_t row = blockIdx.x, step = blockDim.x * count;
   float sum = 0;
-  for (std::int64_t i = threadIdx.x; i < x.columns; i += blockDim.x) sum += dy(row, i) * weight[i] * x(row, i);
+  for (std::int64_t i = threadIdx.x * count; i < x.columns; i += step) {
+    const Several<count> d = dy.template load<count>(row, i), numbers = x.template load<count>(row, i);
+    const Several<count> weights = weight.template load<count>(0, i);
+#pragma unroll
+    for (int j = 0; j < count; ++j) sum += d[j] * weights[j] * numbers[j];
+  }
   sum = block_sum(sum, shared_memory<float>());
   const float own = scale[row], mean = sum / static_cast<float>(x.columns);
-  for (std::int64_t i = threadIdx.x; i < x.columns; i += blockDim.x)
-    dx.add(row, i, own * (dy(row, i) * weight[i] - x(row, i) * own * own * mean));
+  for (std::int64_t i = threadIdx.x * count; i < x.columns; i += step) {
+    const Several<count> d = dy.template load<count>(row, i), numbers = x.template load<count>(row, i);
+    const Several<count> weights = weight.template load<count>(0, i);
+    Several<count> sums = dx.template load<count>(row, i);
+#pragma unroll
+    for (int j = 0; j < count; ++j) sums[j] += own * (d[j] * weights[j] - numbers[j] * own * own * mean);
+    dx.store(row, i, sums);
+  }
 }
 
 /// A warp a head of a row.
@@ -84,21 +111,39 @@ dim3 a_block_a_row(std::int64_t rows) {
 
 void rms_norm_forward(ConstMatrix x, ConstVector weight, float epsilon, Matrix y, Vector scale) {
   with_type(x.type, [&]<typename Number>(Number) {
-    launch(forward_kernel<Number>, a_block_a_row(x.rows), kThreads, kSumBytes, view<const Number>(x), weight.data(),
-           epsilon, view<Number>(y), scale.data());
+    const auto from = view<const Number>(x);
+    const auto weights = row_view(weight.data(), std::ssize(weight));
+    const auto to = view<Number>(y);
+    with_several(
+        x.columns,
+        [&](auto several) {
+          launch(forward_kernel<decltype(several)::value, Number>, a_block_a_row(x.rows), kThreads, kSumBytes, from,
+                 weights, epsilon, to, scale.data());
+        },
+        from, weights, to);
   });
 }
 
 void rms_norm_again(ConstMatrix x, ConstVector weight, ConstVector scale, Matrix y) {
   with_type(x.type, [&]<typename Number>(Number) {
-    for_each(x.rows, x.columns, Again<Number>{view<const Number>(x), weight.data(), scale.data(), view<Number>(y)});
+    const Again<Number> again{view<const Number>(x), row_view(weight.data(), std::ssize(weight)), scale.data(),
+                              view<Number>(y)};
+    for_several(x.rows, x.columns, again, again.x, again.weight, again.y);
   });
 }
 
 void rms_norm_backward(ConstMatrix dy, ConstMatrix x, ConstVector weight, ConstVector scale, Matrix dx) {
   with_type(x.type, [&]<typename Number>(Number) {
-    launch(backward_kernel<Number>, a_block_a_row(x.rows), kThreads, kSumBytes, view<const Number>(dy),
-           view<const Number>(x), weight.data(), scale.data(), view<Number>(dx));
+    const auto slopes = view<const Number>(dy), from = view<const Number>(x);
+    const auto weights = row_view(weight.data(), std::ssize(weight));
+    const auto to = view<Number>(dx);
+    with_several(
+        x.columns,
+        [&](auto several) {
+          launch(backward_kernel<decltype(several)::value, Number>, a_block_a_row(x.rows), kThreads, kSumBytes, slopes,
+                 from, weights, scale.data(), to);
+        },
+        slopes, from, weights, to);
   });
 }
 

@@ -74,11 +74,24 @@ __device__ Number* shared_memory() {
 }
 #endif
 
+/// Neighbours of a row that a thread has at once.
+template <int count>
+struct Several {
+  float numbers[count];
+  __device__ float& operator[](int i) { return numbers[i]; }
+  __device__ float operator[](int i) const { return numbers[i]; }
+};
+/// Where rows lie on 16 bytes they are so many, as few threads then keep the memory busy; else 1.
+inline constexpr int kSeveral = 8;
+
 /// Numbers of a matrix as a kernel reads and writes them: kept as Number, computed with in f32.
 template <typename Number>
 struct View {
   Number* data = nullptr;
   std::int64_t rows = 0, columns = 0, stride = 0;
+
+  /// Whether kSeveral can be had at once, at columns that are multiples of it.
+  bool on_16_bytes() const { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && stride % kEach == 0; }
 
   __device__ float operator()(std::int64_t row, std::int64_t column) const {
     return static_cast<float>(data[row * stride + column]);
@@ -89,7 +102,58 @@ struct View {
   __device__ void add(std::int64_t row, std::int64_t column, float number) const {
     set(row, column, (*this)(row, column) + number);
   }
+
+  template <int count>
+  __device__ Several<count> load(std::int64_t row, std::int64_t column) const {
+    Several<count> loaded;
+    if constexpr (count == 1) {
+      loaded[0] = (*this)(row, column);
+    } else {
+      const auto* from = reinterpret_cast<const Sixteen*>(data + row * stride + column);
+      for (int part = 0; part < count / kEach; ++part) {
+        const Sixteen bytes = from[part];
+        for (int i = 0; i < kEach; ++i) loaded[part * kEach + i] = static_cast<float>(bytes.numbers[i]);
+      }
+    }
+    return loaded;
+  }
+  template <int count>
+  __device__ void store(std::int64_t row, std::int64_t column, const Several<count>& numbers) const {
+    if constexpr (count == 1) {
+      set(row, column, numbers[0]);
+    } else {
+      auto* to = reinterpret_cast<Sixteen*>(data + row * stride + column);
+      for (int part = 0; part < count / kEach; ++part) {
+        Sixteen bytes;
+        for (int i = 0; i < kEach; ++i) bytes.numbers[i] = Plain(numbers[part * kEach + i]);
+        to[part] = bytes;
+      }
+    }
+  }
+
+ private:
+  using Plain = std::remove_const_t<Number>;
+  static constexpr int kEach = 16 / sizeof(Number);
+  struct alignas(16) Sixteen {
+    Plain numbers[kEach];
+  };
 };
+
+/// A row of numbers as a view.
+template <typename Number>
+View<Number> row_view(Number* numbers, std::int64_t count) {
+  return {numbers, 1, count, count};
+}
+
+/// Calls body with kSeveral or 1 as a type: how many of `columns` a thread may have at once of all views.
+template <typename Body, typename... Views>
+void with_several(std::int64_t columns, const Body& body, const Views&... views) {
+  if (columns % kSeveral == 0 && (views.on_16_bytes() && ...)) {
+    body(std::integral_constant<int, kSeveral>());
+  } else {
+    body(std::integral_constant<int, 1>());
+  }
+}
 
 template <typename Number, typename Float>
 View<Number> view(BasicMatrix<Float> matrix) {
@@ -119,6 +183,9 @@ constexpr unsigned blocks_for(std::int64_t count, std::int64_t each = kThreads) 
   return static_cast<unsigned>((count + each - 1) / each);
 }
 
+/// Of a grid.
+constexpr std::int64_t kMostRows = 65535;
+
 /// Calls body(row, column) for each number of a matrix.
 template <typename Body>
 __global__ void for_each_kernel(std::int64_t rows, std::int64_t columns, Body body) {
@@ -128,9 +195,28 @@ __global__ void for_each_kernel(std::int64_t rows, std::int64_t columns, Body bo
 }
 template <typename Body>
 void for_each(std::int64_t rows, std::int64_t columns, const Body& body) {
-  constexpr std::int64_t kMostRows = 65535;
   launch(for_each_kernel<Body>, dim3(blocks_for(columns), static_cast<unsigned>(rows < kMostRows ? rows : kMostRows)),
          kThreads, 0, rows, columns, body);
+}
+
+/// Calls body.at<count>(row, column) for each kSeveral neighbours of a matrix, or each number, where views want it so.
+template <int count, typename Body>
+__global__ void for_several_kernel(std::int64_t rows, std::int64_t columns, Body body) {
+  const std::int64_t column = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * count;
+  if (column >= columns) return;
+  for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) body.template at<count>(row, column);
+}
+template <typename Body, typename... Views>
+void for_several(std::int64_t rows, std::int64_t columns, const Body& body, const Views&... views) {
+  with_several(
+      columns,
+      [&](auto several) {
+        constexpr int kCount = decltype(several)::value;
+        launch(for_several_kernel<kCount, Body>,
+               dim3(blocks_for(columns / kCount), static_cast<unsigned>(rows < kMostRows ? rows : kMostRows)), kThreads,
+               0, rows, columns, body);
+      },
+      views...);
 }
 
 /// The sum over the warp, the same on all lanes, added in a fixed order.

@@ -34,6 +34,10 @@ float rounded(float number, DataType type) {
   return type == DataType::bf16 ? static_cast<float>(cuda::Bf16(number)) : number;
 }
 
+/// Whether rows of a case lie on 16 bytes and sizes are mostly multiples of eight, so that devices may take many
+/// numbers at once; else neither is so.
+bool on_16_bytes = false;
+
 /// Numbers of a case: on the host for the reference, and on the device, as it holds them, for the device's operators.
 class Numbers {
  public:
@@ -43,7 +47,10 @@ class Numbers {
   /// Of type `type`, but as `rounds` rounds them.
   Numbers(Device& device, RandomStream& random, std::int64_t rows, std::int64_t columns, DataType type, DataType rounds,
           float deviation)
-      : device_(&device), type_(type), host_(rows, columns), stride_(columns + 5) {
+      : device_(&device),
+        type_(type),
+        host_(rows, columns),
+        stride_(on_16_bytes ? (columns + 15) / 8 * 8 : columns + 5) {
     testing::fill_normal(host_, random, deviation);
     for (std::int64_t row = 0; row < rows; ++row)
       for (std::int64_t i = 0; i < columns; ++i) host_.at(row, i) = rounded(host_.at(row, i), rounds);
@@ -111,6 +118,7 @@ class Devices : public ::testing::TestWithParam<std::tuple<Tested, int>> {
       : random_(static_cast<std::uint64_t>(std::get<1>(GetParam()))),
         device_(make(std::get<0>(GetParam()), random_.next_below(1 << 20))) {}
   void SetUp() override {
+    on_16_bytes = std::get<1>(GetParam()) % 2 == 0;
     if (!device_) GTEST_SKIP() << "no GPU here";
   }
 
@@ -125,7 +133,10 @@ class Devices : public ::testing::TestWithParam<std::tuple<Tested, int>> {
   }
 
   std::int64_t between(std::int64_t first, std::int64_t last) {
-    return first + static_cast<std::int64_t>(random_.next_below(static_cast<std::uint64_t>(last - first + 1)));
+    const std::int64_t any =
+        first + static_cast<std::int64_t>(random_.next_below(static_cast<std::uint64_t>(last - first + 1)));
+    if (!on_16_bytes || last - first < 16 || random_.next_below(4) == 0) return any;
+    return std::clamp(any / 8 * 8, (first + 7) / 8 * 8, last);
   }
   DataType type() const { return device_->activations(); }
   Numbers activations(std::int64_t rows, std::int64_t columns, float deviation = 1) {
@@ -552,7 +563,7 @@ TEST_P(Devices, NormsOfLowRankSums) {
   EXPECT_LT(squares.difference(), 2e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Devices, ::testing::Combine(::testing::ValuesIn(kDevices), ::testing::Range(1, 4)),
+INSTANTIATE_TEST_SUITE_P(All, Devices, ::testing::Combine(::testing::ValuesIn(kDevices), ::testing::Range(1, 5)),
                          [](const auto& tested) {
                            return std::string(std::get<0>(tested.param).name) + "_" +
                                   std::to_string(std::get<1>(tested.param));
