@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cuda/simt.h"
 #include "kernels/elementwise.h"
 
@@ -27,19 +29,31 @@ struct FillNumber {
   __device__ void operator()(std::int64_t row, std::int64_t column) const { y.set(row, column, value); }
 };
 
-/// A block a part: each thread adds every kThreads-th square.
+/// A block each: each thread adds every kThreads-th square.
 struct Stretch {
   const float* numbers;
   std::int64_t count;
 };
-__global__ void squared_norms_kernel(const Stretch* parts, double* sums) {
-  const Stretch part = parts[blockIdx.x];
+constexpr std::int64_t kStretch = 8192;
+__global__ void squares_kernel(const Stretch* stretches, double* sums) {
+  const Stretch part = stretches[blockIdx.x];
   double sum = 0;
   for (std::int64_t i = threadIdx.x; i < part.count; i += blockDim.x)
     sum += double{part.numbers[i]} * double{part.numbers[i]};
   sum = block_sum(sum, shared_memory<double>());
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
+/// Of part p those of the stretches [ends[p - 1], ends[p]), one after another.
+struct SumStretches {
+  const std::int64_t* ends;
+  const double* squares;
+  double* sums;
+  __device__ void operator()(std::int64_t /*row*/, std::int64_t part) const {
+    double sum = 0;
+    for (std::int64_t i = part == 0 ? 0 : ends[part - 1]; i < ends[part]; ++i) sum += squares[i];
+    sums[part] = sum;
+  }
+};
 
 }  // namespace
 
@@ -69,10 +83,18 @@ void squared_norms(std::span<const ConstVector> parts, BasicVector<double> sums)
   BRAID_CHECK(parts.size() == sums.size(), "{} sums of {} parts", sums.size(), parts.size());
   if (parts.empty()) return;
   std::vector<Stretch> stretches;
-  for (const ConstVector& part : parts) stretches.push_back({part.data(), std::ssize(part)});
+  std::vector<std::int64_t> ends;
+  for (const ConstVector& part : parts) {
+    for (std::int64_t first = 0; first < std::ssize(part); first += kStretch)
+      stretches.push_back({part.data() + first, std::min(kStretch, std::ssize(part) - first)});
+    ends.push_back(std::ssize(stretches));
+  }
   const Numbers<Stretch> staged(stretches);
-  launch(squared_norms_kernel, dim3(static_cast<unsigned>(parts.size())), kThreads, kSumBytes, staged.data(),
-         sums.data());
+  const Numbers<std::int64_t> staged_ends(ends);
+  const Numbers<double> squares(std::ssize(stretches));
+  launch(squares_kernel, dim3(static_cast<unsigned>(stretches.size())), kThreads, kSumBytes, staged.data(),
+         squares.data());
+  for_each(1, std::ssize(parts), SumStretches{staged_ends.data(), squares.data(), sums.data()});
 }
 
 }  // namespace braid::kernels::cuda
