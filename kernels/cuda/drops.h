@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -98,8 +100,13 @@ class DropTables {
       samples.insert(samples.end(), call.drop.samples.begin(), call.drop.samples.end());
     }
     if (positions.empty()) return;
-    positions_.emplace(std::span<const std::int32_t>(positions));
-    samples_.emplace(std::span<const std::int64_t>(samples));
+    std::vector<std::byte> both(samples.size() * sizeof(std::int64_t) + positions.size() * sizeof(std::int32_t));
+    std::memcpy(both.data(), samples.data(), samples.size() * sizeof(std::int64_t));
+    std::memcpy(both.data() + samples.size() * sizeof(std::int64_t), positions.data(),
+                positions.size() * sizeof(std::int32_t));
+    both_.emplace(std::span<const std::byte>(both));
+    samples_ = reinterpret_cast<const std::int64_t*>(both_->data());
+    positions_ = reinterpret_cast<const std::int32_t*>(samples_ + samples.size());
   }
 
   /// What the call drops of `which`, whose memory has so many rows.
@@ -108,7 +115,7 @@ class DropTables {
     BRAID_CHECK(std::ssize(call.drop.positions) == rows, "{} positions of {} rows", call.drop.positions.size(), rows);
     Drops drops = drops_of(call.drop);
     const std::int64_t first = places_.at(place_of(call.drop));
-    drops.positions = positions_->data() + first, drops.samples = samples_->data() + first;
+    drops.positions = positions_ + first, drops.samples = samples_ + first;
     return drops;
   }
 
@@ -119,8 +126,9 @@ class DropTables {
   }
 
   std::map<Place, std::int64_t> places_;
-  std::optional<Numbers<std::int32_t>> positions_;
-  std::optional<Numbers<std::int64_t>> samples_;
+  std::optional<Numbers<std::byte>> both_;  // samples, then positions, in one copy
+  const std::int64_t* samples_ = nullptr;
+  const std::int32_t* positions_ = nullptr;
 };
 
 }  // namespace braid::kernels::cuda

@@ -37,10 +37,34 @@ struct Product {
   std::int64_t parts, first_partial;  // sums of parts in scratch memory, where there are several
   Drops drops;                        // of what is added to c
   bool swapped;                       // rows of `left` are columns of c
+  // Of a launch, in the order of its products: the first block of the product's tiles, which go by row, column and
+  // part, and the first of those that add parts up, a row of tiles each.
+  std::int64_t column_tiles, first_tile, first_sum;
+};
+
+/// Products of a launch.
+struct Launched {
+  const Product* products;
+  std::int32_t count;
+  /// The last product that begins at the block or before it.
+  __device__ const Product& of(std::int64_t Product::*first, std::int64_t block) const {
+    std::int32_t begin = 0, end = count;
+    while (end - begin > 1) {
+      const std::int32_t middle = (begin + end) / 2;
+      (products[middle].*first <= block ? begin : end) = middle;
+    }
+    return products[begin];
+  }
 };
 
 struct Tile {
-  std::int32_t product, row, column, part;
+  std::int64_t row, column, part;
+  __device__ Tile(const Product& product, std::int64_t block) {
+    const std::int64_t place = block - product.first_tile, across = place / product.parts;
+    part = place - across * product.parts;
+    row = across / product.column_tiles;
+    column = across - row * product.column_tiles;
+  }
 };
 
 /// Along K, or along rows, from (row, k) on; zeros beyond the matrix.
@@ -229,7 +253,7 @@ __device__ void make_tile(const Product& product, const Tile& tile, float* parti
   using Right = Stage<columns, right_across>;
   Bf16* const left_memory = shared_memory<Bf16>();
   Bf16* const right_memory = left_memory + Left::kNumbers;
-  const std::int64_t first_row = std::int64_t{tile.row} * kRows, first_column = std::int64_t{tile.column} * columns;
+  const std::int64_t first_row = tile.row * kRows, first_column = tile.column * columns;
   const std::int64_t first_k = tile.part * product.depth_each;
   const std::int64_t last_k =
       first_k + product.depth_each < product.depth ? first_k + product.depth_each : product.depth;
@@ -283,10 +307,9 @@ __device__ void make_tile(const Product& product, const Tile& tile, float* parti
 }
 
 template <int columns>
-__global__ void __launch_bounds__(kBlock)
-    tensor_products_kernel(const Product* products, const Tile* tiles, float* partials) {
-  const Tile tile = tiles[blockIdx.x];
-  const Product& product = products[tile.product];
+__global__ void __launch_bounds__(kBlock) tensor_products_kernel(Launched launched, float* partials) {
+  const Product& product = launched.of(&Product::first_tile, blockIdx.x);
+  const Tile tile(product, blockIdx.x);
   if (product.left.across) {
     product.right.across ? make_tile<columns, true, true>(product, tile, partials)
                          : make_tile<columns, true, false>(product, tile, partials);
@@ -297,13 +320,13 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 /// Adds up the parts, one after another.
-__global__ void add_parts_kernel(const Product* products, const Tile* tiles, const float* partials) {
-  const Tile tile = tiles[blockIdx.x];
-  const Product& product = products[tile.product];
+__global__ void add_parts_kernel(Launched launched, const float* partials) {
+  const Product& product = launched.of(&Product::first_sum, blockIdx.x);
+  const std::int64_t first_row = (blockIdx.x - product.first_sum) * kRows;
   const std::int64_t columns = product.right.count;
   Drops::Drawn drawn;
   for (std::int64_t i = threadIdx.x; i < kRows * columns; i += blockDim.x) {
-    const std::int64_t row = std::int64_t{tile.row} * kRows + i / columns, column = i % columns;
+    const std::int64_t row = first_row + i / columns, column = i % columns;
     if (row >= product.left.count) continue;
     float sum = 0;
     for (std::int64_t part = 0; part < product.parts; ++part)
@@ -360,16 +383,34 @@ Product product_of(const MatmulCall& call, const DropTables& drops) {
   return product;
 }
 
+/// Products whose tiles are `columns` wide, in the order in which they are launched.
 template <int columns>
-void launch_tiles(const std::vector<Tile>& tiles, const Product* products, float* partials) {
-  if (tiles.empty()) return;
-  const Numbers<Tile> staged(tiles);
-  constexpr int kStaged = std::max(Stage<kRows, true>::kNumbers, Stage<kRows, false>::kNumbers) +
-                          std::max(Stage<columns, true>::kNumbers, Stage<columns, false>::kNumbers);
-  constexpr std::size_t kMost = std::max(kStaged * sizeof(Bf16), kSumNumbers<columns> * sizeof(float));
-  launch(tensor_products_kernel<columns>, dim3(static_cast<unsigned>(tiles.size())), kBlock, kMost, products,
-         staged.data(), partials);
-}
+class Launch {
+ public:
+  void add(Product product) {
+    const std::int64_t row_tiles = (product.left.count + kRows - 1) / kRows;
+    product.column_tiles = (product.right.count + columns - 1) / columns;
+    product.first_tile = tiles_;
+    product.first_sum = sums_;
+    tiles_ += row_tiles * product.column_tiles * product.parts;
+    if (product.parts > 1) sums_ += row_tiles;
+    products_.push_back(product);
+  }
+  void run(float* partials) const {
+    if (products_.empty()) return;
+    constexpr int kStaged = std::max(Stage<kRows, true>::kNumbers, Stage<kRows, false>::kNumbers) +
+                            std::max(Stage<columns, true>::kNumbers, Stage<columns, false>::kNumbers);
+    constexpr std::size_t kMost = std::max(kStaged * sizeof(Bf16), kSumNumbers<columns> * sizeof(float));
+    const Numbers<Product> staged(products_);
+    const Launched launched{staged.data(), static_cast<std::int32_t>(products_.size())};
+    launch(tensor_products_kernel<columns>, dim3(static_cast<unsigned>(tiles_)), kBlock, kMost, launched, partials);
+    if (sums_ > 0) launch(add_parts_kernel, dim3(static_cast<unsigned>(sums_)), kThreads, 0, launched, partials);
+  }
+
+ private:
+  std::vector<Product> products_;
+  std::int64_t tiles_ = 0, sums_ = 0;
+};
 
 }  // namespace
 
@@ -380,35 +421,20 @@ bool by_tensor_cores(const MatmulCall& call) {
 
 void tensor_matmul_group(std::span<const MatmulCall> calls) {
   constexpr int kFew = 16, kMany = 64;
-  std::vector<Product> products;
-  std::vector<Tile> narrow, wide, in_parts;
+  Launch<kFew> narrow;
+  Launch<kMany> wide;
   std::int64_t partials = 0;
   const DropTables drops(calls);
   for (const MatmulCall& call : calls) {
     if (call.c.rows == 0 || call.c.columns == 0) continue;
-    const auto number = static_cast<std::int32_t>(products.size());
-    Product& product = products.emplace_back(product_of(call, drops));
-    const bool few = product.right.count <= kFew;
-    const std::int64_t columns = few ? kFew : kMany;
-    for (std::int32_t row = 0; row * kRows < product.left.count; ++row) {
-      for (std::int32_t column = 0; column * columns < product.right.count; ++column)
-        for (std::int32_t part = 0; part < product.parts; ++part)
-          (few ? narrow : wide).push_back({number, row, column, part});
-      if (product.parts > 1) in_parts.push_back({number, row, 0, 0});
-    }
-    if (product.parts == 1) continue;
+    Product product = product_of(call, drops);
     product.first_partial = partials;
-    partials += product.parts * product.left.count * product.right.count;
+    if (product.parts > 1) partials += product.parts * product.left.count * product.right.count;
+    product.right.count <= kFew ? narrow.add(product) : wide.add(product);
   }
-  if (products.empty()) return;
-  const Numbers<Product> staged(products);
   const Numbers<float> sums(partials);
-  launch_tiles<kFew>(narrow, staged.data(), sums.data());
-  launch_tiles<kMany>(wide, staged.data(), sums.data());
-  if (in_parts.empty()) return;
-  const Numbers<Tile> staged_parts(in_parts);
-  launch(add_parts_kernel, dim3(static_cast<unsigned>(in_parts.size())), kThreads, 0, staged.data(),
-         staged_parts.data(), sums.data());
+  narrow.run(sums.data());
+  wide.run(sums.data());
 }
 
 }  // namespace braid::kernels::cuda
