@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/mixed_hash.h"
 #include "costmodel/links/collective_model.h"
 #include "costmodel/profile/isotonic.h"
 
@@ -43,14 +44,10 @@ Estimate times(const Estimate& once, double count) {
 }  // namespace
 
 std::size_t CostModel::KeyHash::operator()(const Key& key) const {
-  std::size_t hash = static_cast<std::size_t>(key.op) * 4 + static_cast<std::size_t>(key.pass);
-  hash ^= static_cast<std::size_t>(key.chunk) << 8;
-  for (const std::int64_t number : key.shape) {
-    constexpr std::size_t kOdd = 0x9E3779B97F4A7C15;
-    hash = (hash ^ static_cast<std::size_t>(number)) * kOdd;
-    hash ^= hash >> 32;
-  }
-  return hash;
+  MixedHash hash(static_cast<int>(key.op) * 4 + static_cast<int>(key.pass));
+  hash.add(key.chunk);
+  for (const std::int64_t number : key.shape) hash.add(number);
+  return hash.value();
 }
 
 CostModel::CostModel(Profile profile, Curves curves) : profile_(std::move(profile)), storage_(profile_.storage()) {

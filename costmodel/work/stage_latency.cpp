@@ -1,24 +1,12 @@
 #include "costmodel/work/stage_latency.h"
 
+#include "base/mixed_hash.h"
+
 namespace braid::costmodel {
 namespace {
 
-class Hash {
- public:
-  Hash& add(std::int64_t number) {
-    constexpr std::size_t kOdd = 0x9E3779B97F4A7C15;
-    hash_ = (hash_ ^ static_cast<std::size_t>(number)) * kOdd;
-    hash_ ^= hash_ >> 29;
-    return *this;
-  }
-  std::size_t value() const { return hash_; }
-
- private:
-  std::size_t hash_ = 0;
-};
-
 std::size_t hash_of(const StageShape& stage, const MicrobatchLoad& load, Pass pass) {
-  Hash hash;
+  MixedHash hash;
   hash.add(stage.layers * 4 + stage.has_embedding * 2 + stage.has_head).add(stage.tp).add(static_cast<int>(pass));
   hash.add(load.tokens);
   for (const SequenceLoad& sequence : load.sequences) hash.add(sequence.prefix * (1LL << 32) + sequence.context);

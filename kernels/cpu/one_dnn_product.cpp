@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/mixed_hash.h"
 #include "base/parallel.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/scratch.h"
@@ -51,12 +52,8 @@ struct PrimitiveKey {
 
 struct PrimitiveHash {
   std::size_t operator()(const PrimitiveKey& key) const {
-    std::size_t hash = static_cast<std::size_t>(key.rows);
-    for (const std::int64_t part : {key.weight.dims()[0], key.weight.dims()[1],
-                                    static_cast<std::int64_t>(2 * key.threads + (key.bias ? 1 : 0))}) {
-      hash = hash * 0x9E3779B97F4A7C15 + static_cast<std::size_t>(part);
-    }
-    return hash;
+    const std::vector<std::int64_t> sides = key.weight.dims();
+    return MixedHash(key.rows).add(sides[0]).add(sides[1]).add(2 * key.threads + (key.bias ? 1 : 0)).value();
   }
 };
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/mixed_hash.h"
 
 namespace braid::planner {
 
@@ -20,11 +21,10 @@ std::int64_t next_on_grid(std::int64_t units) {
 
 std::size_t BestRates::Hash::operator()(const Question& question) const {
   const costmodel::OperatorCall& call = question.call;
-  std::size_t hash = static_cast<std::size_t>(call.op) * 32 + static_cast<std::size_t>(call.pass) * 8 +
-                     static_cast<std::size_t>(question.unit) * 4 + static_cast<std::size_t>(question.weight);
-  constexpr std::size_t kOdd = 0x9E3779B97F4A7C15;
-  for (const std::int64_t number : call.shape) hash = (hash ^ static_cast<std::size_t>(number)) * kOdd;
-  return (hash ^ static_cast<std::size_t>(call.context)) * kOdd;
+  MixedHash hash(static_cast<int>(call.op) * 32 + static_cast<int>(call.pass) * 8 +
+                 static_cast<int>(question.unit) * 4 + static_cast<int>(question.weight));
+  for (const std::int64_t number : call.shape) hash.add(number);
+  return hash.add(call.context).value();
 }
 
 double BestRates::price(const Question& question, std::int64_t units) const {

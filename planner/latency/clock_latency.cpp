@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/mixed_hash.h"
+
 namespace braid::planner {
 
 using costmodel::Estimate;
@@ -53,14 +55,9 @@ PassTime ClockLatency::estimate(const StageShape& stage, std::span<const std::in
 }
 
 std::size_t ClockLatency::Clock::hash() const {
-  std::size_t hash = static_cast<std::size_t>(stage.layers * 8 + stage.has_embedding * 4 + stage.has_head * 2) +
-                     static_cast<std::size_t>(pass);
-  constexpr std::size_t kOdd = 0x9E3779B97F4A7C15;
-  for (const std::int32_t load : loads) {
-    hash = (hash ^ static_cast<std::size_t>(load)) * kOdd;
-    hash ^= hash >> 29;
-  }
-  return hash;
+  MixedHash hash(stage.layers * 16 + stage.has_embedding * 8 + stage.has_head * 4 + static_cast<int>(pass));
+  for (const std::int32_t load : loads) hash.add(load);
+  return hash.value();
 }
 
 std::vector<MicrobatchLoad> ClockLatency::loads_of(const Clock& clock) const {

@@ -1,26 +1,21 @@
 #include "planner/latency/load_table.h"
 
+#include "base/mixed_hash.h"
+
 namespace braid::planner {
 namespace {
 
 using costmodel::MicrobatchLoad;
 
 std::size_t hash_of(const MicrobatchLoad& load, std::int64_t scored) {
-  std::size_t hash = 0;
-  const auto mix = [&](std::int64_t number) {
-    constexpr std::size_t kOdd = 0x9E3779B97F4A7C15;
-    hash = (hash ^ static_cast<std::size_t>(number)) * kOdd;
-    hash ^= hash >> 29;
-  };
-  mix(load.tokens);
-  mix(scored);
+  MixedHash hash(load.tokens);
+  hash.add(scored);
   for (const costmodel::SequenceLoad& sequence : load.sequences)
-    mix(sequence.prefix * (1LL << 32) + sequence.context * 2 + sequence.continues);
+    hash.add(sequence.prefix * (1LL << 32) + sequence.context * 2 + sequence.continues);
   for (const costmodel::TaskRows& task : load.tasks) {
-    mix(task.tokens);
-    mix(task.adapter.rank * 64 + static_cast<int>(task.adapter.method));
+    hash.add(task.tokens).add(task.adapter.rank * 64 + static_cast<int>(task.adapter.method));
   }
-  return hash;
+  return hash.value();
 }
 
 bool alike(const MicrobatchLoad& known, const MicrobatchLoad& load, std::int64_t scored) {

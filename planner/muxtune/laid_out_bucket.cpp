@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/mixed_hash.h"
 #include "planner/window/compute_orders.h"
 #include "planner/window/window.h"
 
@@ -96,13 +97,9 @@ std::vector<std::vector<std::int32_t>> stage_ranks(const ReplicaShape& replica) 
 }
 
 std::size_t LaidOutBuckets::Hash::operator()(const Key& key) const {
-  std::size_t hash = key.size();
-  for (const std::int64_t number : key) {
-    constexpr std::size_t kOdd = 0x9E3779B97F4A7C15;
-    hash = (hash ^ static_cast<std::size_t>(number)) * kOdd;
-    hash ^= hash >> 29;
-  }
-  return hash;
+  MixedHash hash(std::ssize(key));
+  for (const std::int64_t number : key) hash.add(number);
+  return hash.value();
 }
 
 LaidOutBucket& LaidOutBuckets::of(const PolicyInput& input, const FixedPlan& fixed,
