@@ -45,11 +45,14 @@ SortedParts sorted_parts(const PolicyInput& input, const FixedPlan& fixed) {
 FittingRuns::FittingRuns(const PolicyInput& input, const costmodel::Storage& storage,
                          std::span<const costmodel::StageShape> stages, std::span<const MicrobatchLoad> loads,
                          bool orchestrated) {
+  const StashBudget budgets(input, storage);
   const auto run_fits = [&](std::int32_t first, std::int32_t last) {
     if (input.capacity <= 0) return true;
     const MicrobatchLoad run =
         merge(loads.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1)));
-    const std::vector<Bytes> budget = stash_budget(input, storage, {&run, 1});
+    const std::vector<Bytes> budget =
+        budgets.with(scratch_of(input.workload.backbone, stages, run, storage),
+                     run.tokens * costmodel::message_bytes_per_token(input.workload.backbone, storage));
     for (std::size_t s = 0; s < stages.size(); ++s) {
       if (orchestrated && s > 0 && stages[s] == stages[s - 1]) continue;  // with a budget alike, too
       const std::int64_t under_way = std::min(input.microbatches, static_cast<std::int64_t>(stages.size() - s));
