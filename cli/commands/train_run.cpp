@@ -349,10 +349,11 @@ int TrainRun::run() {
   return status;
 }
 
-/// Where the steps of the last plan took other than it predicts.
+/// Where the steps of the last plan took other than it predicts; of another machine's profile nobody expects it.
 void TrainRun::explain_times() {
   std::uint8_t unexplained = 0;
-  if (tells_) unexplained = std::abs(log_->prediction_error()) > kUnexplained;
+  if (tells_ && plan_->profile.machine == device_->machine())
+    unexplained = std::abs(log_->prediction_error()) > kUnexplained;
   communicator_->broadcast(std::as_writable_bytes(std::span(&unexplained, 1)));
   if (unexplained == 0) return;
   runner_.reset();  // whose memory the reference pass takes
