@@ -144,8 +144,15 @@ void LayerOperators::linear_forward(const LayerOp& op) {
   AdapterGroup beside = adapters(op.group);
   stash_.adapters[static_cast<std::size_t>(op.group)].clear();
   beside.scale_inputs(slot(op.from));
-  run(op, Pass::forward, {linear.in(), linear.out()}, [&] { linear.forward(slot(op.from), slot(op.to)); });
-  beside.forward(slot(op.from), slot(op.to));
+  const Matrix x = slot(op.from), y = slot(op.to);
+  Products added(kernels_);
+  beside.forward_ahead(x, y, added);
+  run(op, Pass::forward, {linear.in(), linear.out()}, [&] {
+    if (added.any() && linear.forward_joined(x, y, added.in_order())) return;
+    linear.forward(x, y);
+    added.run();
+  });
+  beside.forward(x, y);
 }
 
 void LayerOperators::finish_linear(const LayerOp& op) {
@@ -158,8 +165,17 @@ void LayerOperators::output_backward(const LayerOp& op, ConstMatrix input, Matri
 
 void LayerOperators::linear_backward(const LayerOp& op, ConstMatrix input, Matrix d_to, Matrix d_from) {
   const kernels::FrozenLinear& linear = weights_.product(op.group);
-  if (d_from.rows > 0) run(op, Pass::backward, {linear.in(), linear.out()}, [&] { linear.backward(d_to, d_from); });
-  adapters(op.group).backward(input, d_to, d_from);
+  AdapterGroup beside = adapters(op.group);
+  Products added(kernels_);
+  beside.backward_ahead(input, d_to, d_from, added);
+  if (d_from.rows > 0) {
+    run(op, Pass::backward, {linear.in(), linear.out()}, [&] {
+      if (added.any() && linear.backward_joined(d_to, d_from, added.in_order())) return;
+      linear.backward(d_to, d_from);
+      added.run();
+    });
+  }
+  beside.backward(input, d_to, d_from);
 }
 
 void LayerOperators::backward(const LayerOp& op, Matrix d_to, Matrix d_from) {

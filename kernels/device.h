@@ -53,6 +53,9 @@ class Device {
   /// Whether products drop numbers of their matrices as they read and write them (MatmulCall::dropped), so that what is
   /// dropped need not be written out before.
   virtual bool drops_in_products() const { return true; }
+  /// Whether what adapters add to a frozen product's result is worth handing to that product
+  /// (FrozenLinear::forward_joined). Such a device drops in products.
+  virtual bool joins_products() const { return false; }
   /// What activations and their gradients are; weights, adapters, statistics and sums are f32 in any case, or as a
   /// FrozenLinear holds them.
   virtual costmodel::DataType activations() const { return costmodel::DataType::f32; }
@@ -125,9 +128,10 @@ bool built_for_cuda();
 /// GPUs that this process sees. Throws Error where the build has no CUDA, Failure where the machine has no GPU.
 int count_cuda_devices();
 
-/// What a GPU computes with: activations in bf16; in f32, to check by; or in f32 whose frozen products round what they
-/// multiply to the 10 bits of tf32.
-enum class Arithmetic { bf16, f32, tf32 };
+/// What a GPU computes with: activations in bf16; in f32, to check by; in f32 whose frozen products round what they
+/// multiply to the 10 bits of tf32; or in bf16, where what adapters add to frozen products joins their sums before
+/// those are rounded, by kernels of our own for sm_90.
+enum class Arithmetic { bf16, f32, tf32, joined };
 
 /// A GPU, by its number. Throws Error where the build has no CUDA, Failure where the machine has no such GPU. One for
 /// each thread at a time.

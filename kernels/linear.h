@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/compressed.h"
+#include "kernels/matmul.h"
 
 namespace braid::kernels {
 
@@ -32,8 +33,16 @@ class FrozenLinear {
 
   /// y = x Wᵀ + bias. x [T, in], y [T, out], which lies apart from x.
   virtual void forward(ConstMatrix x, Matrix y) const = 0;
+  /// The same, and what is `added`: products of parts of y with beta 1, one after another where they meet. False where
+  /// this does not make them in one; nothing is done then.
+  virtual bool forward_joined(ConstMatrix /*x*/, Matrix /*y*/, std::span<const MatmulCall> /*added*/) const {
+    return false;
+  }
   /// dx = dy W. dy [T, out], dx [T, in], which lies apart from dy. A frozen layer has no weight gradient.
   virtual void backward(ConstMatrix dy, Matrix dx) const = 0;
+  virtual bool backward_joined(ConstMatrix /*dy*/, Matrix /*dx*/, std::span<const MatmulCall> /*added*/) const {
+    return false;
+  }
 };
 
 /// Copies `weight` [out, in], rounded to what `type` holds, and `bias` ([out] or empty); both may go away. `backward`

@@ -14,8 +14,8 @@ enum class Transpose { no, yes };
 using Matmul = void(float alpha, ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, float beta,
                     Matrix c);
 
-/// The matrix of a product whose numbers are dropped, or scaled where they are kept, as `dropout` has it: an operand, or
-/// what is added to c. It is taken as it stands in memory, its rows being those of DropoutRows.
+/// The matrix of a product whose numbers are dropped, or scaled where they are kept, as `dropout` has it: an operand,
+/// or what is added to c. It is taken as it stands in memory, its rows being those of DropoutRows.
 enum class Dropped { nothing, a, b, sum };
 
 /// One of several products that are made in one call.

@@ -22,7 +22,8 @@ std::unique_ptr<kernels::Device> make_device(const std::string& backend) {
   if (backend == "cuda") return kernels::make_cuda_device(exec::local_rank());
   if (backend == "cuda-f32") return kernels::make_cuda_device(exec::local_rank(), kernels::Arithmetic::f32);
   if (backend == "cuda-tf32") return kernels::make_cuda_device(exec::local_rank(), kernels::Arithmetic::tf32);
-  throw error("--backend {}: unknown; known: cpu, reference, cuda, cuda-f32, cuda-tf32", backend);
+  if (backend == "cuda-joined") return kernels::make_cuda_device(exec::local_rank(), kernels::Arithmetic::joined);
+  throw error("--backend {}: unknown; known: cpu, reference, cuda, cuda-joined, cuda-f32, cuda-tf32", backend);
 }
 
 bool is_gpu(const std::string& backend) {

@@ -113,7 +113,7 @@ namespace {
 Storage own_storage(const Profile& profile) {
   if (!profile.device.empty()) return gpu_storage(profile.dtype);
   if (!profile.on_gpus()) return cpu_storage(profile.dtype);
-  return cuda_storage(profile.dtype, profile.backend == "cuda" ? DataType::bf16 : DataType::f32);
+  return cuda_storage(profile.dtype, profile.computes_in_bf16() ? DataType::bf16 : DataType::f32);
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ Profile profile_from(const Node& node) {
   profile.pass_skew = node.number_or("pass_skew", 1.0, 0.0);
   profile.reference_pass_seconds = node.number_or("reference_pass_seconds", 0.0, 0.0);
   if (const Node* backend = node.find("backend")) {
-    constexpr std::string_view kBackends[] = {"cpu", "cuda", "cuda-f32", "cuda-tf32", "reference"};
+    constexpr std::string_view kBackends[] = {"cpu", "cuda", "cuda-f32", "cuda-joined", "cuda-tf32", "reference"};
     profile.backend = backend->as_string("backend");
     if (std::ranges::find(kBackends, profile.backend) == std::end(kBackends))
       throw backend->error(fmt::format("unknown backend '{}'", profile.backend),

@@ -70,7 +70,8 @@ Profile of_known_gpu(Profile profile) {
   if (!profile.device.empty() || !device || !profile.on_gpus()) return profile;
   profile.device = device->name;
   // What is not compressed is held as it is multiplied.
-  const DataType held = profile.backend == "cuda" && profile.dtype == DataType::f32 ? DataType::bf16 : profile.dtype;
+  const bool rounded = profile.computes_in_bf16() && profile.dtype == DataType::f32;
+  const DataType held = rounded ? DataType::bf16 : profile.dtype;
   for (ProfileEntry& entry : profile.entries)
     if (entry.dtype == name(profile.dtype)) entry.dtype = name(held);
   profile.dtype = held;

@@ -63,7 +63,7 @@ void AdapterGroup::visit(const Work& work) {
 }
 
 template <typename Work>
-void AdapterGroup::visit_methods(const Work& work) {
+void AdapterGroup::visit_methods(bool ahead, const Work& work) {
   std::vector<AdapterKept>& kept = stash_.adapters[static_cast<std::size_t>(group_)];
   kept.resize(batch_.tasks.size());
   std::map<costmodel::AdapterMethod, std::vector<AdapterRows>> methods;
@@ -73,7 +73,9 @@ void AdapterGroup::visit_methods(const Work& work) {
     if (kind_of(adapter.shape().method) && targets_any(adapter.shape(), group_))
       methods[adapter.shape().method].push_back({context_, layer_, group_, batch_, span, weights_, adapter, kept[i]});
   }
+  const bool joins = context_.pool.device().joins_products();
   for (const auto& [method, tasks] : methods) {
+    if ((joins && kind_of(method)->joins(tasks)) != ahead) continue;
     const std::shared_ptr<kernels::Event> begun = context_.probe.mark();
     work(*kind_of(method), std::span(tasks));
     if (!begun) continue;
@@ -121,8 +123,15 @@ void AdapterGroup::scale_inputs(Matrix x) {
   visit([&](const AdapterKind& kind, const AdapterRows& rows) { kind.scale_input(rows, rows_of(rows, x)); });
 }
 
+void AdapterGroup::forward_ahead(ConstMatrix x, Matrix y, Products& added) {
+  visit_methods(true, [&](const AdapterKind& kind, std::span<const AdapterRows> tasks) {
+    kind.forward_ahead(tasks, x, y, added);
+  });
+}
+
 void AdapterGroup::forward(ConstMatrix x, Matrix y) {
-  visit_methods([&](const AdapterKind& kind, std::span<const AdapterRows> tasks) { kind.forward_all(tasks, x, y); });
+  visit_methods(false,
+                [&](const AdapterKind& kind, std::span<const AdapterRows> tasks) { kind.forward_all(tasks, x, y); });
 }
 
 void AdapterGroup::forward_sum(Matrix y) {
@@ -137,9 +146,15 @@ void AdapterGroup::backward_output(ConstMatrix x, Matrix dy) {
   });
 }
 
+void AdapterGroup::backward_ahead(ConstMatrix x, ConstMatrix dy, Matrix dx, Products& added) {
+  visit_methods(true, [&](const AdapterKind& kind, std::span<const AdapterRows> tasks) {
+    kind.backward_ahead(tasks, x, dy, dx, added);
+  });
+}
+
 void AdapterGroup::backward(ConstMatrix x, ConstMatrix dy, Matrix dx) {
   visit_methods(
-      [&](const AdapterKind& kind, std::span<const AdapterRows> tasks) { kind.backward_all(tasks, x, dy, dx); });
+      false, [&](const AdapterKind& kind, std::span<const AdapterRows> tasks) { kind.backward_all(tasks, x, dy, dx); });
   if (dx.rows > 0)
     visit([&](const AdapterKind& kind, const AdapterRows& rows) {
       kind.backward_input(rows, rows_of(rows, x), rows_of(rows, dx));

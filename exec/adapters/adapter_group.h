@@ -25,19 +25,23 @@ class AdapterGroup {
   void take_shared(const Buffer& sums);
 
   void scale_inputs(kernels::Matrix x);
+  /// On devices that join products, ahead of the frozen one: what methods do then, of which `added` is left.
+  void forward_ahead(kernels::ConstMatrix x, kernels::Matrix y, Products& added);
   void forward(kernels::ConstMatrix x, kernels::Matrix y);
   void forward_sum(kernels::Matrix y);
 
   void backward_output(kernels::ConstMatrix x, kernels::Matrix dy);
+  void backward_ahead(kernels::ConstMatrix x, kernels::ConstMatrix dy, kernels::Matrix dx, Products& added);
   void backward(kernels::ConstMatrix x, kernels::ConstMatrix dy, kernels::Matrix dx);
 
  private:
   /// Calls work(kind, rows) for each task with a target here, and counts its seconds.
   template <typename Work>
   void visit(const Work& work);
-  /// Calls work(kind, all its tasks with a target here) for each method, and counts each task's share of the seconds.
+  /// Calls work(kind, all its tasks with a target here) for each method that is ahead of the frozen product, or not,
+  /// and counts each task's share of the seconds.
   template <typename Work>
-  void visit_methods(const Work& work);
+  void visit_methods(bool ahead, const Work& work);
   void tell(costmodel::Pass pass);
   costmodel::OperatorCall call(const TaskSpan& span, costmodel::Pass pass) const;
   Adapter& adapter_of(const TaskSpan& span) const { return *context_.adapters[static_cast<std::size_t>(span.task)]; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/adapters/products.h"
 #include "exec/decoder_layer.h"
 
 namespace braid::exec {
@@ -53,6 +54,14 @@ class AdapterKind {
   virtual void backward_all(std::span<const AdapterRows> tasks, kernels::ConstMatrix x, kernels::ConstMatrix dy,
                             kernels::Matrix dx) const;
   virtual void forward_sum(const AdapterRows& /*rows*/, kernels::Matrix /*y*/) const {}
+
+  /// On devices that join products: whether all of these tasks' `forward_all` and `backward_all` is done ahead of the
+  /// frozen product but for products with beta 1 that are added to what that makes; and these instead of those then.
+  virtual bool joins(std::span<const AdapterRows> /*tasks*/) const { return false; }
+  virtual void forward_ahead(std::span<const AdapterRows> /*tasks*/, kernels::ConstMatrix /*x*/, kernels::Matrix /*y*/,
+                             Products& /*added*/) const {}
+  virtual void backward_ahead(std::span<const AdapterRows> /*tasks*/, kernels::ConstMatrix /*x*/,
+                              kernels::ConstMatrix /*dy*/, kernels::Matrix /*dx*/, Products& /*added*/) const {}
 
   virtual void backward_sum(const AdapterRows& /*rows*/, kernels::Matrix /*dy*/) const {}
   /// Turns the gradient of what the adapter made of the product's output into that output's; `x` is what the product

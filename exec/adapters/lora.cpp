@@ -22,6 +22,12 @@ void Products::run() {
   turns_.clear();
 }
 
+std::vector<MatmulCall> Products::in_order() const {
+  std::vector<MatmulCall> all;
+  for (const std::vector<MatmulCall>& calls : turns_) all.insert(all.end(), calls.begin(), calls.end());
+  return all;
+}
+
 std::int64_t LowRank::width() const {
   return costmodel::low_rank_width(rows_.adapter.shape(), rows_.group);
 }
@@ -104,10 +110,11 @@ void LowRank::outputs_backward(ConstMatrix dy, Matrix d_low_rank, Products& prod
   }
 }
 
-void LowRank::inputs_backward(ConstMatrix x, ConstMatrix d_low_rank, Matrix dx, Products& products) const {
+void LowRank::inputs_backward(ConstMatrix x, ConstMatrix d_low_rank, Matrix dx, Products& products,
+                              Products& added) const {
   if (rows_.dropout() == 0) {
     add_gradient(1, d_low_rank, x, stacked_a(Part::gradient), products);
-    if (dx.rows > 0) products.add({1, d_low_rank, Transpose::no, stacked_a(Part::parameter), Transpose::no, 1, dx});
+    if (dx.rows > 0) added.add({1, d_low_rank, Transpose::no, stacked_a(Part::parameter), Transpose::no, 1, dx});
     return;
   }
   std::size_t turn = 0;
@@ -117,9 +124,9 @@ void LowRank::inputs_backward(ConstMatrix x, ConstMatrix d_low_rank, Matrix dx, 
       products.add(dropping({1, d_target, Transpose::yes, x, Transpose::no, 1, a(Part::gradient, target.module)},
                             Dropped::b, target.module));
       if (dx.rows > 0)
-        products.add(dropping({1, d_target, Transpose::no, a(Part::parameter, target.module), Transpose::no, 1, dx},
-                              Dropped::sum, target.module),
-                     turn++);
+        added.add(dropping({1, d_target, Transpose::no, a(Part::parameter, target.module), Transpose::no, 1, dx},
+                           Dropped::sum, target.module),
+                  turn++);
       continue;
     }
     const Buffer input = dropped(rows_, target.module, x);
@@ -145,7 +152,7 @@ void LowRank::backward(ConstMatrix x, ConstMatrix dy, Matrix dx) const {
   Products products(kernels_);
   outputs_backward(dy, d_low_rank, products);
   products.run();
-  inputs_backward(x, d_low_rank, dx, products);
+  inputs_backward(x, d_low_rank, dx, products, products);
   products.run();
 }
 
@@ -156,6 +163,20 @@ namespace {
 class Lora final : public AdapterKind {
  public:
   void forward_all(std::span<const AdapterRows> tasks, ConstMatrix x, Matrix y) const override {
+    Products added(tasks.front().kernels());
+    forward_ahead(tasks, x, y, added);
+    added.run();
+  }
+  void backward_all(std::span<const AdapterRows> tasks, ConstMatrix x, ConstMatrix dy, Matrix dx) const override {
+    Products products(tasks.front().kernels());
+    backward(tasks, x, dy, dx, products, products);
+    products.run();
+  }
+
+  bool joins(std::span<const AdapterRows> tasks) const override {
+    return std::ranges::all_of(tasks, [](const AdapterRows& rows) { return LowRank(rows).only_products(); });
+  }
+  void forward_ahead(std::span<const AdapterRows> tasks, ConstMatrix x, Matrix y, Products& added) const override {
     Products products(tasks.front().kernels());
     for (const AdapterRows& rows : tasks) {
       const LowRank low_rank(rows);
@@ -165,27 +186,31 @@ class Lora final : public AdapterKind {
     products.run();
     for (const AdapterRows& rows : tasks) {
       const LowRank low_rank(rows);
-      low_rank.up(rows.kept.low_rank.matrix(rows.count(), low_rank.width()), rows_of(rows, y), products);
+      low_rank.up(rows.kept.low_rank.matrix(rows.count(), low_rank.width()), rows_of(rows, y), added);
     }
+  }
+  void backward_ahead(std::span<const AdapterRows> tasks, ConstMatrix x, ConstMatrix dy, Matrix dx,
+                      Products& added) const override {
+    Products products(tasks.front().kernels());
+    backward(tasks, x, dy, dx, products, added);
     products.run();
   }
 
-  void backward_all(std::span<const AdapterRows> tasks, ConstMatrix x, ConstMatrix dy, Matrix dx) const override {
-    Products products(tasks.front().kernels());
-    std::vector<Buffer> gradients;
+ private:
+  /// What is left to make are `products`, and those that are `added` to dx.
+  static void backward(std::span<const AdapterRows> tasks, ConstMatrix x, ConstMatrix dy, Matrix dx, Products& products,
+                       Products& added) {
+    std::vector<Matrix> gradients;
     for (const AdapterRows& rows : tasks) {
       const LowRank low_rank(rows);
-      gradients.push_back(low_rank.take_low_rank(rows.count()));
-      low_rank.outputs_backward(rows_of(rows, dy), gradients.back().matrix(rows.count(), low_rank.width()), products);
+      Buffer gradient = low_rank.take_low_rank(rows.count());
+      gradients.push_back(gradient.matrix(rows.count(), low_rank.width()));
+      added.keep(std::move(gradient));
+      low_rank.outputs_backward(rows_of(rows, dy), gradients.back(), products);
     }
     products.run();
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-      const AdapterRows& rows = tasks[i];
-      const LowRank low_rank(rows);
-      low_rank.inputs_backward(rows_of(rows, x), gradients[i].matrix(rows.count(), low_rank.width()), rows_of(rows, dx),
-                               products);
-    }
-    products.run();
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+      LowRank(tasks[i]).inputs_backward(rows_of(tasks[i], x), gradients[i], rows_of(tasks[i], dx), products, added);
   }
 };
 

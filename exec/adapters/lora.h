@@ -4,20 +4,6 @@
 
 namespace braid::exec {
 
-/// Small products of several tasks' adapters, which one call makes.
-class Products {
- public:
-  explicit Products(const kernels::Kernels& kernels) : kernels_(kernels) {}
-  /// One that adds to what others of the table make comes in a later `turn` than they.
-  void add(const kernels::MatmulCall& call, std::size_t turn = 0);
-  /// Makes them, a call a turn, and forgets them.
-  void run();
-
- private:
-  const kernels::Kernels& kernels_;
-  std::vector<std::vector<kernels::MatmulCall>> turns_;
-};
-
 /// A LoRA adapter's two products beside a frozen one; DoRA has them too. Inputs are dropped by each module for itself:
 /// by its products, on devices whose products do that; else the masked input is made first, and what reads it at once,
 /// as it is not kept.
@@ -34,13 +20,16 @@ class LowRank {
   void up(kernels::ConstMatrix low_rank, kernels::Matrix y, Products& products) const;
   /// Adds B's gradient, and makes that of low_rank.
   void outputs_backward(kernels::ConstMatrix dy, kernels::Matrix d_low_rank, Products& products) const;
-  /// Adds A's gradient, and the input's to `dx` unless that has no rows.
-  void inputs_backward(kernels::ConstMatrix x, kernels::ConstMatrix d_low_rank, kernels::Matrix dx,
-                       Products& products) const;
+  /// Adds A's gradient, and as `added` products the input's to `dx` unless that has no rows.
+  void inputs_backward(kernels::ConstMatrix x, kernels::ConstMatrix d_low_rank, kernels::Matrix dx, Products& products,
+                       Products& added) const;
 
   void down(kernels::ConstMatrix x, kernels::Matrix low_rank) const;
   /// Both ways back.
   void backward(kernels::ConstMatrix x, kernels::ConstMatrix dy, kernels::Matrix dx) const;
+
+  /// Whether all that is dropped is dropped in products.
+  bool only_products() const { return rows_.dropout() == 0 || drops_in_products(); }
 
  private:
   /// gradient += scale · aᵀ b: as one of the products, or where sums are exact at once.

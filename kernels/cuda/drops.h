@@ -59,6 +59,15 @@ struct Drops {
     if (within > 0) kept |= kept_of(row, first / 4 + 2) << 8;
     return kept >> within & 0xFFU;
   }
+  /// And of the columns [column, column + 32), which may begin before the first, draw by draw: in few registers.
+  __device__ std::uint32_t kept_of_32(std::int64_t row, std::int64_t column) const {
+    const std::int64_t first = first_column + column;
+    std::uint64_t kept = 0;
+#pragma unroll 1
+    for (int draw = 0; draw < 9; ++draw)
+      kept |= static_cast<std::uint64_t>(kept_of(row, (first >> 2) + draw)) << (4 * draw);
+    return static_cast<std::uint32_t>(kept >> (first & 3));
+  }
   /// What a thread drew last: of neighbours in a row four share a draw.
   struct Drawn {
     std::int64_t row = -1, draw = -1;

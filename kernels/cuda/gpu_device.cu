@@ -11,6 +11,7 @@
 #include "kernels/cuda/gpu_state.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/table.h"
+#include "kernels/cuda/tile_map.h"
 
 namespace braid::kernels::cuda {
 namespace {
@@ -18,6 +19,9 @@ namespace {
 class CudaDevice final : public Device, public EventClock {
  public:
   CudaDevice(int ordinal, Arithmetic arithmetic) : ordinal_(ordinal), watch_(ordinal), ranges_(begin(ordinal)) {
+    if (arithmetic == Arithmetic::joined && !has_warpgroups())
+      throw error("GPU {} is {}: joined products are for H100 and H200 (compute capability 9.0); leave out \"-joined\"",
+                  ordinal, machine());
     state_.emplace();
     state_->arithmetic = arithmetic;
     check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking));
@@ -47,6 +51,7 @@ class CudaDevice final : public Device, public EventClock {
   }
   const Kernels& kernels() const override { return table(); }
   costmodel::DataType activations() const override { return activation_type(); }
+  bool joins_products() const override { return state_->arithmetic == Arithmetic::joined; }
   std::vector<std::string> library_versions() const override {
     int driver = 0, runtime = 0;
     check(cudaDriverGetVersion(&driver));

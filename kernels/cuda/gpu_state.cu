@@ -76,7 +76,9 @@ cudaStream_t compute_stream() {
   return gpu_state().stream;
 }
 costmodel::DataType activation_type() {
-  return gpu_state().arithmetic == Arithmetic::bf16 ? costmodel::DataType::bf16 : costmodel::DataType::f32;
+  const Arithmetic arithmetic = gpu_state().arithmetic;
+  return arithmetic == Arithmetic::bf16 || arithmetic == Arithmetic::joined ? costmodel::DataType::bf16
+                                                                            : costmodel::DataType::f32;
 }
 
 Scratch::Scratch(std::int64_t bytes) {

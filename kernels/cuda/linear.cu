@@ -1,6 +1,7 @@
 #include <array>
 
 #include "kernels/columns.h"
+#include "kernels/cuda/joined_product.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/simt.h"
 #include "kernels/elementwise.h"
@@ -86,6 +87,12 @@ class CudaLinear final : public FrozenLinear {
     if (bias_) add_row(1, bias(), y);
   }
   void backward(ConstMatrix dy, Matrix dx) const override { product(dy, Transpose::no, dx); }
+  bool forward_joined(ConstMatrix x, Matrix y, std::span<const MatmulCall> added) const override {
+    return joined(x, Transpose::yes, bias(), y, added);
+  }
+  bool backward_joined(ConstMatrix dy, Matrix dx, std::span<const MatmulCall> added) const override {
+    return joined(dy, Transpose::no, {}, dx, added);
+  }
 
  private:
   struct Part {
@@ -101,15 +108,35 @@ class CudaLinear final : public FrozenLinear {
 
   void product(ConstMatrix x, Transpose transpose, Matrix y) const {
     if (x.rows == 0) return;
-    const bool held_as_multiplied =
-        type_ == WeightType::f32 || (type_ == WeightType::bf16 && computes_ == costmodel::DataType::bf16);
-    const Scratch widened(held_as_multiplied ? 0 : in_ * out_ * costmodel::bytes_of(computes_));
-    Matrix weight(static_cast<float*>(held_as_multiplied ? parts_[0].memory.get() : widened.memory()), out_, in_, in_,
-                  computes_);
-    if (!held_as_multiplied) widen(weight);
+    const Multiplied weight(*this);
     const Converted input(x, computes_);
-    large_matmul(input.view(), Transpose::no, weight, transpose, y);
+    large_matmul(input.view(), Transpose::no, weight.view(), transpose, y);
   }
+  bool joined(ConstMatrix x, Transpose transpose, ConstVector bias, Matrix y, std::span<const MatmulCall> added) const {
+    const Multiplied weight(*this);
+    if (!can_join(x, weight.view(), transpose, y, added)) return false;
+    joined_product(x, weight.view(), transpose, bias, y, added);
+    return true;
+  }
+
+  /// The weight as it is multiplied, in scratch memory where it is held otherwise.
+  class Multiplied {
+   public:
+    explicit Multiplied(const CudaLinear& linear)
+        : held_so_(linear.type_ == WeightType::f32 ||
+                   (linear.type_ == WeightType::bf16 && linear.computes_ == costmodel::DataType::bf16)),
+          widened_(held_so_ ? 0 : linear.in_ * linear.out_ * costmodel::bytes_of(linear.computes_)),
+          view_(static_cast<float*>(held_so_ ? linear.parts_[0].memory.get() : widened_.memory()), linear.out_,
+                linear.in_, linear.in_, linear.computes_) {
+      if (!held_so_) linear.widen(view_);
+    }
+    ConstMatrix view() const { return view_; }
+
+   private:
+    bool held_so_;
+    Scratch widened_;
+    Matrix view_;
+  };
 
   void widen(Matrix to) const {
     with_type(to.type, [&]<typename Number>(Number) {

@@ -1,5 +1,5 @@
 // How fast a device computes what fine-tuning is made of, beside its frozen products alone:
-//   gpu_benchmark [cuda|cuda-f32|cpu] [tokens] [width,width,...] [runs]
+//   gpu_benchmark [cuda|cuda-joined|cuda-f32|cpu] [tokens] [width,width,...] [runs]
 // A line a case: LoRA beside a frozen layer of that width, of 1, 4 and 16 tasks of rank 16 that share the tokens, with
 // dropout and without, in the designs of lora_designs.h, forward and backward, medians of runs on random numbers by the
 // device's own clock (0 runs: each once, for profilers); whether the designs agree; then a decoder layer of
@@ -50,7 +50,7 @@ void measure_lora(kernels::Device& device, std::int64_t width, std::int64_t toke
                   float dropout) {
   BufferPool pool(device);
   LoraDesigns lora(pool, width, tokens, tenants, dropout);
-  const auto time = [&](void (LoraDesigns::*work)()) { return seconds_of(device, [&] { (lora.*work)(); }); };
+  const auto time = [&](auto work) { return seconds_of(device, [&] { (lora.*work)(); }); };
   const double forward = time(&LoraDesigns::frozen_forward), backward = time(&LoraDesigns::frozen_backward);
   const double flops = 2.0 * static_cast<double>(tokens) * static_cast<double>(width * width);
   const auto tell = [&](const char* design, double there, double back) {
@@ -62,6 +62,7 @@ void measure_lora(kernels::Device& device, std::int64_t width, std::int64_t toke
   tell("frozen alone", forward, backward);
   tell("second pass", time(&LoraDesigns::second_pass_forward), time(&LoraDesigns::second_pass_backward));
   tell("extended K", time(&LoraDesigns::extended_forward), time(&LoraDesigns::extended_backward));
+  if (lora.joined_forward()) tell("joined", time(&LoraDesigns::joined_forward), time(&LoraDesigns::joined_backward));
   if (dropout == 0 || !device.drops_in_products()) return;
   lora.mask_first();
   tell("masked first", time(&LoraDesigns::second_pass_forward), time(&LoraDesigns::second_pass_backward));
@@ -111,6 +112,14 @@ void measure_layer(kernels::Device& device, std::int64_t width, std::int64_t tok
       shape.hidden, shape.intermediate, tokens, seconds * 1e3, flops / seconds * 1e-12);
 }
 
+std::unique_ptr<kernels::Device> make_device(std::string_view name) {
+  using kernels::Arithmetic;
+  if (name == "cpu") return kernels::make_cpu_device();
+  return kernels::make_cuda_device(0, name == "cuda-f32"      ? Arithmetic::f32
+                                      : name == "cuda-joined" ? Arithmetic::joined
+                                                              : Arithmetic::bf16);
+}
+
 int run(int count, char** words) {
   const std::string name = count > 1 ? words[1] : "cuda";
   const std::int64_t tokens = count > 2 ? std::atoll(words[2]) : 8192;
@@ -118,10 +127,7 @@ int run(int count, char** words) {
   std::stringstream list(count > 3 ? words[3] : "4096,5120,8192");
   for (std::string width; std::getline(list, width, ',');) widths.push_back(std::atoll(width.c_str()));
   if (count > 4) runs = std::atoi(words[4]);
-  const std::unique_ptr<kernels::Device> device =
-      name == "cpu"
-          ? kernels::make_cpu_device()
-          : kernels::make_cuda_device(0, name == "cuda-f32" ? kernels::Arithmetic::f32 : kernels::Arithmetic::bf16);
+  std::unique_ptr<kernels::Device> device = make_device(name);
   for (const std::string& version : device->library_versions()) fmt::print("{}\n", version);
   fmt::print("{:>6} {:>7} {:>6} {:>8} {:<12} {:>11} {:>12} {:>9} {:>9} {:>8}\n", "width", "tokens", "tasks", "dropout",
              "design", "forward ms", "backward ms", "forward/", "backward/", "TFLOP/s");
@@ -132,7 +138,13 @@ int run(int count, char** words) {
       for (const std::int64_t width : widths) measure_lora(*device, width, tokens, tenants, dropout);
     }
   }
+  fmt::print("{}: ", name);
   measure_layer(*device, widths.front(), tokens);
+  if (name == "cuda") {
+    device.reset();  // one at a time
+    fmt::print("cuda-joined: ");
+    measure_layer(*make_device("cuda-joined"), widths.front(), tokens);
+  }
   return agree ? 0 : 1;
 }
 

@@ -10,14 +10,17 @@
 
 namespace braid::exec {
 
-/// LoRA beside one frozen layer [width, width], of tenants that share the tokens in equal parts, in two designs:
+/// LoRA beside one frozen layer [width, width], of tenants that share the tokens in equal parts, in three designs:
 ///
 /// - second pass: Y = X Wᵀ, then each tenant adds α S Bᵀ with S = dropout(X) Aᵀ; likewise going back;
 /// - extended K: each tenant's S stands beside X in columns of its own, zeros where others' rows are, and all tenants'
 ///   α B beside W, so that one product over width + Σ rank columns yields Y. Going back dS stands beside dY and A
 ///   beneath W, where nothing is dropped; else the second pass is taken, as its mask is of dS A alone.
 ///
-/// A tenant's dA and dB are re-associated in both: (dY B)ᵀ X and dYᵀ S. Products drop what they read where the device's
+/// - joined: S first, then one product that adds each tenant's α S Bᵀ to its sums before it writes them
+///   (FrozenLinear::forward_joined), going back those of dS A, masked; else of nothing, where the device has none.
+///
+/// A tenant's dA and dB are re-associated in all: (dY B)ᵀ X and dYᵀ S. Products drop what they read where the device's
 /// do (Device::drops_in_products); else, and after `mask_first`, the dropped X is made by itself, and dS A masked
 /// after.
 class LoraDesigns {
@@ -89,6 +92,25 @@ class LoraDesigns {
     down(left(wide_x_), [&](const Tenant& t) { return own(t, right(wide_x_)); });
     wide_in_->forward(whole(wide_x_), plain(y_));
   }
+  /// False where the device has none.
+  bool joined_forward() {
+    down(plain(x_), [&](const Tenant& t) { return low(t, t.s); });
+    Calls added;
+    for (const Tenant& t : tenants_)
+      added.push_back(
+          {kScaling, low(t, t.s), no, t.b.matrix(width_, kRank), yes, 1, plain(y_).row_range(t.first, t.last)});
+    return frozen_->forward_joined(plain(x_), plain(y_), added);
+  }
+  bool joined_backward() {
+    by_outputs(plain(dy_), [&](const Tenant& t) { return low(t, t.d_s); });
+    by_inputs([&](const Tenant& t) { return low(t, t.d_s); }, false);
+    Calls added;
+    for (const Tenant& t : tenants_)
+      added.push_back(
+          dropping({1, low(t, t.d_s), no, t.a.matrix(kRank, width_), no, 1, plain(dx_).row_range(t.first, t.last)},
+                   kernels::Dropped::sum, t));
+    return frozen_->backward_joined(plain(dy_), plain(dx_), added);
+  }
   void second_pass_backward() {
     frozen_backward();
     by_outputs(plain(dy_), [&](const Tenant& t) { return low(t, t.d_s); });
@@ -104,15 +126,11 @@ class LoraDesigns {
 
   /// How far the designs' results lie apart, relative to the largest number; of bf16 a hundredth is rounding.
   double difference() {
-    const std::vector<float> one = results(&LoraDesigns::second_pass_forward, &LoraDesigns::second_pass_backward);
-    const std::vector<float> other = results(&LoraDesigns::extended_forward, &LoraDesigns::extended_backward);
-    float most = 0, apart = 0;
-    for (std::size_t i = 0; i < one.size(); ++i) {
-      if (!std::isfinite(other[i])) return other[i];
-      most = std::max(most, std::abs(one[i]));
-      apart = std::max(apart, std::abs(one[i] - other[i]));
-    }
-    return apart / most;
+    const std::vector<float> one = results([&] { second_pass_forward(), second_pass_backward(); });
+    const double extended = apart(one, results([&] { extended_forward(), extended_backward(); }));
+    if (masks_first_ || !joined_forward()) return extended;
+    const double joined = apart(one, results([&] { joined_forward(), joined_backward(); }));
+    return std::isfinite(joined) ? std::max(extended, joined) : joined;
   }
 
  private:
@@ -220,13 +238,23 @@ class LoraDesigns {
     drop(plain(dropped_), true, plain(dx_));
   }
 
+  static double apart(const std::vector<float>& one, const std::vector<float>& other) {
+    float most = 0, apart = 0;
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      if (!std::isfinite(other[i])) return other[i];
+      most = std::max(most, std::abs(one[i]));
+      apart = std::max(apart, std::abs(one[i] - other[i]));
+    }
+    return apart / most;
+  }
+
   /// Y, dX and each tenant's dA and dB, one after another.
-  std::vector<float> results(void (LoraDesigns::*forward)(), void (LoraDesigns::*backward)()) {
+  template <typename Work>
+  std::vector<float> results(const Work& work) {
     for (const Tenant& tenant : tenants_)
       for (const Buffer* gradient : {&tenant.d_a, &tenant.d_b}) kernels_.fill(0, gradient->row());
     kernels_.fill(NAN, plain(y_)), kernels_.fill(NAN, plain(dx_));
-    (this->*forward)();
-    (this->*backward)();
+    work();
     std::vector<float> all;
     const auto take = [&](kernels::ConstMatrix rows) {
       const Buffer widened = pool_.take_f32(rows.rows * rows.columns);

@@ -90,6 +90,24 @@ TEST_F(CudaCommands, WhatIsPlannedForGpusIsTrainedAndValidatedOnThem) {
   EXPECT_TRUE(attends);
 }
 
+TEST_F(CudaCommands, AdaptersJoinFrozenProductsWhereAsked) {
+  ASSERT_EQ(
+      run_braid("train " + planning_by("profile_cuda.json") + "--backend cuda --ranks 1 --out " + path("apart")).status,
+      0);
+  measured_by("cuda-joined");
+  const Outcome trained = run_braid("train " + planning_by("profile_cuda-joined.json") +
+                                    "--backend cuda-joined --ranks 1 --out " + path("joined"));
+  ASSERT_EQ(trained.status, 0) << trained.text;
+  EXPECT_EQ(read_json(path("joined/plan.json")).at("profile").string_at("backend"), "cuda-joined");
+  const auto apart = losses_of("apart"), joined = losses_of("joined");
+  bool any_rounded = false;
+  for (const auto& [step, loss] : apart) {
+    EXPECT_NEAR(joined.at(step) / loss, 1, 5e-3) << step;
+    any_rounded |= joined.at(step) != loss;
+  }
+  EXPECT_TRUE(any_rounded) << "nothing was joined";
+}
+
 TEST_F(CudaCommands, WeightsAreKeptInShares) {
   ASSERT_EQ(run_braid("train " + planning_by("profile.json") + "--ranks 1 --out " + path("cpu")).status, 0);
   policy = "megatron-fsdp";

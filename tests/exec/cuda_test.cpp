@@ -72,10 +72,42 @@ TEST_P(CudaTraining, LearnsWhatTheProcessorLearns) {
     EXPECT_GT(std::abs(near.steps[0][0].loss / cpu.steps[0][0].loss - 1), 1e-7) << "nothing was rounded";
   }
 }
+
 INSTANTIATE_TEST_SUITE_P(Backbones, CudaTraining,
                          ::testing::Combine(::testing::Values("cpu", "gpu"),
                                             ::testing::Values("llama", "qwen3", "opt")),
                          name_of);
+
+/// What adapters add to frozen products joins their sums, and so is rounded once: losses are near, and others.
+class CudaJoined : public Cuda {
+ protected:
+  void SetUp() override {
+    Cuda::SetUp();
+    try {
+      device_of(std::get<0>(GetParam()), Arithmetic::joined);
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+TEST_P(CudaJoined, LearnsWhatTheProcessorLearns) {
+  const auto& [where, backbone] = GetParam();
+  const TrainerStudy study = short_study(backbone);
+  const Trained cpu = train_on(study, together(1, 1));
+  const auto on = [place = where](Arithmetic arithmetic) { return [=] { return device_of(place, arithmetic); }; };
+  const Trained apart = train_on(study, together(1, 1), on(Arithmetic::bf16));
+  const Trained joined = train_on(study, together(1, 1), on(Arithmetic::joined));
+  std::size_t others = 0;
+  for (std::size_t task = 0; task < 4; ++task) {
+    for (std::size_t i = 0; i < cpu.steps[task].size(); ++i) {
+      EXPECT_NEAR(joined.steps[task][i].loss / cpu.steps[task][i].loss, 1, 1e-2) << task << " " << i;
+      if (joined.steps[task][i].loss != apart.steps[task][i].loss) ++others;
+    }
+  }
+  EXPECT_GT(others, 0U) << "nothing was joined";
+}
+INSTANTIATE_TEST_SUITE_P(Backbones, CudaJoined,
+                         ::testing::Combine(::testing::Values("cpu", "gpu"), ::testing::Values("llama")), name_of);
 
 /// Backbones of every family and adapters of every method: what transformers and PEFT compute of them.
 class CudaGolden : public Cuda {};
@@ -101,9 +133,11 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaGolden,
 
 /// Of activations in bf16 beside statistics in f32.
 TEST(CudaOnCpuMemory, APassTakesTheBytesThatArePredicted) {
-  const std::unique_ptr<kernels::Device> device = kernels::make_cuda_on_cpu_device(Arithmetic::bf16);
-  for (const auto& [backbone, recompute] :
-       {std::pair("llama", kRecomputes.front()), {"opt", kRecomputes.front()}, {"llama", kRecomputes.back()}}) {
+  for (const auto& [backbone, recompute, arithmetic] : {std::tuple("llama", kRecomputes.front(), Arithmetic::bf16),
+                                                        {"opt", kRecomputes.front(), Arithmetic::bf16},
+                                                        {"llama", kRecomputes.back(), Arithmetic::bf16},
+                                                        {"llama", kRecomputes.front(), Arithmetic::joined}}) {
+    const std::unique_ptr<kernels::Device> device = kernels::make_cuda_on_cpu_device(arithmetic);
     Tasks tasks({adapter_shape(4, 0, kAll), adapter_shape(8, 0.1, {Module::q, Module::down})}, backbone, recompute,
                 *device);
     expect_known_memory(tasks, tasks.microbatch({0, 1}, 24), recompute, backbone,

@@ -1,3 +1,5 @@
+#include <deque>
+
 #include "devices.h"
 
 namespace braid::kernels {
@@ -114,6 +116,74 @@ TEST_P(Devices, FrozenLayersOfEveryType) {
     linear->backward(y.there(), dx.there());
     agree(dx, "backward", 5);
   }
+}
+
+/// Frozen products of several tiles to which those of adapters of many tasks are added, one after another where they
+/// meet: of targets going forward, of dropped inputs going back.
+TEST_P(Devices, FrozenLayersJoinedWithAdapters) {
+  const std::int64_t step = testing::on_16_bytes ? 8 : 1, rows = between(100, 300);
+  const std::int64_t in = step * between(1, 600 / step), out = step * between(2, 200 / step);
+  const std::int64_t first_part = between(1, out - 1), parts[] = {first_part, out - first_part};
+  const std::vector<float> bias = testing::normal_vector(random_, out);
+  const WeightType types[] = {WeightType::f32, WeightType::bf16, WeightType::int8, WeightType::nf4};
+  Numbers weight = activations(out, in), x = activations(rows, in), y = activations(rows, out);
+  Numbers dx = activations(rows, in);
+  const WeightType held = types[between(0, 3)];
+  const auto expected = reference().pack_linear(weight.host(), bias, true, held);
+  const auto linear = own().pack_linear(weight.host(), bias, true, held);
+  std::vector<std::int32_t> positions = integers(rows, 4000), samples_of_rows = integers(rows, 9);
+  const std::vector<std::int64_t> samples(samples_of_rows.begin(), samples_of_rows.end());
+  std::deque<Numbers> matrices;
+  std::vector<MatmulCall> up, own_up, back, own_back;
+  const std::uint64_t key = random_.next_below(std::uint64_t{1} << 60);
+  std::int64_t first_row = 0;
+  for (std::int64_t task = 0; first_row < rows; ++task) {
+    const std::int64_t last_row = std::min(rows, first_row + (task == 2 ? 0 : between(1, 120)));
+    const std::int64_t ranks[] = {between(4, 20), between(4, 70)};
+    const std::int64_t rank = ranks[0] + ranks[1];
+    Numbers& low = matrices.emplace_back(activations(last_row - first_row, rank));
+    std::int64_t column = 0, rank_first = 0;
+    for (int target = 0; target < 2; ++target) {
+      // A target that this task lacks.
+      if (task != 1 || target == 1) {
+        Numbers& b = matrices.emplace_back(parameters(parts[target], ranks[target], 0.3F));
+        Numbers& a = matrices.emplace_back(parameters(ranks[target], in, 0.3F));
+        const std::int64_t rank_last = rank_first + ranks[target], last = column + parts[target];
+        const auto of = [&](Matrix all) { return all.row_range(first_row, last_row); };
+        const auto s = [&](Matrix all) { return all.column_range(rank_first, rank_last); };
+        up.push_back(
+            {2, s(low.host()), Transpose::no, b.host(), Transpose::yes, 1, of(y.host()).column_range(column, last)});
+        own_up.push_back(
+            {2, s(low.there()), Transpose::no, b.there(), Transpose::yes, 1, of(y.there()).column_range(column, last)});
+        back.push_back({1, s(low.host()), Transpose::no, a.host(), Transpose::no, 1, of(dx.host())});
+        own_back.push_back({1, s(low.there()), Transpose::no, a.there(), Transpose::no, 1, of(dx.there())});
+        if (task % 2 == 0) {
+          const auto first = static_cast<std::size_t>(first_row),
+                     count = static_cast<std::size_t>(last_row - first_row);
+          for (MatmulCall* call : {&back.back(), &own_back.back()}) {
+            call->dropped = Dropped::sum;
+            call->drop = {std::span(positions).subspan(first, count), std::span(samples).subspan(first, count),
+                          key + static_cast<std::uint64_t>(target), 0.3F, target == 0 ? 0 : 7};
+          }
+        }
+      }
+      rank_first += ranks[target], column += parts[target];
+    }
+    first_row = last_row;
+  }
+  if (!linear->forward_joined(x.there(), y.there(), own_up)) {
+    EXPECT_EQ(y.difference(), 0) << "which was not to be touched";
+    EXPECT_FALSE(testing::on_16_bytes && device_->name() == "cuda on cpu" && type() == DataType::bf16);
+    GTEST_SKIP() << "it makes them apart";
+  }
+  expected->forward(x.host(), y.host());
+  for (const MatmulCall& call : up) reference().matmul_group({&call, 1});
+  agree(y, "forward", 3);
+  ASSERT_TRUE(linear->backward_joined(y.there(), dx.there(), own_back));
+  // Of what the device has made.
+  expected->backward(y.host(), dx.host());
+  for (const MatmulCall& call : back) reference().matmul_group({&call, 1});
+  agree(dx, "backward", 5);
 }
 
 /// Sequences of any lengths, some of which go on where earlier chunks ended, whose keys may be of f32 adapters.

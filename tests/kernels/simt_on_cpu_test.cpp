@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstring>
+
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/simt.h"
@@ -76,6 +79,85 @@ TEST(SimtOnCpu, SumsOfABlockMayFollowOneAnother) {
   std::vector<float> sums(kThreads);
   launch(sums_in_a_row_kernel, dim3(1), kThreads, kSumBytes, sums.data());
   EXPECT_EQ(std::vector<float>(kThreads, sums[0]), sums);
+}
+
+/// Of two warps one has numbers brought, again and again to the same place, which the other adds up.
+__global__ void brings_kernel(const int* numbers, int* sum, bool waits_for_numbers, bool waits_for_room) {
+  int* shared = shared_memory<int>();
+  int* const come = shared + kWarp;
+  int* const read = come + 1;
+  if (threadIdx.x == 0) {
+    on_cpu::begin_barrier(come, 1);
+    on_cpu::begin_barrier(read, kWarp);
+  }
+  __syncthreads();
+  for (int turn = 0; turn < 3; ++turn) {
+    const auto parity = static_cast<unsigned>(turn % 2);
+    if (threadIdx.x == 0) {
+      if (waits_for_room) on_cpu::await_phase(read, parity ^ 1U);
+      on_cpu::arrive(come, kWarp * sizeof(int));
+      on_cpu::bring_later(come, kWarp * sizeof(int),
+                          [=] { std::memcpy(shared, numbers + turn * static_cast<int>(kWarp), kWarp * sizeof(int)); });
+    } else if (threadIdx.x >= kWarp) {
+      if (waits_for_numbers) on_cpu::await_phase(come, parity);
+      sum[threadIdx.x - kWarp] += shared[threadIdx.x - kWarp];
+      on_cpu::arrive(read, 0);
+    }
+  }
+}
+
+TEST(SimtOnCpu, WhatIsBroughtComesAtItsTimeAndAMissingWaitShows) {
+  std::vector<int> numbers(3 * kWarp), expected(kWarp);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<int>(i + 1), expected[i % kWarp] += numbers[i];
+  const auto sums = [&](bool waits_for_numbers, bool waits_for_room) {
+    std::vector<int> sum(kWarp);
+    launch(brings_kernel, dim3(1), 2 * kWarp, (kWarp + 2) * sizeof(int), numbers.data(), sum.data(), waits_for_numbers,
+           waits_for_room);
+    return sum;
+  };
+  const auto fails = [&](bool waits_for_numbers, bool waits_for_room) {
+    try {
+      return sums(waits_for_numbers, waits_for_room) != expected;
+    } catch (const InternalError&) {
+      return true;
+    }
+  };
+  int missed_numbers = 0, missed_room = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    on_cpu::set_order(seed);
+    EXPECT_EQ(sums(true, true), expected);
+    missed_numbers += fails(false, true) ? 1 : 0;
+    missed_room += fails(true, false) ? 1 : 0;
+  }
+  EXPECT_GT(missed_numbers, 10);
+  EXPECT_GT(missed_room, 10);
+}
+
+__global__ void nobody_arrives_kernel() {
+  if (threadIdx.x == 0) on_cpu::begin_barrier(shared_memory<int>(), 2);
+  __syncthreads();
+  if (threadIdx.x == 0) on_cpu::arrive(shared_memory<int>(), 0);
+  on_cpu::await_phase(shared_memory<int>(), 0);
+}
+
+/// A product is made at the latest when it is awaited, and is not to be read before.
+__global__ void multiplies_kernel(int* early) {
+  int product = 0;
+  on_cpu::multiply_later([&] { product = 6 * 7; });
+  on_cpu::close_products();
+  early[threadIdx.x] = product;
+  on_cpu::await_products(0);
+  early[threadIdx.x] += product;
+}
+
+TEST(SimtOnCpu, ProductsAreMadeLateOrAtOnce) {
+  std::vector<int> numbers(64);
+  launch(multiplies_kernel, dim3(1), 64, 0, numbers.data());
+  EXPECT_EQ(std::count(numbers.begin(), numbers.end(), 42) + std::count(numbers.begin(), numbers.end(), 84), 64);
+  EXPECT_GT(std::count(numbers.begin(), numbers.end(), 42), 10);
+  EXPECT_GT(std::count(numbers.begin(), numbers.end(), 84), 10);
+  EXPECT_THROW(launch(nobody_arrives_kernel, dim3(1), kWarp, 8), InternalError);
 }
 
 __global__ void reads_before_it_writes_kernel(float* number) {

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/table.h"
+#include "kernels/cuda/tile_map.h"
 #include "kernels/host_memory.h"
 #include "simt_on_cpu.h"
 
@@ -18,7 +19,8 @@ thread_local Arithmetic current = Arithmetic::f32;
 }  // namespace
 
 costmodel::DataType activation_type() {
-  return current == Arithmetic::bf16 ? costmodel::DataType::bf16 : costmodel::DataType::f32;
+  return current == Arithmetic::bf16 || current == Arithmetic::joined ? costmodel::DataType::bf16
+                                                                      : costmodel::DataType::f32;
 }
 
 std::shared_ptr<void> device_copy(const void* host, std::int64_t bytes) {
@@ -55,6 +57,21 @@ void large_matmul(ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose
   copy(product, c);
 }
 
+TileMap map_tiles(ConstMatrix matrix, int box_rows) {
+  TileMap map;
+  map.words[0] = reinterpret_cast<std::uintptr_t>(matrix.data);
+  const std::int64_t sizes[] = {matrix.rows, matrix.columns, matrix.stride, box_rows};
+  std::copy(std::begin(sizes), std::end(sizes), map.words + 1);
+  return map;
+}
+bool has_warpgroups() {
+  return true;
+}
+/// Few, so that blocks make several tiles.
+int multiprocessors() {
+  return 2;
+}
+
 namespace {
 
 class CudaOnCpuDevice final : public HostMemoryDevice {
@@ -66,6 +83,7 @@ class CudaOnCpuDevice final : public HostMemoryDevice {
   std::string_view name() const override { return "cuda on cpu"; }
   const Kernels& kernels() const override { return table(); }
   costmodel::DataType activations() const override { return activation_type(); }
+  bool joins_products() const override { return current == Arithmetic::joined; }
   std::vector<std::string> library_versions() const override { return {}; }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,7 +27,7 @@ namespace {
 
 constexpr std::size_t kStack = 128 << 10;
 
-enum class State { to_start, ready, at_barrier, in_warp, ended };
+enum class State { to_start, ready, at_barrier, at_phase, in_warp, ended };
 
 struct Fiber {
   std::unique_ptr<boost::context::fiber> fiber;
@@ -40,9 +41,27 @@ struct Copy {
   std::size_t bytes, room;
 };
 
+/// A barrier that counts arrivals and bytes.
+struct Phases {
+  unsigned arrivals = 0, missing = 0;  // of each phase, and of the one that goes on
+  std::int64_t bytes = 0;              // that are still to come, or have come before they were told of
+  unsigned parity = 0;                 // of the one that goes on
+};
+
+/// Bytes on their way that a barrier counts.
+struct Brought {
+  Phases* phases;
+  unsigned bytes;
+  std::function<void()> copy;
+};
+
 /// A thread of the block.
 struct Thread {
   State state = State::to_start;
+  const Phases* phases = nullptr;  // that it waits for the end of one of
+  unsigned parity = 0;
+  std::vector<std::function<void()>> products;  // of a group that is not closed
+  std::deque<std::vector<std::function<void()>>> product_groups;
   Fiber* fiber = nullptr;         // that it goes on in, while it waits
   std::uint64_t brought[2] = {};  // to the shuffles, by turns: a lane may be one ahead of the others
   unsigned turn = 0;
@@ -116,6 +135,8 @@ class Block {
     thread_ = &thread;
     count_ = threads;
     threads_.assign(threads, {});
+    phases_.clear();
+    brought_.clear();
     waiting_ = ended_ = 0;
     while (ended_ < count_) {
       if (const std::optional<unsigned> next = choose()) {
@@ -124,13 +145,17 @@ class Block {
       } else if (waiting_ == count_) {
         for (Thread& each : threads_) each.state = State::ready;
         waiting_ = 0;
+      } else if (!brought_.empty()) {
+        finish(static_cast<std::size_t>(random_.next_below(brought_.size())));
       } else {
         abandon(std::make_exception_ptr(InternalError(
-            fmt::format("of {} threads {} wait at a barrier, {} have ended, and the others wait for their warp", count_,
-                        waiting_, ended_))));
+            fmt::format("of {} threads {} wait at a barrier, {} have ended, and the others wait for their warp, or for "
+                        "what others arrive at",
+                        count_, waiting_, ended_))));
       }
     }
     fibers_.clear();
+    BRAID_CHECK(brought_.empty(), "the block ends before {} copies have come", brought_.size());
   }
 
   void wait(State state) {
@@ -168,9 +193,62 @@ class Block {
     }
   }
 
+  void begin_barrier(const void* barrier, unsigned arrivals) { phases_[barrier] = {arrivals, arrivals, 0, 0}; }
+  void arrive(const void* barrier, unsigned bytes_to_come) {
+    Phases& phases = phases_of(barrier);
+    BRAID_CHECK(phases.missing > 0, "more than {} threads arrive at a barrier", phases.arrivals);
+    --phases.missing;
+    phases.bytes += bytes_to_come;
+    end_phase(phases);
+  }
+  void await_phase(const void* barrier, unsigned parity) {
+    threads_[current_].phases = &phases_of(barrier);
+    threads_[current_].parity = parity;
+    wait(State::at_phase);
+  }
+  void bring_later(const void* barrier, unsigned bytes, std::function<void()> copy) {
+    brought_.push_back({&phases_of(barrier), bytes, std::move(copy)});
+    if (random_.next_below(2) == 0) finish(brought_.size() - 1);
+  }
+
+  void multiply_later(std::function<void()> product) {
+    Thread& thread = threads_[current_];
+    thread.products.push_back(std::move(product));
+    if (random_.next_below(2) != 0) return;
+    for (std::vector<std::function<void()>>& group : thread.product_groups) make(group);
+    make(thread.products);
+  }
+  void close_products() { threads_[current_].product_groups.push_back(std::exchange(threads_[current_].products, {})); }
+  void await_products(std::size_t groups_left) {
+    std::deque<std::vector<std::function<void()>>>& groups = threads_[current_].product_groups;
+    for (; groups.size() > groups_left; groups.pop_front()) make(groups.front());
+  }
+
   RandomStream random_{1};
 
  private:
+  Phases& phases_of(const void* barrier) {
+    const auto found = phases_.find(barrier);
+    BRAID_CHECK(found != phases_.end(), "a barrier that is not begun");
+    return found->second;
+  }
+  static void end_phase(Phases& phases) {
+    if (phases.missing > 0 || phases.bytes != 0) return;
+    phases.missing = phases.arrivals;
+    phases.parity ^= 1U;
+  }
+  void finish(std::size_t which) {
+    const Brought brought = brought_[which];
+    brought_.erase(brought_.begin() + static_cast<std::ptrdiff_t>(which));
+    brought.copy();
+    brought.phases->bytes -= brought.bytes;
+    end_phase(*brought.phases);
+  }
+  static void make(std::vector<std::function<void()>>& products) {
+    for (const std::function<void()>& product : products) product();
+    products.clear();
+  }
+
   /// To the warp, which meets; tells which of its turns it is.
   unsigned bring(std::uint64_t mine) {
     Thread& thread = threads_[current_];
@@ -230,6 +308,8 @@ class Block {
         const Thread& thread = threads_[current_];
         BRAID_CHECK(thread.copies.empty() && thread.groups.empty(), "thread {} ends before its copies have come",
                     current_);
+        BRAID_CHECK(thread.products.empty() && thread.product_groups.empty(),
+                    "thread {} ends before its products are made", current_);
       } catch (const Abandoned&) {
         return;
       } catch (...) {
@@ -250,7 +330,10 @@ class Block {
   /// barriers let them.
   std::optional<unsigned> choose() {
     const unsigned warps = (count_ + kWarp - 1) / kWarp;
-    if (random_.next_below(64) == 0) warp_ = static_cast<unsigned>(random_.next_below(warps));
+    if (random_.next_below(64) == 0) {
+      warp_ = static_cast<unsigned>(random_.next_below(warps));
+      if (!brought_.empty()) finish(static_cast<std::size_t>(random_.next_below(brought_.size())));
+    }
     for (unsigned i = 0; i < warps; ++i, ++warp_) {
       warp_ %= warps;
       const unsigned first = warp_ * kWarp, last = std::min(first + kWarp, count_);
@@ -260,13 +343,17 @@ class Block {
       const auto start = static_cast<unsigned>(random_.next_below(last - first));
       for (unsigned lane = 0; lane < last - first; ++lane) {
         const unsigned place = first + (start + lane) % (last - first);
-        if (threads_[place].state == State::ready || threads_[place].state == State::to_start) return place;
+        const Thread& thread = threads_[place];
+        if (thread.state == State::ready || thread.state == State::to_start) return place;
+        if (thread.state == State::at_phase && thread.phases->parity != thread.parity) return place;
       }
     }
     return std::nullopt;
   }
 
   std::vector<Thread> threads_;
+  std::map<const void*, Phases> phases_;
+  std::vector<Brought> brought_;
   Stacks::Free free_stacks_;
   std::deque<Fiber> fibers_;
   boost::context::fiber scheduler_;  // where to go on when a thread waits
@@ -304,6 +391,29 @@ void close_copies() {
 }
 void await_copies(std::size_t groups_left) {
   block.await_copies(groups_left);
+}
+
+void begin_barrier(const void* barrier, unsigned arrivals) {
+  block.begin_barrier(barrier, arrivals);
+}
+void arrive(const void* barrier, unsigned bytes_to_come) {
+  block.arrive(barrier, bytes_to_come);
+}
+void await_phase(const void* barrier, unsigned parity) {
+  block.await_phase(barrier, parity);
+}
+void bring_later(const void* barrier, unsigned bytes, std::function<void()> copy) {
+  block.bring_later(barrier, bytes, std::move(copy));
+}
+
+void multiply_later(std::function<void()> product) {
+  block.multiply_later(std::move(product));
+}
+void close_products() {
+  block.close_products();
+}
+void await_products(std::size_t groups_left) {
+  block.await_products(groups_left);
 }
 
 void* shared_bytes() {

@@ -17,6 +17,7 @@
 #define __device__
 #define __host__
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
@@ -55,6 +56,21 @@ void share(const T* mine, const T* (&all)[32]) {
 void copy_later(const void* from, void* to, std::size_t bytes, std::size_t room);
 void close_copies();
 void await_copies(std::size_t groups_left);
+
+/// Barriers that count arrivals and bytes; their phases are of parity 0, 1, 0 and so on. One that is not begun, or that
+/// more arrive at than a phase has, fails.
+void begin_barrier(const void* barrier, unsigned arrivals);
+void arrive(const void* barrier, unsigned bytes_to_come);
+void await_phase(const void* barrier, unsigned parity);
+/// Makes a copy at once or some time later, as it is drawn, at the latest when all threads wait; the barrier then
+/// counts its bytes. A block that ends with some on their way fails.
+void bring_later(const void* barrier, unsigned bytes, std::function<void()> copy);
+
+/// Products that are made at once or when the calling fiber awaits them, as it is drawn, in groups and in their order.
+/// A fiber that ends with some on their way fails.
+void multiply_later(std::function<void()> product);
+void close_products();
+void await_products(std::size_t groups_left);
 
 void run(dim3 blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& thread);
 void* shared_bytes();
