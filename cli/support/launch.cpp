@@ -38,8 +38,18 @@ void tell_ranks(int signal) {
   ::kill(static_cast<pid_t>(child), times_told > 1 ? SIGTERM : signal == SIGTERM ? SIGUSR2 : SIGUSR1);
 }
 
+/// Ranks wait for one another: far more than there are cores leave a machine that answers nobody.
+void check_ranks(int ranks, int cores) {
+  constexpr int kAlways = 64, kEach = 16;
+  const int most = std::max(kAlways, kEach * cores);
+  if (ranks > most)
+    throw error("{} ranks cannot run on this machine, whose cores are {}: give at most {} (--ranks)", ranks, cores,
+                most);
+}
+
 std::vector<std::string> mpirun_words(int ranks) {
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  check_ranks(ranks, cores);
   std::vector<std::string> words = {"mpirun", "-n", std::to_string(ranks)};
   if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
   if (ranks > cores) {

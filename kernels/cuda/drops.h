@@ -15,14 +15,29 @@ struct Words {
   std::uint32_t word[4];
 };
 
+struct Halves {
+  std::uint32_t lower, upper;
+};
+__device__ inline Halves multiply_wide(std::uint32_t a, std::uint32_t b) {
+#ifdef __CUDA_ARCH__
+  Halves product;
+  asm("{ .reg .u64 product; mul.wide.u32 product, %2, %3; mov.b64 {%0, %1}, product; }"
+      : "=r"(product.lower), "=r"(product.upper)
+      : "r"(a), "r"(b));
+  return product;
+#else
+  const std::uint64_t product = std::uint64_t{a} * b;
+  return {static_cast<std::uint32_t>(product), static_cast<std::uint32_t>(product >> 32)};
+#endif
+}
+
 /// philox of base/random.h.
 __device__ inline Words philox_words(Words counter, std::uint32_t key0, std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t product0 = std::uint64_t{0xD2511F53U} * counter.word[0];
-    const std::uint64_t product1 = std::uint64_t{0xCD9E8D57U} * counter.word[2];
-    counter = {
-        {static_cast<std::uint32_t>(product1 >> 32) ^ counter.word[1] ^ key0, static_cast<std::uint32_t>(product1),
-         static_cast<std::uint32_t>(product0 >> 32) ^ counter.word[3] ^ key1, static_cast<std::uint32_t>(product0)}};
+    const Halves product0 = multiply_wide(0xD2511F53U, counter.word[0]);
+    const Halves product1 = multiply_wide(0xCD9E8D57U, counter.word[2]);
+    counter = {{product1.upper ^ counter.word[1] ^ key0, product1.lower, product0.upper ^ counter.word[3] ^ key1,
+                product0.lower}};
     key0 += 0x9E3779B9U;
     key1 += 0xBB67AE85U;
   }
@@ -64,7 +79,7 @@ struct Drops {
     const std::int64_t first = first_column + column;
     std::uint64_t kept = 0;
 #pragma unroll 1
-    for (int draw = 0; draw < 9; ++draw)
+    for (int draw = 0; draw < ((first & 3) == 0 ? 8 : 9); ++draw)
       kept |= static_cast<std::uint64_t>(kept_of(row, (first >> 2) + draw)) << (4 * draw);
     return static_cast<std::uint32_t>(kept >> (first & 3));
   }

@@ -17,9 +17,10 @@ constexpr int kJoinedRows = 128, kJoinedDepth = kBoxColumns;
 /// Ranks of an adapter that are added at once.
 constexpr int kRanks = 32;
 constexpr int kRankGap = 8;
-constexpr unsigned kJoinedThreads = 3 * kWarpgroup, kLoaders = kWarpgroup - kWarp, kMultiplyingWarps = 8;
+constexpr unsigned kJoinedThreads = 3 * kWarpgroup;
+[[maybe_unused]] constexpr unsigned kLoaders = kWarpgroup - kWarp, kMultiplyingWarps = 8;
 /// Registers of the threads that bring and of those that multiply, out of the 168 that each thread begins with.
-constexpr int kBringing = 72, kMultiplying = 216;
+constexpr int kBringing = 104, kMultiplying = 200;
 static_assert(kBringing + 2 * kMultiplying <= 3 * 168);
 
 /// A product that is added to rows and columns of y.
@@ -40,9 +41,11 @@ struct Joined {
   std::int32_t row_tiles, column_tiles;
 };
 
-/// What the loaders tell of what they have loaded: a product's number, or -1, and whether it is the tile's last.
+/// What the loaders tell of what they have put into a buffer: by what its product counts and how many ranks it is of,
+/// or none, and whether it is the tile's last.
 struct Loaded {
-  std::int32_t added, ranks;
+  float factor;
+  std::int32_t ranks;
   bool last;
 };
 
@@ -50,29 +53,33 @@ struct Loaded {
 template <int columns, bool across>
 struct JoinedMemory {
   static constexpr int kLeftBytes = kJoinedRows * kJoinedDepth * 2, kRightBytes = columns * kJoinedDepth * 2;
-  static constexpr int kStages = columns == 256 ? 4 : 6;
+  static constexpr int kStages = columns == 256 ? 3 : 5;
   static constexpr int kLeftStride = kRanks + kRankGap, kRightStride = across ? columns + kRankGap : kRanks + kRankGap;
-  static constexpr int kLeftNumbers = kJoinedRows * kLeftStride;
-  static constexpr int kRightNumbers = across ? kRanks * kRightStride : columns * kRightStride;
-  static constexpr int kMaskWords = kJoinedRows * columns / 32;
+
+  /// A part of an adapter's product; and the tile's bias, with its last.
+  struct Buffer {
+    alignas(16) Bf16 left[kJoinedRows * kLeftStride];
+    alignas(16) Bf16 right[across ? kRanks * kRightStride : columns * kRightStride];
+    std::uint32_t mask[kJoinedRows][columns / 32];  // a bit of each number of the tile, set where it is added
+    alignas(8) float bias[columns];
+    Loaded loaded;
+  };
+  /// While one is read the other is filled.
+  static constexpr int kBuffers = 2;
+  struct Barriers {
+    Barrier come[kStages], read[kStages], added_come[kBuffers], added_read[kBuffers];
+  };
 
   unsigned char* boxes = shared_boxes();
 
   __device__ unsigned char* left(int stage) const { return boxes + stage * (kLeftBytes + kRightBytes); }
   __device__ unsigned char* right(int stage) const { return left(stage) + kLeftBytes; }
-  __device__ Bf16* added_left() const { return reinterpret_cast<Bf16*>(left(kStages)); }
-  __device__ Bf16* added_right() const { return added_left() + kLeftNumbers; }
-  /// [rows, columns / 32]: a bit of each number of the tile, set where it is kept.
-  __device__ std::uint32_t* mask() const { return reinterpret_cast<std::uint32_t*>(added_right() + kRightNumbers); }
-  struct Barriers {
-    Barrier come[kStages], read[kStages], added_come, added_read;
-    Loaded loaded;
-  };
-  __device__ Barriers& barriers() const { return *reinterpret_cast<Barriers*>(mask() + kMaskWords); }
+  __device__ Buffer& buffer(int place) const { return reinterpret_cast<Buffer*>(left(kStages))[place]; }
+  __device__ Barriers& barriers() const { return *reinterpret_cast<Barriers*>(&buffer(kBuffers)); }
 
   static constexpr std::size_t kBytes =
-      kStages * (kLeftBytes + kRightBytes) + 2 * (kLeftNumbers + kRightNumbers) + 4 * kMaskWords + sizeof(Barriers);
-  static_assert(kBytes <= 227 << 10);
+      kStages * (kLeftBytes + kRightBytes) + kBuffers * sizeof(Buffer) + sizeof(Barriers);
+  static_assert(sizeof(Buffer) % alignof(Barriers) == 0 && kBytes <= 227 << 10);
 };
 
 /// Tiles that are made at one time share rows and columns, which then come from the cache.
@@ -140,76 +147,105 @@ class AddedLoader {
       tile_ = JoinedTile::at<columns>(joined_, place);
       std::int32_t number = next(0);
       // Of a tile that no product meets it is told, too.
-      if (number == joined_.count) put({-1, 0, true}, 0);
+      if (number == joined_.count) put(-1, 0, true);
       while (number < joined_.count) {
         const std::int32_t following = next(number + 1);
         const auto depth = static_cast<std::int32_t>(joined_.added[number].depth);
-        for (std::int32_t k = 0; k < depth; k += kRanks) {
-          const std::int32_t ranks = depth - k < kRanks ? depth - k : kRanks;
-          put({number, ranks, following == joined_.count && k + kRanks >= depth}, k);
-        }
+        for (std::int32_t k = 0; k < depth; k += kRanks)
+          put(number, k, following == joined_.count && k + kRanks >= depth);
         number = following;
       }
     }
   }
 
  private:
-  /// The first from `number` on that meets the tile.
+  /// The first from `number` on that meets the tile; a lane looks at one.
   __device__ std::int32_t next(std::int32_t number) const {
-    for (; number < joined_.count; ++number) {
-      const Added& added = joined_.added[number];
-      if (added.first_row < tile_.first_row + kJoinedRows && added.first_row + added.rows > tile_.first_row &&
-          added.first_column < tile_.first_column + columns && added.first_column + added.columns > tile_.first_column)
-        break;
+    for (; number < joined_.count; number += static_cast<int>(kWarp)) {
+      const std::int32_t own = number + static_cast<std::int32_t>(threadIdx.x % kWarp);
+      const std::uint32_t meeting = __ballot_sync(0xFFFFFFFFU, own < joined_.count && meets(joined_.added[own]));
+      if (meeting != 0) return number + __ffs(static_cast<int>(meeting)) - 1;
     }
-    return number;
+    return joined_.count;
+  }
+  __device__ bool meets(const Added& added) const {
+    return added.first_row < tile_.first_row + kJoinedRows && added.first_row + added.rows > tile_.first_row &&
+           added.first_column < tile_.first_column + columns && added.first_column + added.columns > tile_.first_column;
   }
 
-  __device__ void put(Loaded loaded, std::int32_t k) {
-    auto& barriers = memory_.barriers();
-    barriers.added_read.await(turn_.parity() ^ 1U);
-    if (loaded.added >= 0) {
-      const Added& added = joined_.added[loaded.added];
-      load(added, k);
-      if (k == 0) draw(added);
+  /// Of the product of that number the ranks from k on.
+  __device__ void put(std::int32_t number, std::int32_t k, bool last) {
+    auto& buffer = memory_.buffer(turn_.place());
+    memory_.barriers().added_read[turn_.place()].await(turn_.parity() ^ 1U);
+    Loaded loaded{0, 0, last};
+    if (number >= 0) {
+      const Added& added = joined_.added[number];
+      const auto depth = static_cast<std::int32_t>(added.depth);
+      loaded.factor = added.alpha * added.drops.scale;
+      loaded.ranks = depth - k < kRanks ? depth - k : kRanks;
+      load_left(added, k, buffer.left);
+      load_right(added, k, buffer.right);
+      // Parts of one product have one mask, which each buffer gets once.
+      if (k < Memory::kBuffers * kRanks) draw(added, buffer.mask);
     }
-    if (thread_ == 0) barriers.loaded = loaded;
-    barriers.added_come.arrive();
+    if (last && joined_.bias) {
+      for (int i = thread_; i < columns; i += kLoaders) {
+        const std::int64_t column = tile_.first_column + i;
+        buffer.bias[i] = column < joined_.columns ? joined_.bias[column] : 0.0F;
+      }
+    }
+    if (thread_ == 0) buffer.loaded = loaded;
+    memory_.barriers().added_come[turn_.place()].arrive();
     turn_.next();
   }
 
-  __device__ void load(const Added& added, std::int32_t k) {
-    constexpr int kAlong = kRanks / kTogether, kAcross = columns / kTogether;
-    const auto first_row = static_cast<std::int32_t>(tile_.first_row - added.first_row);
-    const auto rows = static_cast<std::int32_t>(added.rows);
-#pragma unroll 1
-    for (int i = thread_; i < kJoinedRows * kAlong; i += kLoaders) {
-      const int row = i / kAlong, within = i % kAlong * kTogether;
-      put_together<false>(added.left, first_row + row, rows, k + within, added.depth,
-                          memory_.added_left() + row * Memory::kLeftStride + within);
-    }
-    const auto first_column = static_cast<std::int32_t>(tile_.first_column - added.first_column);
-    const auto added_columns = static_cast<std::int32_t>(added.columns);
-#pragma unroll 1
-    for (int i = thread_; i < columns * kAlong; i += kLoaders) {
-      const int column = across ? i % kAcross * kTogether : i / kAlong;
-      const int within = across ? i / kAcross : i % kAlong * kTogether;
-      put_together<across>(
-          added.right, first_column + column, added_columns, k + within, added.depth,
-          memory_.added_right() + (across ? within : column) * Memory::kRightStride + (across ? column : within));
-    }
+  __device__ void load_left(const Added& added, std::int32_t k, Bf16* to) const {
+    constexpr int kAlong = kRanks / kTogether;
+    load<kJoinedRows * kAlong, false>(added.left, static_cast<std::int32_t>(tile_.first_row - added.first_row), k,
+                                      static_cast<std::int32_t>(added.depth), [to](int i) {
+                                        return Place{i / kAlong, i % kAlong * kTogether,
+                                                     to + i / kAlong * Memory::kLeftStride + i % kAlong * kTogether};
+                                      });
   }
-  /// Zeros before and behind the product's rows.
-  template <bool lies_across>
-  __device__ static void put_together(const Side& side, std::int32_t row, std::int32_t rows, std::int64_t k,
-                                      std::int64_t depth, Bf16* to) {
-    Together together{};
-    if (row >= 0 && row < rows) together = load_plain<lies_across>(side, row, k, depth);
-    *reinterpret_cast<Together*>(to) = together;
+  __device__ void load_right(const Added& added, std::int32_t k, Bf16* to) const {
+    constexpr int kAlong = kRanks / kTogether, kAcross = columns / kTogether;
+    load<columns * kAlong, across>(
+        added.right, static_cast<std::int32_t>(tile_.first_column - added.first_column), k,
+        static_cast<std::int32_t>(added.depth), [to](int i) {
+          const int row = across ? i % kAcross * kTogether : i / kAlong;
+          const int within = across ? i / kAcross : i % kAlong * kTogether;
+          return Place{row, within, to + (across ? within : row) * Memory::kRightStride + (across ? row : within)};
+        });
+  }
+  /// Of a tile's row and of K, from the part's first on.
+  struct Place {
+    int row, k;
+    Bf16* to;
+  };
+  /// Numbers of the matrix's rows from `first` on, and zeros before and behind them.
+  template <int count, bool lies_across, typename PlaceOf>
+  __device__ void load(const Side& side, std::int32_t first, std::int32_t k, std::int32_t depth,
+                       const PlaceOf& place_of) const {
+    const auto rows = static_cast<std::int32_t>(side.count);
+    constexpr int kAtOnce = 4, kStep = static_cast<int>(kLoaders);
+#pragma unroll 1
+    for (int i = thread_; i < count; i += kAtOnce * kStep) {
+      Together loaded[kAtOnce] = {};
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n) {
+        const Place place = place_of(i + n * kStep);
+        const std::int32_t row = first + place.row;
+        if (i + n * kStep < count && row >= 0 && row < rows && k + place.k < depth)
+          loaded[n] = load_plain<lies_across>(side, row, k + place.k, depth);
+      }
+#pragma unroll
+      for (int n = 0; n < kAtOnce; ++n)
+        if (i + n * kStep < count) *reinterpret_cast<Together*>(place_of(i + n * kStep).to) = loaded[n];
+    }
   }
 
-  /// Of 32 columns at once; what lies beyond the product's is nothing's.
-  __device__ void draw(const Added& added) {
+  /// Of 32 columns at once; what lies beyond the product's are zeros anyway.
+  __device__ void draw(const Added& added, std::uint32_t (&mask)[kJoinedRows][columns / 32]) const {
     constexpr int kWords = columns / 32;
     const bool any = added.drops.any();
     const auto first_row = static_cast<std::int32_t>(tile_.first_row - added.first_row);
@@ -218,21 +254,22 @@ class AddedLoader {
 #pragma unroll 1
     for (int i = thread_; i < kJoinedRows * kWords; i += kLoaders) {
       const std::int32_t row = first_row + i / kWords, column = first_column + i % kWords * 32;
-      std::uint32_t kept = 0xFFFFFFFFU;
-      if (any && row >= 0 && row < rows) kept = added.drops.kept_of_32(row, column);
-      memory_.mask()[i] = kept;
+      // Rows of other tasks get nothing of this one, be it not a number.
+      std::uint32_t kept = row >= 0 && row < rows ? 0xFFFFFFFFU : 0;
+      if (any && kept != 0) kept = added.drops.kept_of_32(row, column);
+      mask[i / kWords][i % kWords] = kept;
     }
   }
 
   const Joined& joined_;
   const Memory& memory_;
   JoinedTile tile_{};
-  Turn<1> turn_;
+  Turn<Memory::kBuffers> turn_;
   int thread_;
 };
 
 /// Of four lanes each gives the i-th of its words to the i-th of them.
-__device__ inline void exchange_among_four(std::uint32_t (&words)[4]) {
+[[maybe_unused]] __device__ inline void exchange_among_four(std::uint32_t (&words)[4]) {
   const unsigned lane = threadIdx.x % 4;
 #pragma unroll
   for (int distance = 1; distance < 4; distance *= 2) {
@@ -294,24 +331,25 @@ class Multiplier {
     leave(turn_.before());
   }
 
-  /// All that the tile meets.
+  /// All that the tile meets, and its bias.
   __device__ void add() {
     auto& barriers = memory_.barriers();
     for (bool last = false; !last; added_turn_.next()) {
-      barriers.added_come.await(added_turn_.parity());
-      if (barriers.loaded.added >= 0) add(joined_.added[barriers.loaded.added], barriers.loaded.ranks);
-      last = barriers.loaded.last;
+      const auto& buffer = memory_.buffer(added_turn_.place());
+      barriers.added_come[added_turn_.place()].await(added_turn_.parity());
+      last = buffer.loaded.last;
+      if (buffer.loaded.ranks > 0) add(buffer, buffer.loaded.factor, buffer.loaded.ranks);
+      if (last && joined_.bias) add_bias(buffer.bias);
       __syncwarp();
-      if (first_lane()) barriers.added_read.arrive();
+      if (first_lane()) barriers.added_read[added_turn_.place()].arrive();
     }
   }
 
   /// Its sums that are not dropped.
-  __device__ void add(const Added& added, std::int32_t ranks) {
-    const SharedTile<Memory::kLeftStride, false> left{memory_.added_left()};
-    const SharedTile<Memory::kRightStride, across> right{memory_.added_right()};
-    const float factor = added.alpha * added.drops.scale;
-    const std::uint32_t* mask = memory_.mask() + (warp_row() + lane() / 4) * (columns / 32);
+  __device__ void add(const typename Memory::Buffer& buffer, float factor, std::int32_t ranks) {
+    const SharedTile<Memory::kLeftStride, false> left{buffer.left};
+    const SharedTile<Memory::kRightStride, across> right{buffer.right};
+    const int row = warp_row() + lane() / 4;
 #pragma unroll 1
     for (int k = 0; k < ranks; k += 16) {
       const FragmentA a = left.a(warp_row(), k);
@@ -325,7 +363,7 @@ class Multiplier {
 #pragma unroll
         for (int lower = 0; lower < 2; ++lower) {
           // Of the lane's row, from its first column of these 16 on.
-          const std::uint32_t kept = mask[lower * 8 * (columns / 32) + column / 32] >> (column % 32 + 2 * (lane() % 4));
+          const std::uint32_t kept = buffer.mask[row + 8 * lower][column / 32] >> (column % 32 + 2 * (lane() % 4));
 #pragma unroll
           for (int eight = 0; eight < 2; ++eight) {
 #pragma unroll
@@ -340,11 +378,19 @@ class Multiplier {
     }
   }
 
+  __device__ void add_bias(const float* bias) {
+    const int pair = 2 * (lane() % 4);
+#pragma unroll
+    for (int eight = 0; eight < columns / 8; ++eight) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums_[eight].numbers[i] += bias[8 * eight + pair + i % 2];
+    }
+  }
+
   /// Of 32 columns a lane has two of each eight, and writes eight.
   __device__ void put(const JoinedTile& tile) const {
     const auto left = static_cast<std::int32_t>(joined_.columns - tile.first_column);
-    const int pair = 2 * (lane() % 4), own = 8 * (lane() % 4);
-    const float* bias = joined_.bias ? joined_.bias + tile.first_column + pair : nullptr;
+    const int own = 8 * (lane() % 4);
 #pragma unroll
     for (int lower = 0; lower < 2; ++lower) {
       const std::int64_t row = tile.first_row + warp_row() + lane() / 4 + 8 * lower;
@@ -354,11 +400,8 @@ class Multiplier {
         Together together;
 #pragma unroll
         for (int n = 0; n < 4; ++n) {
-          const int eight = first + 8 * n;
-          const float* sums = sums_[eight / 8].numbers + 2 * lower;
-          const bool biased = bias && eight + pair < left;
-          together.halves[n] =
-              pack(Bf16(biased ? sums[0] + bias[eight] : sums[0]), Bf16(biased ? sums[1] + bias[eight + 1] : sums[1]));
+          const float* sums = sums_[first / 8 + n].numbers + 2 * lower;
+          together.halves[n] = pack(Bf16(sums[0]), Bf16(sums[1]));
         }
         exchange_among_four(together.halves);
         if (row < joined_.rows && first + own < left) *reinterpret_cast<Together*>(to + first) = together;
@@ -369,7 +412,7 @@ class Multiplier {
   const Joined& joined_;
   const Memory& memory_;
   Turn<Memory::kStages> turn_;
-  Turn<1> added_turn_;
+  Turn<Memory::kBuffers> added_turn_;
   Sums sums_[columns / 8];
 };
 
@@ -383,8 +426,8 @@ __global__ void __launch_bounds__(kJoinedThreads, 1)
   if (threadIdx.x == 0) {
     for (Barrier& barrier : barriers.come) barrier.begin(1);
     for (Barrier& barrier : barriers.read) barrier.begin(kMultiplyingWarps);
-    barriers.added_come.begin(kLoaders);
-    barriers.added_read.begin(kMultiplyingWarps);
+    for (Barrier& barrier : barriers.added_come) barrier.begin(kLoaders);
+    for (Barrier& barrier : barriers.added_read) barrier.begin(kMultiplyingWarps);
   }
   __syncthreads();
   if (threadIdx.x < kWarpgroup) {
@@ -395,6 +438,8 @@ __global__ void __launch_bounds__(kJoinedThreads, 1)
     take_registers<kMultiplying>();
     Multiplier<columns, across>(joined, memory).make_all();
   }
+#else
+  __trap();  // what was built for sm_90 alone has no such instructions
 #endif
 }
 
@@ -463,8 +508,12 @@ void joined_product(ConstMatrix x, ConstMatrix weight, Transpose transpose, Cons
   const Joined joined{
       y.rows, y.columns, x.columns, static_cast<Bf16*>(static_cast<void*>(y.data)), y.stride, bias.data(), nullptr,
       0,      0,         0};
-  // Wide tiles read least, unless they leave multiprocessors without any.
-  const bool wide = (y.rows + kJoinedRows - 1) / kJoinedRows * ((y.columns + 255) / 256) >= multiprocessors();
+  // Wide tiles, of twice the time, read least; narrow ones may leave fewer multiprocessors idle at the end.
+  const auto turns = [&](std::int64_t columns) {
+    const std::int64_t tiles = (y.rows + kJoinedRows - 1) / kJoinedRows * ((y.columns + columns - 1) / columns);
+    return (tiles + multiprocessors() - 1) / multiprocessors();
+  };
+  const bool wide = 20 * turns(256) <= 11 * turns(128);
   if (across) {
     wide ? run_joined<256, true>(x, weight, joined, all) : run_joined<128, true>(x, weight, joined, all);
   } else {

@@ -4,6 +4,7 @@
 #include "kernels/cuda/joined_product.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/simt.h"
+#include "kernels/cuda/tile_map.h"
 #include "kernels/elementwise.h"
 #include "kernels/linear.h"
 #include "kernels/nf4.h"
@@ -113,6 +114,7 @@ class CudaLinear final : public FrozenLinear {
     large_matmul(input.view(), Transpose::no, weight.view(), transpose, y);
   }
   bool joined(ConstMatrix x, Transpose transpose, ConstVector bias, Matrix y, std::span<const MatmulCall> added) const {
+    if (!has_warpgroups() || x.type != costmodel::DataType::bf16) return false;
     const Multiplied weight(*this);
     if (!can_join(x, weight.view(), transpose, y, added)) return false;
     joined_product(x, weight.view(), transpose, bias, y, added);

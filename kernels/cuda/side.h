@@ -26,6 +26,7 @@ __device__ Together load_plain(const Side& side, std::int64_t row, std::int64_t 
   const std::int64_t rows_left = side.count - row, left = last_k - k;
   const bool inside = across ? rows_left >= kTogether && left > 0 : rows_left > 0 && left >= kTogether;
   Together loaded{};
+  if (rows_left <= 0 || left <= 0) return loaded;
   if (inside && side.vectors) {
     const std::int64_t place = row * side.row_stride + k * side.depth_stride;
     if (side.bf16) return *reinterpret_cast<const Together*>(static_cast<const Bf16*>(side.data) + place);

@@ -165,10 +165,12 @@ template <int groups_left, int count>
 __device__ void await_products([[maybe_unused]] Sums (&sums)[count]) {
 #ifdef BRAID_WARPGROUPS
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(groups_left) : "memory");
-  // Sums are read after this alone.
+  if constexpr (groups_left == 0) {
+    // Sums are read after this alone.
 #pragma unroll
-  for (int n = 0; n < count; ++n)
-    for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(sums[n].numbers[i]) : : "memory");
+    for (int n = 0; n < count; ++n)
+      for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(sums[n].numbers[i]) : : "memory");
+  }
 #elif !defined(__CUDACC__)
   on_cpu::await_products(groups_left);
   __syncwarp();

@@ -37,12 +37,14 @@ double seconds_of(kernels::Device& device, const Work& work) {
   return median(std::move(seconds));
 }
 
-/// Whether the designs agree, on fewer numbers.
-bool designs_agree(kernels::Device& device, std::int64_t tenants, float dropout) {
+/// Whether the designs agree.
+bool designs_agree(kernels::Device& device, std::int64_t width, std::int64_t tokens, std::int64_t tenants,
+                   float dropout) {
   BufferPool pool(device);
-  const double difference = LoraDesigns(pool, 128, 96, tenants, dropout).difference();
+  const double difference = LoraDesigns(pool, width, tokens, tenants, dropout).difference();
   if (difference < 2e-2) return true;
-  fmt::print("of {} tenants with dropout {} the designs' results lie {:.1e} apart\n", tenants, dropout, difference);
+  fmt::print("of {} tenants with dropout {} on {} tokens of {} the designs' results lie {:.1e} apart\n", tenants,
+             dropout, tokens, width, difference);
   return false;
 }
 
@@ -134,10 +136,12 @@ int run(int count, char** words) {
   bool agree = true;
   for (const std::int64_t tenants : {1, 4, 16}) {
     for (const float dropout : {0.0F, 0.1F}) {
-      agree = designs_agree(*device, tenants, dropout) && agree;
+      agree = designs_agree(*device, 128, 96, tenants, dropout) && agree;
       for (const std::int64_t width : widths) measure_lora(*device, width, tokens, tenants, dropout);
     }
   }
+  // And of many tiles, once.
+  agree = designs_agree(*device, widths.front(), tokens, 4, 0.1F) && agree;
   fmt::print("{}: ", name);
   measure_layer(*device, widths.front(), tokens);
   if (name == "cuda") {

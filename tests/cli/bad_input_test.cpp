@@ -69,6 +69,8 @@ TEST_F(BadInput, ATargetThatTheFamilyDoesNotHaveIsRefusedWhereItWouldBeTrained) 
   text.replace(text.find("/"), text.find("\n") - text.find("/"), path("gpt"));
   text.replace(text.find("r: 2"), 4, "r: 2, target_modules: [q_proj]");
   write_text(folder / "workload.yaml", text);
+  expect_bad_input("profile --workload " + path("workload.yaml") + " --out " + path("many.json") + " --ranks 5000",
+                   "5000 ranks cannot run on this machine");
   expect_bad_input("profile --workload " + path("workload.yaml") + " --out " + path("p.json") + " --ranks 1",
                    "gpt has no linear layer q_proj of its own to train an adapter on; name some of attn.c_proj, c_fc, "
                    "mlp.c_proj, c_attn in target_modules");

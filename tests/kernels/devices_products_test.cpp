@@ -186,6 +186,23 @@ TEST_P(Devices, FrozenLayersJoinedWithAdapters) {
   agree(dx, "backward", 5);
 }
 
+/// A task whose adapter is no number any more leaves others alone, which share tiles with it.
+TEST_P(Devices, AJoinedAdapterIsItsOwnRowsAlone) {
+  const std::int64_t in = 24, out = 40, rows = 60, rank = 8, first = 33;
+  Numbers weight = activations(out, in), x = activations(rows, in), y = activations(rows, out);
+  Numbers low = activations(rows - first, rank), no_number = parameters(out, rank, NAN),
+          sound = activations(first, out);
+  const auto expected = reference().pack_linear(weight.host(), {}, true, WeightType::bf16);
+  const auto linear = own().pack_linear(weight.host(), {}, true, WeightType::bf16);
+  const MatmulCall added{
+      1, low.there(), Transpose::no, no_number.there(), Transpose::yes, 1, y.there().row_range(first, rows)};
+  if (!linear->forward_joined(x.there(), y.there(), {&added, 1})) GTEST_SKIP() << "it makes them apart";
+  expected->forward(x.host(), y.host());
+  reference().copy(y.host().row_range(0, first), sound.host());
+  own().copy(y.there().row_range(0, first), sound.there());
+  agree(sound, "forward", 3);
+}
+
 /// Sequences of any lengths, some of which go on where earlier chunks ended, whose keys may be of f32 adapters.
 TEST_P(Devices, Attention) {
   const std::int64_t sizes[] = {8, 64, 80, 96, 128};

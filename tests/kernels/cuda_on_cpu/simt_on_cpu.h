@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -103,6 +104,16 @@ Number* shared_memory() {
 template <typename Number>
 Number __shfl_xor_sync(unsigned, Number number, int distance) {
   return braid::kernels::cuda::on_cpu::shuffle(number, threadIdx.x % 32 ^ static_cast<unsigned>(distance));
+}
+inline std::uint32_t __ballot_sync(unsigned, bool yes) {
+  std::uint64_t all[32];
+  braid::kernels::cuda::on_cpu::exchange_all(yes ? 1 : 0, all);
+  std::uint32_t votes = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) votes |= static_cast<std::uint32_t>(all[lane]) << lane;
+  return votes;
+}
+inline int __ffs(int bits) {
+  return bits == 0 ? 0 : std::countr_zero(static_cast<unsigned>(bits)) + 1;
 }
 template <typename Number>
 Number __shfl_sync(unsigned, Number number, int from) {
