@@ -94,7 +94,8 @@ std::int64_t Node::as_integer(std::string_view what, std::int64_t least, std::in
     const auto bound = [](std::int64_t limit, std::int64_t none) { return limit == none ? "" : std::to_string(limit); };
     throw error(fmt::format("'{}' is {}", what, describe(*this)),
                 range_remedy(what, "a whole number", bound(least, std::numeric_limits<std::int64_t>::min()),
-                             bound(most, std::numeric_limits<std::int64_t>::max())));
+                             bound(most, std::numeric_limits<std::int64_t>::max())) +
+                    (quoted ? ", without quotes" : ""));
   }
   return value;
 }
@@ -109,7 +110,7 @@ double Node::as_number(std::string_view what, double least, double most) const {
   if (!good || value < least || value > most) {
     const auto bound = [](double limit) { return std::isinf(limit) ? "" : fmt::format("{}", limit); };
     throw error(fmt::format("'{}' is {}", what, describe(*this)),
-                range_remedy(what, "a number", bound(least), bound(most)));
+                range_remedy(what, "a number", bound(least), bound(most)) + (quoted ? ", without quotes" : ""));
   }
   return value;
 }

@@ -30,6 +30,12 @@ void set_learning_rates(std::vector<workload::ImportedTask>& tasks, std::optiona
   if (given && !taken) throw error("--lr: every file names its learning rates; leave it out");
 }
 
+/// A relative path that exists here, as a workload in `folder` must name it.
+std::string counted_from(const std::filesystem::path& folder, const std::string& backbone) {
+  if (std::filesystem::path(backbone).is_absolute() || !std::filesystem::exists(backbone)) return backbone;
+  return std::filesystem::proximate(backbone, folder).string();
+}
+
 }  // namespace
 
 int run_import(const std::vector<std::string>& words) {
@@ -52,10 +58,14 @@ int run_import(const std::vector<std::string>& words) {
   const std::filesystem::path out = std::filesystem::absolute(flags.out);
   if (std::filesystem::exists(out) && !flags.overwrite)
     throw error("{}: exists; give another file or --overwrite", flags.out);
+  for (const std::string& file : files)
+    if (std::filesystem::exists(out) && std::filesystem::exists(file) && std::filesystem::equivalent(out, file))
+      throw error("--out {}: is a file that is imported; give another", flags.out);
+  workload::ImportFolder folder(out.parent_path(), flags.overwrite);
   std::vector<workload::ImportedTask> tasks;
   std::set<std::string> names;
   for (const std::string& file : files) {
-    workload::Imported imported = workload::import_file(std::filesystem::absolute(file), out.parent_path());
+    workload::Imported imported = workload::import_file(std::filesystem::absolute(file), folder);
     if (backbone.empty()) backbone = imported.backbone;
     if (backbone.empty()) throw error("{}: names no model; give its folder with --backbone", file);
     if (!imported.backbone.empty() && imported.backbone != backbone && !line.given("backbone"))
@@ -70,6 +80,7 @@ int run_import(const std::vector<std::string>& words) {
     if (!flags.quiet)
       for (const std::string& note : imported.notes) fmt::print(stderr, "{} ({}): {}\n", file, imported.system, note);
   }
+  backbone = counted_from(out.parent_path(), backbone);
   set_learning_rates(tasks, line.given("lr") ? std::optional(lr) : std::nullopt);
   write_file(out, workload::workload_text(backbone, tasks));
   if (flags.json) {

@@ -51,6 +51,13 @@ int run_train(const std::vector<std::string>& words) {
   if (own.checkpoints_kept < 1)
     throw error("--checkpoints-kept {} is not usable; give 1 or more", own.checkpoints_kept);
   if (own.resume) {
+    if (flags.workload.empty() && flags.plan.empty()) {
+      if (const std::optional<std::string> name = line.given_of_planning())
+        throw error(
+            "--resume goes on by the run's own plan, which --{} does not change; give --workload FILE to plan anew, or "
+            "another --plan",
+            *name);
+    }
     prepare_to_resume(flags);
   } else if (exec::launched_ranks() == 0) {
     check_output_folder(flags.out, flags.overwrite);

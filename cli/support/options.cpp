@@ -242,16 +242,20 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
     if (given(name) && text->empty()) throw error("--{} is empty; give a path", name);
   }
   if (given("plan")) {
-    for (const char* name : {"workload", "cluster", "profile", "policy", "tp", "pp", "layers", "microbatches", "ranks",
-                             "prefer", "plan-budget"}) {
-      if (given(name))
-        throw error("--plan and --{} are both given; a plan has fixed that, plan anew to change it", name);
-    }
+    if (const std::optional<std::string> name = given_of_planning())
+      throw error("--plan and --{} are both given; a plan has fixed that, plan anew to change it", *name);
   }
   if (given("timeline-out") && !flags_.overwrite && std::filesystem::exists(flags_.timeline_out) &&
       exec::launched_ranks() == 0)
     throw error("{}: exists; give another file or --overwrite", flags_.timeline_out);
   return true;
+}
+
+std::optional<std::string> CommandLine::given_of_planning() const {
+  for (const char* name : {"workload", "cluster", "profile", "policy", "tp", "pp", "layers", "microbatches", "ranks",
+                           "prefer", "plan-budget"})
+    if (given(name)) return name;
+  return std::nullopt;
 }
 
 bool CommandLine::given(const std::string& flag) const {

@@ -74,6 +74,8 @@ class CommandLine {
   bool parse(const std::vector<std::string>& words);
   /// Whether the words that were parsed have the flag.
   bool given(const std::string& flag) const;
+  /// One that they have of those by which a plan is made, and which it has fixed then.
+  std::optional<std::string> given_of_planning() const;
 
  private:
   CommandHelp help() const;

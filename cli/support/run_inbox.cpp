@@ -70,7 +70,21 @@ void RunInbox::done(const RunRequest& request) {
   told_.erase(request.file);
 }
 
+std::vector<std::string> RunInbox::rejected(const std::filesystem::path& run) {
+  std::vector<std::string> told;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(run / "inbox" / "rejected", none)) {
+    if (entry.path().extension() != ".reason") continue;
+    std::string reason = read_file(entry.path());
+    reason.erase(reason.find_last_not_of('\n') + 1);
+    told.push_back(fmt::format("{}: {}", entry.path().stem().string(), reason));
+  }
+  std::ranges::sort(told);
+  return told;
+}
+
 void RunInbox::reject(const RunRequest& request, const std::string& reason) {
+  fmt::print(stderr, "{} is refused: {}\n", request.file.filename().string(), reason);
   const std::filesystem::path rejected = folder_ / "rejected" / request.file.filename();
   std::error_code ignored;
   std::filesystem::create_directories(rejected.parent_path(), ignored);

@@ -26,7 +26,7 @@ std::string_view name(RunRequest::Kind kind);
 
 /// What others ask of a run while it goes: files in its folder's inbox/. Each stays until what it asks for is on the
 /// disk, so that it is not lost with the process; what cannot be done is moved to inbox/rejected/, with the reason
-/// beside it in NAME.reason, and nothing else notices.
+/// beside it in NAME.reason, which the run tells on stderr and `braid status` from then on.
 class RunInbox {
  public:
   explicit RunInbox(const std::filesystem::path& run) : folder_(run / "inbox") {}
@@ -36,6 +36,8 @@ class RunInbox {
   /// It has been done, or there is nothing to do any more.
   void done(const RunRequest& request);
   void reject(const RunRequest& request, const std::string& reason);
+  /// "NAME: reason" of all that was rejected, by name.
+  static std::vector<std::string> rejected(const std::filesystem::path& run);
 
   /// Asks a run, which need not go on just now, to do that with a task. `content` stands in the file. Throws Error
   /// where the folder holds no run, or it has no such task or one that has ended.

@@ -62,6 +62,11 @@ TEST_F(BadInput, AnUnsupportedArchitectureIsNamed) {
                    "config.json:2: model_type 'gptj' is not supported; supported: llama, mistral, qwen2");
 }
 
+TEST_F(BadInput, RanksThatWouldLeaveTheMachineToNobodyAreNotStarted) {
+  expect_bad_input("profile --workload " + path("workload.yaml") + " --out " + path("many.json") + " --ranks 5000",
+                   "5000 ranks cannot run on this machine");
+}
+
 TEST_F(BadInput, ATargetThatTheFamilyDoesNotHaveIsRefusedWhereItWouldBeTrained) {
   write_text(folder / "gpt/config.json",
              R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 300})");
@@ -69,8 +74,6 @@ TEST_F(BadInput, ATargetThatTheFamilyDoesNotHaveIsRefusedWhereItWouldBeTrained) 
   text.replace(text.find("/"), text.find("\n") - text.find("/"), path("gpt"));
   text.replace(text.find("r: 2"), 4, "r: 2, target_modules: [q_proj]");
   write_text(folder / "workload.yaml", text);
-  expect_bad_input("profile --workload " + path("workload.yaml") + " --out " + path("many.json") + " --ranks 5000",
-                   "5000 ranks cannot run on this machine");
   expect_bad_input("profile --workload " + path("workload.yaml") + " --out " + path("p.json") + " --ranks 1",
                    "gpt has no linear layer q_proj of its own to train an adapter on; name some of attn.c_proj, c_fc, "
                    "mlp.c_proj, c_attn in target_modules");

@@ -55,6 +55,32 @@ class ImportedRun : public testing::Workspace {
   std::string told;
 };
 
+/// What the user has stays: a file that rows are read of in any case, another unless --overwrite is given.
+TEST_F(ImportedRun, LeavesTheUsersRowsAlone) {
+  write_text(folder / "theirs.yaml", factory);
+  write_text(folder / "quiz.jsonl", "mine\n");
+  const std::string import = "import " + path("theirs.yaml") + " --out " + path("ours.yaml");
+  expect_bad_input(import, "quiz.jsonl: exists, and rows laid out anew would take its name");
+  EXPECT_EQ(read_text(folder / "quiz.jsonl"), "mine\n");
+  EXPECT_FALSE(std::filesystem::exists(folder / "ours.yaml"));
+  ASSERT_EQ(run_braid(import + " --overwrite").status, 0);
+  EXPECT_NE(read_text(folder / "quiz.jsonl"), "mine\n");
+  std::filesystem::remove(folder / "ours.yaml");
+  EXPECT_EQ(run_braid(import).status, 0) << "the same rows are there already";
+
+  const std::string rows = read_text(folder / "quiz.jsonl"), plain = "{\"instruction\": \"a\", \"output\": \"b\"}\n";
+  write_text(folder / "data/dataset_info.json", "{\"quiz\": {\"file_name\": \"quiz.jsonl\"}}");
+  write_text(folder / "data/quiz.jsonl", plain);
+  expect_bad_input("import --overwrite " + path("theirs.yaml") + " --out " + path("data/ours.yaml"),
+                   "quiz.jsonl: is read, and would be overwritten");
+  EXPECT_EQ(read_text(folder / "data/quiz.jsonl"), plain);
+  expect_bad_input("import --overwrite " + path("theirs.yaml") + " --out " + path("theirs.yaml"),
+                   "is a file that is imported");
+  write_text(folder / "data/quiz.jsonl", plain + "{\"instructions\": \"a\", \"output\": \"b\"}\n");
+  expect_bad_input("import --overwrite " + path("theirs.yaml") + " --out " + path("ours.yaml"),
+                   "row 2 has no text 'instruction'");
+}
+
 TEST_F(ImportedRun, OfLlamaFactory) {
   const std::string text = imported(factory + "val_size: 0.2\neval_steps: 2\ntemplate: llama3\nuse_rslora: true\n");
   expect_lines(text,

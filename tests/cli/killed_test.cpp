@@ -160,6 +160,8 @@ TEST_F(KilledRun, OthersAskHowItStandsAndCancelTasks) {
   EXPECT_EQ(metrics("run").contains("task1 300"), false);
   const std::filesystem::path rejected = folder / "run" / "inbox" / "rejected";
   EXPECT_EQ(read_text(rejected / "nobody.cancel.reason"), "the run has no task nobody\n");
+  EXPECT_NE(run_braid("status " + path("run")).text.find("refused nobody.cancel: the run has no task nobody\n"),
+            std::string::npos);
   EXPECT_NE(read_text(rejected / "task9.yaml.reason").find("not valid YAML"), std::string::npos);
 }
 
@@ -206,6 +208,8 @@ TEST_F(KilledRun, GoesOnWithOtherTasksOnOtherRanks) {
   std::string text = read_text(folder / "workload.yaml");
   text.replace(text.find("name: task1"), 11, "name: fresh");
   write_text(folder / "workload.yaml", text);
+  expect_bad_input("train --resume --out " + path("run") + " --policy gpipe",
+                   "--resume goes on by the run's own plan, which --policy does not change");
   const Outcome outcome =
       run_braid("train --resume --quiet " + planning() + " --policy megatron-pp --ranks 2 --out " + path("run"));
   ASSERT_EQ(outcome.status, 0) << outcome.text;

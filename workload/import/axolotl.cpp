@@ -24,7 +24,7 @@ std::string alpaca_prompt(const std::string& instruction, const std::string& inp
          instruction + "\n\n### Input:\n" + input + "\n\n### Response:\n";
 }
 
-ImportedRows axolotl_rows(Settings& settings, const fs::path& file, const fs::path& folder) {
+ImportedRows axolotl_rows(Settings& settings, const fs::path& file, ImportFolder& folder) {
   const Node* list = settings.find("datasets");
   if (!list || !list->is_sequence() || list->items.empty())
     throw settings.node().error("names no datasets", "add datasets: [{path: FILE, type: chat_template}]");
@@ -45,15 +45,16 @@ ImportedRows axolotl_rows(Settings& settings, const fs::path& file, const fs::pa
     throw dataset.at("type").error(fmt::format("type {} is not supported", type),
                                    "valid: alpaca, chat_template, completion");
   std::string text;
+  std::int64_t number = 0;
   for (const std::string& line : rows) {
-    const Json row = Json::parse(line);
+    const Json row = alpaca_row(line, ++number, data);
     text += Json{{"prompt", alpaca_prompt(row.value("instruction", ""), row.value("input", ""))},
                  {"completion", row.value("output", "")}}
                 .dump() +
             "\n";
   }
   const fs::path written = data.stem().string() + ".alpaca.jsonl";
-  write_file(folder / written, text);
+  folder.write(written, text, data);
   return {written, std::ssize(rows)};
 }
 
@@ -74,7 +75,7 @@ void read_axolotl_adapter(Settings& settings, ImportedTask& task) {
 
 }  // namespace
 
-Imported import_axolotl(const Node& node, const fs::path& file, const fs::path& folder) {
+Imported import_axolotl(const Node& node, const fs::path& file, ImportFolder& folder) {
   Settings settings(node, "axolotl");
   Imported imported{"axolotl", settings.text("base_model", ""), {}, {}};
   if (const std::string kind = settings.text("adapter", ""); kind != "lora")

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "workload/import/settings.h"
 
 namespace braid::workload {
@@ -21,7 +22,7 @@ std::string quoted_text(const std::string& text) {
   return safe + "\"";
 }
 
-Imported import_known(const Node& node, const std::filesystem::path& file, const std::filesystem::path& folder) {
+Imported import_known(const Node& node, const std::filesystem::path& file, ImportFolder& folder) {
   if (!node.is_map()) throw node.error("is no training file", "give one of LLaMA-Factory, axolotl, mLoRA or LobRA");
   if (node.find("model_name_or_path")) return import_llama_factory(node, file, folder);
   if (node.find("base_model")) return import_axolotl(node, file, folder);
@@ -41,7 +42,26 @@ void check_duration(const Node& node, const ImportedTask& task) {
 
 }  // namespace
 
-Imported import_file(const std::filesystem::path& file, const std::filesystem::path& folder) {
+void ImportFolder::write(const std::filesystem::path& name, const std::string& text,
+                         const std::filesystem::path& source) {
+  const std::filesystem::path file = std::filesystem::weakly_canonical(path_ / name);
+  read_.insert(std::filesystem::weakly_canonical(source));
+  if (std::filesystem::exists(file) && read_file(file) == text) return;
+  if (read_.contains(file))
+    throw error("{}: is read, and would be overwritten by its rows laid out anew; give --out in another folder",
+                file.string());
+  if (written_.contains(file))
+    throw error(
+        "{}: is what two files of this import would have for unlike rows; import them into folders of their own",
+        file.string());
+  if (std::filesystem::exists(file) && !overwrites_)
+    throw error("{}: exists, and rows laid out anew would take its name; move it away, or give --overwrite",
+                file.string());
+  write_file(file, text);
+  written_.insert(file);
+}
+
+Imported import_file(const std::filesystem::path& file, ImportFolder& folder) {
   const Node node = read_yaml(file);
   Imported imported = import_known(node, file, folder);
   for (const ImportedTask& task : imported.tasks) check_duration(node, task);

@@ -36,7 +36,7 @@ Json turns_of(const Json& row) {
 }
 
 /// What dataset_info.json says of the dataset, its rows written into `folder` where they need be.
-ImportedRows factory_rows(Settings& settings, const fs::path& file, const fs::path& folder, bool pairs) {
+ImportedRows factory_rows(Settings& settings, const fs::path& file, ImportFolder& folder, bool pairs) {
   const Node* named = settings.find("dataset");
   if (!named) throw settings.node().error("names no dataset", "add dataset: NAME");
   const std::vector<std::string> names = words_of(*named);
@@ -70,10 +70,12 @@ ImportedRows factory_rows(Settings& settings, const fs::path& file, const fs::pa
   const bool laid_out = formatting == "alpaca" && !pairs;
   if (!cut && !laid_out) return {data / where->text, std::ssize(rows)};
   std::string text;
+  std::int64_t number = 0;
   for (const std::string& row : rows)
-    text += (laid_out ? Json{{"messages", turns_of(Json::parse(row))}}.dump() : row) + "\n";
+    text +=
+        (laid_out ? Json{{"messages", turns_of(alpaca_row(row, ++number, data / where->text))}}.dump() : row) + "\n";
   const fs::path written = fs::path(names[0] + ".jsonl");
-  write_file(folder / written, text);
+  folder.write(written, text, data / where->text);
   return {written, std::ssize(rows)};
 }
 
@@ -116,7 +118,7 @@ void read_factory_optimizer(Settings& settings, ImportedTask& task, std::int64_t
 
 }  // namespace
 
-Imported import_llama_factory(const Node& node, const fs::path& file, const fs::path& folder) {
+Imported import_llama_factory(const Node& node, const fs::path& file, ImportFolder& folder) {
   Settings settings(node, "LLaMA-Factory");
   Imported imported{"LLaMA-Factory", settings.text("model_name_or_path", ""), {}, {}};
   const std::string stage = settings.text("stage", "sft");

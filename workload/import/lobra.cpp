@@ -24,7 +24,7 @@ fs::path lobra_data(const Node& node, const std::string& name, const fs::path& f
 }
 
 /// Rows are whole texts under `key`; written anew where that is not what braid calls them.
-fs::path lobra_rows(const fs::path& data, const std::string& name, const std::string& key, const fs::path& folder) {
+fs::path lobra_rows(const fs::path& data, const std::string& name, const std::string& key, ImportFolder& folder) {
   std::string text;
   std::size_t number = 0;
   for (const std::string& line : json_rows(data)) {
@@ -36,7 +36,7 @@ fs::path lobra_rows(const fs::path& data, const std::string& name, const std::st
   }
   if (key == "text") return data;
   const std::string written = fmt::format("{}-{}.jsonl", name, key);
-  write_file(folder / written, text);
+  folder.write(written, text, data);
   return written;
 }
 
@@ -69,7 +69,7 @@ std::vector<std::string> lobra_modules(const Node& list, bool fused) {
 
 }  // namespace
 
-Imported import_lobra(const Node& node, const fs::path& file, const fs::path& folder) {
+Imported import_lobra(const Node& node, const fs::path& file, ImportFolder& folder) {
   Imported imported{"LobRA", "", {}, {}};
   node.allow_only({"variant", "train_task_num", "task"});
   const std::string variant = node.string_or("variant", "canonical");

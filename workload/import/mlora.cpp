@@ -51,7 +51,7 @@ void read_mlora_adapter(const Node& node, ImportedTask& task, std::vector<std::s
 
 }  // namespace
 
-Imported import_mlora(const Node& node, const fs::path& file, const fs::path&) {
+Imported import_mlora(const Node& node, const fs::path& file, ImportFolder&) {
   Imported imported{"mLoRA", "", {}, {}};
   node.allow_only({"dispatcher", "datasets", "adapters", "tasks"});
   std::int64_t number = 0;

@@ -110,6 +110,18 @@ std::int64_t set_duration(std::int64_t most_steps, double epochs, std::int64_t s
   return *task.steps;
 }
 
+nlohmann::ordered_json alpaca_row(const std::string& row, std::int64_t number, const std::filesystem::path& file) {
+  nlohmann::ordered_json parsed = nlohmann::ordered_json::parse(row);
+  for (const char* column : {"instruction", "output"}) {
+    if (!parsed.is_object() || !parsed.contains(column) || !parsed.at(column).is_string())
+      throw error(
+          "{}: row {} has no text '{}'; give each row an instruction and an output, or name the format that the "
+          "rows have",
+          file.string(), number, column);
+  }
+  return parsed;
+}
+
 std::vector<std::string> json_rows(const std::filesystem::path& file) {
   using Json = nlohmann::ordered_json;
   const std::string text = read_file(file);

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "base/node.h"
 #include "workload/import/import.h"
 
@@ -59,10 +61,12 @@ std::int64_t set_duration(std::int64_t most_steps, double epochs, std::int64_t s
 
 /// The rows of a file of JSON: a list, or lines. Throws Error.
 std::vector<std::string> json_rows(const std::filesystem::path& file);
+/// Such a row, which must have an instruction and an output, as Stanford Alpaca's have. Throws Error.
+nlohmann::ordered_json alpaca_row(const std::string& row, std::int64_t number, const std::filesystem::path& file);
 
-Imported import_llama_factory(const Node& node, const std::filesystem::path& file, const std::filesystem::path& folder);
-Imported import_axolotl(const Node& node, const std::filesystem::path& file, const std::filesystem::path& folder);
-Imported import_lobra(const Node& node, const std::filesystem::path& file, const std::filesystem::path& folder);
-Imported import_mlora(const Node& node, const std::filesystem::path& file, const std::filesystem::path& folder);
+Imported import_llama_factory(const Node& node, const std::filesystem::path& file, ImportFolder& folder);
+Imported import_axolotl(const Node& node, const std::filesystem::path& file, ImportFolder& folder);
+Imported import_lobra(const Node& node, const std::filesystem::path& file, ImportFolder& folder);
+Imported import_mlora(const Node& node, const std::filesystem::path& file, ImportFolder& folder);
 
 }  // namespace braid::workload
