@@ -103,6 +103,8 @@ std::vector<Task> read_more_tasks(const std::filesystem::path& file, const std::
   Node root = read_yaml(file);
   if (root.is_null()) throw error_at(file.string(), 1, "the file is empty", "give a task, as workload.yaml has it");
   if (root.is_map() && root.find("tasks")) {
+    if (const Node* backbone = root.find("backbone"))
+      throw backbone->error("tasks that join a run are of its backbone", "give a file of tasks: alone");
     root.allow_only({"tasks"});
     root = Node(root.at("tasks"));
   } else if (!root.is_sequence()) {

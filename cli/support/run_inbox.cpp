@@ -1,6 +1,7 @@
 #include "cli/support/run_inbox.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 
 #include "base/error.h"
@@ -40,6 +41,19 @@ std::string_view name(RunRequest::Kind kind) {
   return "join";
 }
 
+namespace {
+
+/// Whether somebody has made the file just now and written nothing of what it is to hold.
+bool only_begun(const std::filesystem::directory_entry& entry) {
+  constexpr std::chrono::seconds kPatience{2};
+  const std::filesystem::path kind = entry.path().extension();
+  std::error_code none;
+  return (kind == ".yaml" || kind == ".priority") && entry.file_size(none) == 0 &&
+         std::filesystem::file_time_type::clock::now() - entry.last_write_time(none) < kPatience;
+}
+
+}  // namespace
+
 std::vector<RunRequest> RunInbox::look(bool now) {
   std::vector<RunRequest> requests;
   if (!now && seconds_since(looked_) < kSecondsBetweenLooks) return requests;
@@ -48,8 +62,9 @@ std::vector<RunRequest> RunInbox::look(bool now) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, none)) {
     const std::string file = entry.path().filename().string();
-    // What is being written has its name later.
-    if (entry.is_regular_file(none) && !file.ends_with(".tmp") && !file.starts_with(".")) files.push_back(entry.path());
+    // What is being written has its name later, or is empty for a moment.
+    if (entry.is_regular_file(none) && !file.ends_with(".tmp") && !file.starts_with(".") && !only_begun(entry))
+      files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
   for (const std::filesystem::path& file : files) {

@@ -142,6 +142,8 @@ std::string describe(const Profile& profile) {
 Profile profile_from(const Node& node) {
   Profile profile;
   if (node.integer_at("format") != 1) throw node.at("format").error("unknown format", "this build reads format 1");
+  if (node.find("profile") && !node.find("machine"))
+    throw node.error("is a plan, not a profile", "give the file that `braid profile --out` wrote");
   profile.machine = node.string_at("machine");
   for (const Node& version : node.at("versions").sequence("versions"))
     profile.versions.push_back(version.as_string("versions"));

@@ -78,8 +78,15 @@ void read_axolotl_adapter(Settings& settings, ImportedTask& task) {
 Imported import_axolotl(const Node& node, const fs::path& file, ImportFolder& folder) {
   Settings settings(node, "axolotl");
   Imported imported{"axolotl", settings.text("base_model", ""), {}, {}};
-  if (const std::string kind = settings.text("adapter", ""); kind != "lora")
-    throw node.error(fmt::format("adapter '{}' is not supported", kind), "give adapter: lora");
+  if (const std::string kind = settings.text("adapter", ""); kind != "lora") {
+    const Node* named = node.find("adapter");
+    throw(named ? *named : node)
+        .error(fmt::format("adapter '{}' is not supported", kind),
+               kind == "qlora"
+                   ? "give adapter: lora and leave load_in_4bit out, and put base_weights: nf4, which has no "
+                     "double quantization, into the workload that is written"
+                   : "give adapter: lora");
+  }
   for (const char* key : {"load_in_8bit",
                           "load_in_4bit",
                           "lora_modules_to_save",
