@@ -62,6 +62,18 @@ TEST_F(BadInput, AnUnsupportedArchitectureIsNamed) {
                    "config.json:2: model_type 'gptj' is not supported; supported: llama, mistral, qwen2");
 }
 
+TEST_F(BadInput, OneFileGivenForAnotherIsNamed) {
+  ASSERT_EQ(
+      testing::run_braid("plan " + planning() + " --policy megatron-pp --ranks 1 --out " + path("plan.json")).status,
+      0);
+  expect_bad_input("plan --workload " + path("workload.yaml") + " --profile " + path("plan.json") + " --ranks 1",
+                   "plan.json:1: is a plan, not a profile");
+  std::string text = workload();
+  text.replace(text.find("lr: 1e-2"), 8, "lr: '1e-2'");
+  write_text(folder / "workload.yaml", text);
+  expect_bad_input("plan " + planning() + " --ranks 1", ", without quotes");
+}
+
 TEST_F(BadInput, RanksThatWouldLeaveTheMachineToNobodyAreNotStarted) {
   expect_bad_input("profile --workload " + path("workload.yaml") + " --out " + path("many.json") + " --ranks 5000",
                    "5000 ranks cannot run on this machine");

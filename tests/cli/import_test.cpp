@@ -141,6 +141,9 @@ TEST_F(ImportedRun, OfAxolotl) {
                 "Input:\\nnow\\n\\n### Response:\\n\",\"completion\":\"1\"}"});
   refused(axolotl + "load_in_4bit: true\n", "load_in_4bit of axolotl is not supported");
   refused(axolotl + "sample_packing: true\n", "sample_packing of axolotl is not supported");
+  std::string quantized = axolotl;
+  quantized.replace(quantized.find("adapter: lora"), 13, "adapter: qlora");
+  refused(quantized, "theirs.yaml:5: adapter 'qlora' is not supported; give adapter: lora and leave load_in_4bit out");
 }
 
 TEST_F(ImportedRun, OfMlora) {
