@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/notice.h"
 #include "base/steady_clock.h"
 #include "base/utf8.h"
 #include "cli/support/backend.h"
@@ -20,6 +21,21 @@
 #include "sim/replay.h"
 
 namespace braid::cli {
+
+namespace {
+
+/// What of a task's schedule may be other than it was meant.
+void tell_of_schedule(const workload::Task& task, std::int64_t samples) {
+  const std::int64_t steps = workload::steps_of(task, samples);
+  if (task.global_batch_size > samples)
+    notice(fmt::format("task '{}': each step takes all of its samples, {}, which are fewer than global_batch_size {}",
+                       task.name, samples, task.global_batch_size));
+  if (task.optimizer.warmup_steps > 0 && task.optimizer.warmup_steps >= steps)
+    notice(fmt::format("task '{}': the learning rate does not reach lr, as warmup_steps are {} and its steps {}",
+                       task.name, task.optimizer.warmup_steps, steps));
+}
+
+}  // namespace
 
 Data load_data(const workload::Workload& workload, bool need_data, std::vector<workload::Dataset> known) {
   std::vector<workload::Dataset> datasets;
@@ -41,6 +57,7 @@ Data load_data(const workload::Workload& workload, bool need_data, std::vector<w
                            : workload::load_task_data(task, *tokenizer, workload.backbone, workload.backbone_folder));
     sizes.push_back(workload::sample_sizes(datasets.back()));
     held_out.push_back(workload::held_out_sizes(datasets.back()));
+    tell_of_schedule(task, std::ssize(sizes.back()));
   }
   return {std::move(datasets), workload::SampleIndex(workload.tasks, std::move(sizes), std::move(held_out))};
 }

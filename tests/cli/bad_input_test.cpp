@@ -62,6 +62,22 @@ TEST_F(BadInput, AnUnsupportedArchitectureIsNamed) {
                    "config.json:2: model_type 'gptj' is not supported; supported: llama, mistral, qwen2");
 }
 
+/// It is no bad input, but may be other than it was meant.
+TEST_F(BadInput, SchedulesThatAreNotWhatTheySayAreNoted) {
+  const std::string plan = "plan " + planning() + " --policy megatron-pp --ranks 1 --out ";
+  EXPECT_EQ(testing::run_braid(plan + path("plain.json")).text.find("note:"), std::string::npos);
+  std::string text = workload();
+  text.replace(text.find("lr: 1e-2"), 8, "lr: 1e-2, warmup_steps: 90000");
+  const std::size_t batch = text.find("global_batch_size: ");
+  text.replace(batch, text.find_first_of(",\n}", batch) - batch, "global_batch_size: 900");
+  write_text(folder / "workload.yaml", text);
+  const std::string told = testing::run_braid(plan + path("noted.json")).text;
+  EXPECT_NE(told.find("note: task 'task0': each step takes all of its samples, "), std::string::npos) << told;
+  EXPECT_NE(told.find("note: task 'task0': the learning rate does not reach lr, as warmup_steps are 90000"),
+            std::string::npos)
+      << told;
+}
+
 TEST_F(BadInput, OneFileGivenForAnotherIsNamed) {
   ASSERT_EQ(
       testing::run_braid("plan " + planning() + " --policy megatron-pp --ranks 1 --out " + path("plan.json")).status,
