@@ -80,8 +80,7 @@ int run_task(const std::vector<std::string>& words) {
     RunInbox::ask(run, what == "cancel" ? Kind::cancel : what == "pause" ? Kind::pause : Kind::resume, which);
     asked = which + (what == "cancel" ? " to end" : what == "pause" ? " to pause" : " to go on");
   } else if (what == "priority") {
-    if (number.find_first_not_of("0123456789", number.starts_with('-') ? 1 : 0) != std::string::npos)
-      throw error("'{}' is no priority; give a whole number", number);
+    RunInbox::priority_of(number);
     RunInbox::ask(run, Kind::priority, which, number);
     asked = fmt::format("{} to have priority {}", which, number);
   } else {

@@ -1,7 +1,6 @@
 #include "cli/support/run_changes.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -20,16 +19,6 @@ constexpr double kLeastGain = 1;
 
 /// What `on_progress` throws where nobody waits for the plan any more.
 struct GivenUp {};
-
-std::int64_t number_in(const std::filesystem::path& file) {
-  std::string text = read_file(file);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
-  std::int64_t number = 0;
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (wrong != std::errc() || end != text.data() + text.size())
-    throw error("'{}' is no priority; give a whole number", text);
-  return number;
-}
 
 TaskIndex task_named(const workload::Workload& workload, const std::string& name) {
   const auto found = std::ranges::find(workload.tasks, name, &workload::Task::name);
@@ -190,7 +179,7 @@ RunChanges::Outcome RunChanges::outcome_of(const Order& order) const {
     if (request.kind == Kind::priority) {
       if (order.plan.policy != "mlora")
         throw error("no task waits by priority under {}; mlora alone has some wait", order.plan.policy);
-      whole.tasks[static_cast<std::size_t>(task)].priority = number_in(request.file);
+      whole.tasks[static_cast<std::size_t>(task)].priority = RunInbox::priority_of(read_file(request.file));
       change.what.push_back(
           fmt::format("{} has priority {}", request.task, whole.tasks[static_cast<std::size_t>(task)].priority));
       return;

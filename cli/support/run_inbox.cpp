@@ -1,6 +1,8 @@
 #include "cli/support/run_inbox.h"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <chrono>
 #include <optional>
 
@@ -83,6 +85,15 @@ void RunInbox::done(const RunRequest& request) {
   std::error_code none;
   std::filesystem::remove(request.file, none);
   told_.erase(request.file);
+}
+
+std::int64_t RunInbox::priority_of(std::string text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  std::int64_t number = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (wrong != std::errc() || end != text.data() + text.size())
+    throw error("'{}' is no priority; give a whole number", text);
+  return number;
 }
 
 std::vector<std::string> RunInbox::rejected(const std::filesystem::path& run) {

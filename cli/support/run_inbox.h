@@ -39,6 +39,9 @@ class RunInbox {
   /// "NAME: reason" of all that was rejected, by name.
   static std::vector<std::string> rejected(const std::filesystem::path& run);
 
+  /// The number in what stands in TASK.priority. Throws Error where it is none.
+  static std::int64_t priority_of(std::string text);
+
   /// Asks a run, which need not go on just now, to do that with a task. `content` stands in the file. Throws Error
   /// where the folder holds no run, or it has no such task or one that has ended.
   static void ask(const std::filesystem::path& run, RunRequest::Kind kind, const std::string& task,
