@@ -38,8 +38,16 @@ function(braid_cuda_library)
   else()
     list(FILTER sources EXCLUDE REGEX "/gpu_no_group\\.cu$")
   endif()
+  find_path(BRAID_CUDNN cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  if(NOT BRAID_CUDNN)
+    message(STATUS "attention on GPUs is braid's own alone: no cudnn_graph.h of cuDNN 9")
+    list(FILTER sources EXCLUDE REGEX "/gpu_(graph|cudnn)\\.cu$")
+  else()
+    list(FILTER sources EXCLUDE REGEX "/gpu_no_graph\\.cu$")
+  endif()
   add_library(braid_cuda MODULE ${sources})
-  target_include_directories(braid_cuda PRIVATE ${PROJECT_SOURCE_DIR} $<$<BOOL:${BRAID_NCCL}>:${BRAID_NCCL}>)
+  target_include_directories(braid_cuda PRIVATE ${PROJECT_SOURCE_DIR} $<$<BOOL:${BRAID_NCCL}>:${BRAID_NCCL}>
+    $<$<BOOL:${BRAID_CUDNN}>:${BRAID_CUDNN}>)
   # fmt 9 takes nvcc for a compiler without constexpr. A kernel whose registers spill does not build for H100 and H200; on
   # other GPUs, which have other registers to give, that is a warning.
   set(spills -Xptxas=--warn-on-spills)

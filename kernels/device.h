@@ -10,6 +10,7 @@
 
 #include "base/steady_clock.h"
 #include "base/units.h"
+#include "costmodel/profile/kernel_choice.h"
 #include "kernels/kernels.h"
 
 namespace braid::kernels {
@@ -56,6 +57,10 @@ class Device {
   /// Whether what adapters add to a frozen product's result is worth handing to that product
   /// (FrozenLinear::forward_joined). Such a device drops in products.
   virtual bool joins_products() const { return false; }
+  /// Whether there is a second kernel for the operator, which computes what choose_kernels says: at first nothing.
+  virtual bool has_second_kernel(costmodel::Operator) const { return false; }
+  /// In place of what was chosen before. Throws Error for what it has no second kernel for.
+  virtual void choose_kernels(std::vector<costmodel::KernelChoice> choices);
   /// What activations and their gradients are; weights, adapters, statistics and sums are f32 in any case, or as a
   /// FrozenLinear holds them.
   virtual costmodel::DataType activations() const { return costmodel::DataType::f32; }
@@ -128,10 +133,9 @@ bool built_for_cuda();
 /// GPUs that this process sees. Throws Error where the build has no CUDA, Failure where the machine has no GPU.
 int count_cuda_devices();
 
-/// What a GPU computes with: activations in bf16; in f32, to check by; in f32 whose frozen products round what they
-/// multiply to the 10 bits of tf32; or in bf16, where what adapters add to frozen products joins their sums before
-/// those are rounded, by kernels of our own for sm_90.
-enum class Arithmetic { bf16, f32, tf32, joined };
+/// What a GPU computes with: activations in bf16; in f32, to check by; or in f32 whose frozen products round what they
+/// multiply to the 10 bits of tf32.
+enum class Arithmetic { bf16, f32, tf32 };
 
 /// A GPU, by its number. Throws Error where the build has no CUDA, Failure where the machine has no such GPU. One for
 /// each thread at a time.

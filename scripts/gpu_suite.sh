@@ -21,7 +21,7 @@ here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 mkdir -p "$out"
 # CUDA's libraries are the machine's: its toolkit's, or those that PyTorch was installed with.
 cuda=/usr/local/cuda/lib64:$(python3 -c 'import nvidia
-print(*(f"{path}/cu13/lib" for path in nvidia.__path__), sep=":")' 2>/dev/null)
+print(*(f"{path}/{part}/lib" for path in nvidia.__path__ for part in ("cu13", "cudnn")), sep=":")' 2>/dev/null)
 if [[ -x "$here/braid" ]]; then
   programs="$here" libraries="$here/lib:$cuda"
   export BRAID_GOLDEN="$here/golden"
@@ -63,14 +63,22 @@ train() { # backend
   "$programs/braid" train --quiet --workload "$example/workload.yaml" --ranks 1 --profile-budget 5 --backend "$1" \
     --out "$out/train-$1" --overwrite
 }
+train_by() { # kernels
+  "$programs/braid" profile --quiet --workload "$example/workload.yaml" --ranks 1 --profile-budget 5 --backend cuda \
+    --kernels "$1" --out "$out/profile-$1.json" --overwrite &&
+    "$programs/braid" train --quiet --workload "$example/workload.yaml" --ranks 1 --backend cuda \
+      --profile "$out/profile-$1.json" --out "$out/train-$1" --overwrite
+}
 
 # Losses of the four-task quick start, step by step: f32 within 1e-4 of the processor's.
 losses() {
   export example="$out/example"
   rm -rf "$example"
   "$programs/braid" init "$example" && train cpu && train cuda-f32 && train cuda || return 1
-  # For H100 and H200 alone.
-  train cuda-joined || echo "no joined products here"
+  # Joined products are for H100 and H200 alone, and cuDNN may not be there.
+  for kernels in plain joined cudnn; do
+    train_by "$kernels" || echo "nothing is trained with --kernels $kernels here"
+  done
   python3 - "$out" <<'PYTHON'
 import json, sys, pathlib
 out = pathlib.Path(sys.argv[1])
@@ -79,7 +87,7 @@ def read(backend):
     return {(line["task"], line["step"]): line["loss"] for line in map(json.loads, lines)}
 cpu = read("cpu")
 worst = {}
-for backend in ("cuda-f32", "cuda", "cuda-joined"):
+for backend in ("cuda-f32", "cuda", "plain", "joined", "cudnn"):
     if not (out / f"train-{backend}" / "metrics.jsonl").exists():
         continue
     gpu = read(backend)
@@ -90,11 +98,11 @@ sys.exit(worst["cuda-f32"] > 1e-4)
 PYTHON
 }
 
-stage kernels 90 "$programs/kernels_tests" --gtest_filter='All/Devices.*/cuda_1:All/Devices.*/cuda_2:All/Devices.*/cuda_3:All/Devices.*/cuda_4:All/Devices.*/cuda_f32_*'
+stage kernels 90 "$programs/kernels_tests" --gtest_filter='All/Devices.*/cuda_1:All/Devices.*/cuda_2:All/Devices.*/cuda_3:All/Devices.*/cuda_4:All/Devices.*/cuda_f32_*:All/SecondKernels.*/cuda_second_*'
 stage models 120 "$programs/exec_tests" --gtest_filter='*Cuda*_on_gpu'
-export -f losses train
+export -f losses train train_by
 export programs out
-stage losses 180 bash -c losses
+stage losses 240 bash -c losses
 stage lora 120 "$programs/gpu_benchmark" cuda
 # Whole models beside PyTorch and PEFT.
 stage peft 300 python3 "$here/bench_vs_peft.py" --device cuda --braid "$programs/braid" --rounds 1

@@ -44,6 +44,12 @@ std::string place_of(const costmodel::Departure& departure) {
   return fmt::format("{}, {} tokens", kind, departure.work);
 }
 
+/// As many numbers as the operator's shape has.
+std::string shape_of(costmodel::Operator op, const costmodel::OperatorShape& shape) {
+  const std::size_t size = costmodel::shape_size(op).most;
+  return fmt::format("{}", fmt::join(std::span(shape).first(size), "x"));
+}
+
 void print_summary(const costmodel::Profile& profile, const std::string& file) {
   fmt::print("{}: {} ranks of {} threads, {:.1f} GFLOP/s a rank at best (large matrix product)\n", profile.machine,
              profile.corunning_ranks, profile.threads, profile.peak_flops / 1e9);
@@ -64,6 +70,11 @@ void print_summary(const costmodel::Profile& profile, const std::string& file) {
                line.spreads.size(), fmt::format("{}..{}", line.fewest_tokens, line.most_tokens),
                100 * median(line.spreads));
   }
+  for (const costmodel::KernelChoice& choice : profile.kernels) {
+    const bool attends = choice.op == costmodel::Operator::attention;
+    fmt::print("{} {} {}: {} from {} {} on\n", name(choice.op), name(choice.pass), shape_of(choice.op, choice.shape),
+               attends ? "by cuDNN" : "LoRA within the product", choice.from, attends ? "tokens a sequence" : "tokens");
+  }
   fmt::print("{} entries, written to {}\n", profile.entries.size(), file);
   const costmodel::Departure furthest = costmodel::CostModel(profile).largest_departure();
   if (furthest.share != 0)
@@ -72,12 +83,6 @@ void print_summary(const costmodel::Profile& profile, const std::string& file) {
   if (!spreads.empty() && median(spreads) > kNoisySpread)
     fmt::print("half of the entries spread over {:.0f} %: the machine was busy; measure again when it is quiet\n",
                100 * median(spreads));
-}
-
-/// As many numbers as the operator's shape has.
-std::string shape_of(costmodel::Operator op, const costmodel::OperatorShape& shape) {
-  const std::size_t size = costmodel::shape_size(op).most;
-  return fmt::format("{}", fmt::join(std::span(shape).first(size), "x"));
 }
 
 /// What the table does that the fitted curves may not.
@@ -170,6 +175,11 @@ int run_profile(const std::vector<std::string>& words) {
   line.add_preference();
   line.add_profile_budget();
   line.add_backend();
+  line.add().add_options()(
+      "kernels", boost::program_options::value(&flags.kernels)->default_value(flags.kernels),
+      "what a GPU of --backend cuda computes with, now and in runs of plans by this profile: faster, of each kernel "
+      "that it has two of the one that is measured to be; plain, the first ones; or with --out the second ones, joined "
+      "(LoRA within frozen products, H100 and H200), cudnn (attention going forward), or joined,cudnn");
   std::string known;
   line.add().add_options()("known", boost::program_options::value(&known),
                            "a profile of this machine and backbone with as many ranks and threads, to add to; left "
@@ -194,7 +204,7 @@ int run_profile(const std::vector<std::string>& words) {
   line.add_out("profile file; left out: where plans look for it, added to unless --overwrite is given");
   line.add_threads();
   line.later({"dtype", "exposed-launch-seconds", "overlap-slowdown", "clock", "attention", "loss-in-place", "known",
-              "pp", "tp", "layers", "microbatches", "prefer"});
+              "pp", "tp", "layers", "microbatches", "prefer", "kernels"});
   if (!line.parse(words)) return kSuccess;
   check(analytic);
   if (!analytic.gpu.empty() && !measured.empty())
@@ -221,6 +231,12 @@ int run_profile(const std::vector<std::string>& words) {
     return run_pilot_of_plan(flags);
   }
   if (flags.workload.empty()) throw error("--workload is missing; give a workload file, such as `braid init` writes");
+  const auto kernels = kernels_of(flags.kernels);
+  if (kernels && backend_of(flags) != "cuda")
+    throw error("--kernels {} is of --backend cuda; {} has one kernel an operator", flags.kernels, backend_of(flags));
+  if (kernels && (flags.out.empty() || !known.empty()))
+    throw error("--kernels {} asks for a profile of its own; give --out FILE{}", flags.kernels,
+                known.empty() ? "" : ", and leave --known out: its kernels stay");
   const workload::Workload workload = workload::read_workload(flags.workload);
   check_measurable(workload);
   const workload::Cluster cluster = read_cluster_flags(flags);

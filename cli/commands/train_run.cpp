@@ -85,7 +85,7 @@ TrainRun::TrainRun(planner::Plan plan, const CommonFlags& flags, const TrainFlag
       data_(load_data(plan_->workload, true)) {
   check_ranks_are_alike(*plan_, *communicator_);
   set_thread_count(threads_of_rank(flags_, plan_->ranks()));
-  device_ = make_device(backend_of(flags_, *plan_));
+  device_ = make_device(flags_, *plan_);
 }
 
 void TrainRun::begin_folder() const {

@@ -194,7 +194,7 @@ int execute(const planner::Plan& plan, const CommonFlags& flags, const ValidateF
   check_ranks_are_alike(plan, *communicator);
   set_thread_count(threads_of_rank(flags, plan.ranks()));
   const Data data = load_data(plan.workload, true);
-  const std::unique_ptr<kernels::Device> device = make_device(plan.profile.backend);
+  const std::unique_ptr<kernels::Device> device = make_device(flags, plan);
   // Of a GPU this process holds nothing for anything but the run.
   const Bytes without_run = device->host_memory() ? device->held() : 0;
   exec::ReferencePass(plan.workload.backbone, *device);

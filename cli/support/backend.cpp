@@ -1,6 +1,7 @@
 #include "cli/support/backend.h"
 
 #include <algorithm>
+#include <sstream>
 #include <thread>
 
 #include "base/error.h"
@@ -22,8 +23,30 @@ std::unique_ptr<kernels::Device> make_device(const std::string& backend) {
   if (backend == "cuda") return kernels::make_cuda_device(exec::local_rank());
   if (backend == "cuda-f32") return kernels::make_cuda_device(exec::local_rank(), kernels::Arithmetic::f32);
   if (backend == "cuda-tf32") return kernels::make_cuda_device(exec::local_rank(), kernels::Arithmetic::tf32);
-  if (backend == "cuda-joined") return kernels::make_cuda_device(exec::local_rank(), kernels::Arithmetic::joined);
-  throw error("--backend {}: unknown; known: cpu, reference, cuda, cuda-joined, cuda-f32, cuda-tf32", backend);
+  throw error("--backend {}: unknown; known: cpu, reference, cuda, cuda-f32, cuda-tf32", backend);
+}
+
+std::unique_ptr<kernels::Device> make_device(const CommonFlags& flags, const planner::Plan& plan) {
+  const std::string backend = backend_of(flags, plan);
+  std::unique_ptr<kernels::Device> device = make_device(backend);
+  // Of another backend than the plan is for they are not its kernels.
+  if (backend == plan.profile.backend) device->choose_kernels(plan.profile.kernels);
+  return device;
+}
+
+std::optional<std::vector<costmodel::KernelChoice>> kernels_of(const std::string& words) {
+  if (words == "faster") return std::nullopt;
+  std::vector<costmodel::KernelChoice> choices;
+  if (words == "plain") return choices;
+  std::istringstream text(words);
+  for (std::string word; std::getline(text, word, ',');) {
+    if (word != "joined" && word != "cudnn")
+      throw error("--kernels {}: '{}' is unknown; give faster, plain, joined, cudnn or joined,cudnn", words, word);
+    const std::vector<costmodel::KernelChoice> all =
+        costmodel::all_of(word == "joined" ? costmodel::Operator::linear : costmodel::Operator::attention);
+    choices.insert(choices.end(), all.begin(), all.end());
+  }
+  return choices;
 }
 
 bool is_gpu(const std::string& backend) {

@@ -122,10 +122,9 @@ void CommandLine::add_threads() {
 void CommandLine::add_backend() {
   described_.add_options()(
       "backend", po::value(&flags_.backend),
-      "what computes: cpu; cuda, a GPU a rank, activations in bf16; cuda-joined, the same where LoRA is added within "
-      "frozen products, on H100 and H200; cuda-f32, to check by, or cuda-tf32, the same but for products rounded to "
-      "tf32; or reference, whose kernels are slow, simple and read to be right; left "
-      "out: cpu, or what the plan was made for");
+      "what computes: cpu; cuda, a GPU a rank, activations in bf16; cuda-f32, to check by, or cuda-tf32, the same but "
+      "for products rounded to tf32; or reference, whose kernels are slow, simple and read to be right; left out: cpu, "
+      "or what the plan was made for");
 }
 
 void CommandLine::add_seed() {

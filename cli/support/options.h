@@ -22,6 +22,7 @@ struct CommonFlags {
   std::string workload, cluster, profile, policy, plan, out, timeline_out;
   std::string layers = "even", prefer = "memory";
   std::string backend;  ///< empty: not given
+  std::string kernels = "faster";
   std::int64_t seed = 1;
   std::int64_t threads = 0;                                  ///< 0: cores / ranks
   std::int64_t tp = 0, pp = 0, microbatches = 0, ranks = 0;  ///< 0: not given

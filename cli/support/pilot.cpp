@@ -41,7 +41,7 @@ void tell(const exec::Pilot& pilot, const CommonFlags& flags) {
 costmodel::Profile pilot_here(const planner::Plan& plan, const Data& data, const CommonFlags& flags, double seconds,
                               exec::Communicator& communicator) {
   set_thread_count(threads_of_rank(flags, plan.ranks()));
-  const std::unique_ptr<kernels::Device> device = make_device(backend_of(flags, plan));
+  const std::unique_ptr<kernels::Device> device = make_device(flags, plan);
   const exec::Pilot pilot =
       exec::run_pilot(plan, data.samples, data.datasets, judge_by_replay(), seconds, communicator, *device);
   costmodel::Profile profile = plan.profile;

@@ -90,6 +90,7 @@ std::vector<std::string> measuring_words(const std::filesystem::path& file, cons
   pass_on("--ranks", std::to_string(flags.ranks));
   pass_on("--prefer", flags.prefer);
   pass_on("--backend", flags.backend);
+  pass_on("--kernels", flags.kernels);
   std::vector<std::string> policies;
   for (const planner::PolicyChoice& choice : planned.choices) policies.push_back(planner::spelled(choice));
   pass_on("--policy", fmt::format("{}", fmt::join(policies, ",")));
@@ -151,7 +152,7 @@ std::filesystem::path cached_profile(const workload::Workload& workload, const s
   const costmodel::BackboneShape& shape = workload.backbone;
   const Machine here = machine_here(backend);
   const std::string key =
-      fmt::format("12 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", backend, here.name,
+      fmt::format("13 {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", backend, here.name,
                   fmt::join(here.versions, " "), std::thread::hardware_concurrency(), shape.hidden, shape.intermediate,
                   shape.heads, shape.kv_heads, shape.head_dim, shape.vocabulary, shape.layers,
                   static_cast<int>(shape.architecture), static_cast<int>(shape.nonlinearity),
@@ -172,6 +173,7 @@ void measure_into(const std::filesystem::path& file, const std::filesystem::path
   const std::unique_ptr<kernels::Device> device = make_device(backend_of(flags));
   exec::MeasureRequest request;
   request.backend = backend_of(flags);
+  request.kernels = kernels_of(flags.kernels);
   request.backbone = planned.workload.backbone;
   request.weights = planned.workload.held_weights();
   for (const workload::Task& task : planned.workload.tasks) request.adapters.push_back(task.adapter);

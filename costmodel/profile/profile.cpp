@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/links/link_json.h"
+#include "costmodel/profile/kernel_choice_json.h"
 
 namespace braid::costmodel {
 namespace {
@@ -157,11 +158,17 @@ Profile profile_from(const Node& node) {
   profile.pass_skew = node.number_or("pass_skew", 1.0, 0.0);
   profile.reference_pass_seconds = node.number_or("reference_pass_seconds", 0.0, 0.0);
   if (const Node* backend = node.find("backend")) {
-    constexpr std::string_view kBackends[] = {"cpu", "cuda", "cuda-f32", "cuda-joined", "cuda-tf32", "reference"};
+    constexpr std::string_view kBackends[] = {"cpu", "cuda", "cuda-f32", "cuda-tf32", "reference"};
     profile.backend = backend->as_string("backend");
     if (std::ranges::find(kBackends, profile.backend) == std::end(kBackends))
       throw backend->error(fmt::format("unknown backend '{}'", profile.backend),
                            fmt::format("give one of: {}", fmt::join(kBackends, ", ")));
+  }
+  if (const Node* kernels = node.find("kernels")) {
+    for (const Node& one : kernels->sequence("kernels")) profile.kernels.push_back(kernel_choice_from(one));
+    if (!profile.kernels.empty() && !profile.computes_in_bf16())
+      throw kernels->error(fmt::format("backend {} has no second kernels", profile.backend),
+                           "leave the key out, or measure with `braid profile --backend cuda`");
   }
   if (const Node* dtype = node.find("dtype")) profile.dtype = named(*dtype, "dtype", data_type_of);
   if (const Node* device = node.find("device")) {
@@ -228,6 +235,11 @@ std::string to_json(const Profile& profile) {
   if (profile.reference_pass_seconds > 0) field("reference_pass_seconds", profile.reference_pass_seconds);
   if (!profile.device.empty()) field("device", profile.device);
   if (profile.backend != Profile().backend) field("backend", profile.backend);
+  if (!profile.kernels.empty()) {
+    Json kernels = Json::array();
+    for (const KernelChoice& choice : profile.kernels) kernels.push_back(json_of(choice));
+    field("kernels", kernels);
+  }
   if (!profile.device.empty() || profile.dtype != Profile().dtype) field("dtype", name(profile.dtype));
   if (!profile.device.empty()) {
     field("launch_seconds", profile.launch_seconds);

@@ -11,6 +11,7 @@
 #include "costmodel/gpu/gemm_model.h"
 #include "costmodel/gpu/stream_model.h"
 #include "costmodel/links/link.h"
+#include "costmodel/profile/kernel_choice.h"
 #include "costmodel/shapes/data_type.h"
 #include "costmodel/work/memory.h"
 #include "costmodel/work/operators.h"
@@ -71,11 +72,12 @@ struct Profile {
   /// A GPU whose datasheet stands in for whatever has no entry; empty: only what was measured is known.
   std::string device;
   DataType dtype = DataType::f32;  ///< of weights and activations
-  /// What of braid's own computed when it was measured: "cpu", "reference", "cuda", "cuda-joined", "cuda-f32" or
-  /// "cuda-tf32".
+  /// What of braid's own computed when it was measured: "cpu", "reference", "cuda", "cuda-f32" or "cuda-tf32".
   std::string backend = "cpu";
+  /// What a GPU's second kernels computed when it was measured, and compute in runs of its plans.
+  std::vector<KernelChoice> kernels;
   /// Whether activations were bf16.
-  bool computes_in_bf16() const { return backend == "cuda" || backend == "cuda-joined"; }
+  bool computes_in_bf16() const { return backend == "cuda"; }
   /// Of GPUs, measured or by a datasheet.
   bool on_gpus() const { return !device.empty() || backend.starts_with("cuda"); }
   /// What starting a kernel costs the host of a GPU; the middle of the 4 to 6 microseconds that are measured for CUDA.

@@ -10,12 +10,14 @@
 #include <thread>
 #include <tuple>
 
+#include "base/notice.h"
 #include "base/parallel.h"
 #include "base/statistics.h"
 #include "base/steady_clock.h"
 #include "costmodel/profile/cost_model.h"
 #include "exec/example/random_weights.h"
 #include "exec/profiling/measured_device.h"
+#include "exec/profiling/measured_kernels.h"
 #include "exec/profiling/measured_messages.h"
 #include "exec/profiling/probed_backbone.h"
 #include "exec/profiling/reference_pass.h"
@@ -35,6 +37,8 @@ constexpr double kSecondsAPoint = 0.04;
 constexpr double kShortPass = 0.02;
 /// A reference pass follows what took longer; what the machine does for others comes and goes within seconds.
 constexpr double kSecondsAReference = 0.2;
+/// Of the budget what a GPU's choice of kernels may take.
+constexpr double kShareOfKernels = 0.2;
 /// Optimizer steps and messages are measured so many times over.
 constexpr int kRounds = 3;
 
@@ -50,6 +54,7 @@ class Measuring {
   }
 
   Profile run() {
+    choose_kernels();
     if (!request_.known) describe_machine();
     take_reference();
     if (!knows(Operator::adamw, most_parameters())) measure_optimizer();
@@ -68,6 +73,19 @@ class Measuring {
 
  private:
   double elapsed() const { return seconds_since(began_); }
+
+  void choose_kernels() {
+    if (!request_.known) profile_.kernels = request_.kernels ? *request_.kernels : faster_kernels();
+    device_.choose_kernels(profile_.kernels);
+    device_.trim();
+  }
+  std::vector<costmodel::KernelChoice> faster_kernels() {
+    const KernelTrial trial{request_.backbone, request_.adapters, request_.weights,
+                            kShareOfKernels * request_.budget_seconds};
+    const KernelTrialResult found = try_kernels(trial, communicator_, device_);
+    if (communicator_.rank() == 0) std::ranges::for_each(found.notes, notice);
+    return found.choices;
+  }
 
   void describe_machine() {
     profile_.machine = device_.machine();

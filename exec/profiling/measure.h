@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct MeasureRequest {
   /// What was measured before on this machine with as many ranks and threads of this backbone; nullptr: nothing.
   const costmodel::Profile* known = nullptr;
   double budget_seconds = 60;
+  /// Which calls the device's second kernels compute; nothing: those that they are found to compute faster. Where
+  /// something is known they stay as they were.
+  std::optional<std::vector<costmodel::KernelChoice>> kernels;
   /// On rank 0: what to measure next, given all that is known by then and the seconds left. An empty answer ends it.
   std::function<std::vector<MeasuredPoint>(const costmodel::Profile&, double seconds_left)> next;
   std::function<void(const MeasureProgress&)> on_progress;  ///< on rank 0

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "base/steady_clock.h"
 #include "exec/example/random_weights.h"
 #include "exec/objectives/token_losses.h"
@@ -40,6 +41,31 @@ void ProbedBackbone::set_adapters(std::span<const costmodel::AdapterShape> adapt
     model_.begin(one);
     one.move_to(pool_.device());
   }
+}
+
+void ProbedBackbone::draw_parameters() {
+  constexpr float kDeviation = 0.02F;
+  RandomStream random(kSeed);
+  for (const std::unique_ptr<Adapter>& adapter : adapters_) {
+    std::vector<float> numbers(adapter->parameters().size());
+    for (float& number : numbers) number = kDeviation * static_cast<float>(random.next_normal());
+    pool_.device().upload(std::as_bytes(std::span(numbers)), adapter->parameters().data());
+    adapter->changed();
+  }
+}
+
+std::vector<float> ProbedBackbone::take_gradients() {
+  kernels::Device& device = pool_.device();
+  std::vector<float> all;
+  for (const std::unique_ptr<Adapter>& adapter : adapters_) {
+    const kernels::Vector gradients = adapter->gradients();
+    std::vector<float> own(gradients.size());
+    device.download(gradients.data(), std::as_writable_bytes(std::span(own)));
+    device.wait();
+    device.kernels().fill(0, {gradients.data(), 1, std::ssize(gradients)});
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
 }
 
 ProbedBackbone::Passes ProbedBackbone::run(const MeasuredPoint& point, bool records) {

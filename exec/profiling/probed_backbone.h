@@ -24,6 +24,10 @@ class ProbedBackbone {
   /// One a task, in place of those before.
   void set_adapters(std::span<const costmodel::AdapterShape> adapters);
   std::int64_t layers() const { return shape_.layers; }
+  /// All numbers of the adapters anew, at random: fresh ones mostly add nothing.
+  void draw_parameters();
+  /// The sums of the adapters' gradients since the last call, which begin anew. Of devices without exact sums.
+  std::vector<float> take_gradients();
 
   struct Passes {
     double forward_seconds = 0, backward_seconds = 0;

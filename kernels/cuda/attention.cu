@@ -1,6 +1,8 @@
 #include <cmath>
 
 #include "kernels/cuda/attention_work.h"
+#include "kernels/cuda/library_attention.h"
+#include "kernels/cuda/memory.h"
 #include "kernels/cuda/tensor_attention.h"
 #include "kernels/elementwise.h"
 
@@ -229,7 +231,15 @@ std::size_t rows_bytes(int rows, std::int64_t size) {
 void attention_forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
                        ConstMatrix k, ConstMatrix v, Matrix out, Matrix log_sum) {
   check_shape(shape);
-  if (q.type == costmodel::DataType::bf16) return tensor_attention_forward(shape, sequences, q, k, v, out, log_sum);
+  if (q.type == costmodel::DataType::bf16) {
+    std::int64_t longest = 0;
+    for (const SequenceRows& sequence : sequences) longest = std::max(longest, sequence.count);
+    if (takes_second_kernel(costmodel::Operator::attention, costmodel::Pass::forward,
+                            {shape.heads, shape.kv_heads, shape.head_dim}, longest) &&
+        library_attention().forward(shape, sequences, q, k, v, out, log_sum))
+      return;
+    return tensor_attention_forward(shape, sequences, q, k, v, out, log_sum);
+  }
   const Work work = work_of(sequences, kQueries, k, v, {}, {});
   if (work.queries.empty()) return;
   const Numbers<Stretch> stretches(work.stretches);

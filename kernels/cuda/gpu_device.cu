@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <deque>
@@ -19,9 +20,6 @@ namespace {
 class CudaDevice final : public Device, public EventClock {
  public:
   CudaDevice(int ordinal, Arithmetic arithmetic) : ordinal_(ordinal), watch_(ordinal), ranges_(begin(ordinal)) {
-    if (arithmetic == Arithmetic::joined && !has_warpgroups())
-      throw error("GPU {} is {}: joined products are for H100 and H200 (compute capability 9.0); leave out \"-joined\"",
-                  ordinal, machine());
     state_.emplace();
     state_->arithmetic = arithmetic;
     check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking));
@@ -37,6 +35,7 @@ class CudaDevice final : public Device, public EventClock {
   }
   ~CudaDevice() override {
     cudaStreamSynchronize(state_->stream);
+    state_->attention = {};
     cudaFree(state_->workspace);
     cublasLtDestroy(state_->cublas);
     cudaStreamDestroy(state_->stream);
@@ -51,14 +50,28 @@ class CudaDevice final : public Device, public EventClock {
   }
   const Kernels& kernels() const override { return table(); }
   costmodel::DataType activations() const override { return activation_type(); }
-  bool joins_products() const override { return state_->arithmetic == Arithmetic::joined; }
+  bool joins_products() const override { return chooses(costmodel::Operator::linear); }
+  bool has_second_kernel(costmodel::Operator op) const override {
+    if (state_->arithmetic != Arithmetic::bf16) return false;
+    return (op == costmodel::Operator::linear && has_warpgroups()) ||
+           (op == costmodel::Operator::attention && has_graph_library());
+  }
+  void choose_kernels(std::vector<costmodel::KernelChoice> choices) override {
+    Device::choose_kernels(choices);
+    wait();
+    state_->choices = std::move(choices);
+    // What cuDNN holds goes with what it was for.
+    if (!chooses(costmodel::Operator::attention)) state_->attention = {};
+  }
   std::vector<std::string> library_versions() const override {
     int driver = 0, runtime = 0;
     check(cudaDriverGetVersion(&driver));
     check(cudaRuntimeGetVersion(&runtime));
-    return {fmt::format("CUDA {}.{}", runtime / 1000, runtime % 1000 / 10),
-            fmt::format("driver for CUDA {}.{}", driver / 1000, driver % 1000 / 10),
-            fmt::format("cuBLASLt {}", cublasLtGetVersion())};
+    std::vector<std::string> versions{fmt::format("CUDA {}.{}", runtime / 1000, runtime % 1000 / 10),
+                                      fmt::format("driver for CUDA {}.{}", driver / 1000, driver % 1000 / 10),
+                                      fmt::format("cuBLASLt {}", cublasLtGetVersion())};
+    if (has_graph_library()) versions.push_back(graph_library_version());
+    return versions;
   }
 
   Bytes memory() const override { return watch_.memory(); }
@@ -185,6 +198,10 @@ class CudaDevice final : public Device, public EventClock {
     cudaMemPool_t pool = nullptr;
     check(cudaDeviceGetDefaultMemPool(&pool, ordinal_));
     return pool;
+  }
+
+  bool chooses(costmodel::Operator op) const {
+    return std::ranges::find(state_->choices, op, &costmodel::KernelChoice::op) != state_->choices.end();
   }
 
   static int begin(int ordinal) {

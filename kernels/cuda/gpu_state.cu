@@ -76,9 +76,14 @@ cudaStream_t compute_stream() {
   return gpu_state().stream;
 }
 costmodel::DataType activation_type() {
-  const Arithmetic arithmetic = gpu_state().arithmetic;
-  return arithmetic == Arithmetic::bf16 || arithmetic == Arithmetic::joined ? costmodel::DataType::bf16
-                                                                            : costmodel::DataType::f32;
+  return gpu_state().arithmetic == Arithmetic::bf16 ? costmodel::DataType::bf16 : costmodel::DataType::f32;
+}
+bool takes_second_kernel(costmodel::Operator op, costmodel::Pass pass, const costmodel::OperatorShape& shape,
+                         std::int64_t amount) {
+  return costmodel::takes_second_kernel(gpu_state().choices, op, pass, shape, amount);
+}
+LibraryAttention& library_attention() {
+  return gpu_state().attention;
 }
 
 Scratch::Scratch(std::int64_t bytes) {

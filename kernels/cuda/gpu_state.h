@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 
 #include "kernels/cuda/errors.h"
+#include "kernels/cuda/library_attention.h"
 #include "kernels/device.h"
 
 namespace braid::kernels::cuda {
@@ -34,6 +35,8 @@ struct GpuState {
   void* workspace = nullptr;
   static constexpr std::size_t kWorkspace = std::size_t{64} << 20;
   Arithmetic arithmetic = Arithmetic::bf16;
+  std::vector<costmodel::KernelChoice> choices;
+  LibraryAttention attention;
   PinnedRing ring;
 };
 

@@ -89,10 +89,10 @@ class CudaLinear final : public FrozenLinear {
   }
   void backward(ConstMatrix dy, Matrix dx) const override { product(dy, Transpose::no, dx); }
   bool forward_joined(ConstMatrix x, Matrix y, std::span<const MatmulCall> added) const override {
-    return joined(x, Transpose::yes, bias(), y, added);
+    return joined(costmodel::Pass::forward, x, Transpose::yes, bias(), y, added);
   }
   bool backward_joined(ConstMatrix dy, Matrix dx, std::span<const MatmulCall> added) const override {
-    return joined(dy, Transpose::no, {}, dx, added);
+    return joined(costmodel::Pass::backward, dy, Transpose::no, {}, dx, added);
   }
 
  private:
@@ -113,7 +113,9 @@ class CudaLinear final : public FrozenLinear {
     const Converted input(x, computes_);
     large_matmul(input.view(), Transpose::no, weight.view(), transpose, y);
   }
-  bool joined(ConstMatrix x, Transpose transpose, ConstVector bias, Matrix y, std::span<const MatmulCall> added) const {
+  bool joined(costmodel::Pass pass, ConstMatrix x, Transpose transpose, ConstVector bias, Matrix y,
+              std::span<const MatmulCall> added) const {
+    if (!takes_second_kernel(costmodel::Operator::linear, pass, {in_, out_}, x.rows)) return false;
     if (!has_warpgroups() || x.type != costmodel::DataType::bf16) return false;
     const Multiplied weight(*this);
     if (!can_join(x, weight.view(), transpose, y, added)) return false;

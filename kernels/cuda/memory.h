@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "costmodel/shapes/data_type.h"
+#include "costmodel/work/operators.h"
 #include "kernels/matmul.h"
 #include "kernels/matrix.h"
 
@@ -16,6 +17,10 @@ costmodel::DataType activation_type();
 
 /// Memory of the device with a copy of what is on the host.
 std::shared_ptr<void> device_copy(const void* host, std::int64_t bytes);
+
+/// Whether choose_kernels gave such calls to the second kernel.
+bool takes_second_kernel(costmodel::Operator op, costmodel::Pass pass, const costmodel::OperatorShape& shape,
+                         std::int64_t amount);
 
 /// A large product, as `matmul` has it, of matrices a and b of one type: cuBLASLt's, or where there is none the kernel
 /// of matmul.cu.

@@ -1,17 +1,20 @@
 // How fast a device computes what fine-tuning is made of, beside its frozen products alone:
-//   gpu_benchmark [cuda|cuda-joined|cuda-f32|cpu] [tokens] [width,width,...] [runs]
+//   gpu_benchmark [cuda|cuda-f32|cpu] [tokens] [width,width,...] [runs]
 // A line a case: LoRA beside a frozen layer of that width, of 1, 4 and 16 tasks of rank 16 that share the tokens, with
 // dropout and without, in the designs of lora_designs.h, forward and backward, medians of runs on random numbers by the
-// device's own clock (0 runs: each once, for profilers); whether the designs agree; then a decoder layer of
-// Llama-3.1-8B's shape, or as wide as the first width, forward and backward in rows of a quarter of the tokens.
+// device's own clock (0 runs: each once, for profilers); whether the designs agree; attention, and a decoder layer of
+// Llama-3.1-8B's shape, or as wide as the first width, forward and backward in rows of a quarter of the tokens: by the
+// device's first kernels, and by each second one that it has.
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "base/random.h"
 #include "base/statistics.h"
 #include "benchmarks/lora_designs.h"
+#include "exec/device_array.h"
 #include "exec/objectives/token_losses.h"
 #include "exec/stage_model.h"
 #include "planner/program/load.h"
@@ -70,6 +73,57 @@ void measure_lora(kernels::Device& device, std::int64_t width, std::int64_t toke
   tell("masked first", time(&LoraDesigns::second_pass_forward), time(&LoraDesigns::second_pass_backward));
 }
 
+/// As the device holds them.
+Buffer random_activations(BufferPool& pool, std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+  RandomStream random(seed);
+  std::vector<float> numbers(static_cast<std::size_t>(rows * columns));
+  for (float& number : numbers) number = static_cast<float>(random.next_normal());
+  DeviceArray<float> there(std::move(numbers));
+  there.move_to(pool.device());
+  Buffer buffer = pool.take(rows * columns);
+  pool.device().kernels().copy(kernels::ConstMatrix(there.data(), rows, columns), buffer.matrix(rows, columns));
+  pool.device().wait();
+  return buffer;
+}
+
+/// Sequences of a quarter of the tokens, as that layer has them.
+void measure_attention(kernels::Device& device, std::int64_t tokens, std::int64_t head_dim) {
+  const kernels::AttentionShape shape{32, 8, head_dim};
+  const std::int64_t q_width = shape.heads * head_dim, kv_width = shape.kv_heads * head_dim;
+  std::vector<kernels::SequenceRows> sequences;
+  for (std::int64_t row = 0; row < 4; ++row) sequences.push_back({row * (tokens / 4), tokens / 4});
+  const std::int64_t rows = tokens / 4 * 4;
+  BufferPool pool(device);
+  const std::int64_t width = q_width + 2 * kv_width;
+  const Buffer qkv = random_activations(pool, rows, width, 1), dout = random_activations(pool, rows, q_width, 2);
+  const Buffer out = pool.take(rows * q_width), log_sum = pool.take_f32(rows * shape.heads),
+               d_qkv = pool.take(rows * width);
+  const auto part = [&](const Buffer& all, int which) {
+    const std::int64_t begins[] = {0, q_width, q_width + kv_width, width};
+    return all.matrix(rows, width).column_range(begins[which], begins[which + 1]);
+  };
+  const kernels::Kernels& kernels = device.kernels();
+  const auto forward = [&] {
+    kernels.attention_forward(shape, sequences, part(qkv, 0), part(qkv, 1), part(qkv, 2), out.matrix(rows, q_width),
+                              log_sum.matrix(rows, shape.heads));
+  };
+  const auto backward = [&] {
+    kernels.attention_backward(shape, sequences, part(qkv, 0), part(qkv, 1), part(qkv, 2), out.matrix(rows, q_width),
+                               log_sum.matrix(rows, shape.heads), dout.matrix(rows, q_width), part(d_qkv, 0),
+                               part(d_qkv, 1), part(d_qkv, 2));
+  };
+  for (const bool second : {false, true}) {
+    if (second && !device.has_second_kernel(costmodel::Operator::attention)) continue;
+    device.choose_kernels(second ? costmodel::all_of(costmodel::Operator::attention)
+                                 : std::vector<costmodel::KernelChoice>{});
+    fmt::print("attention of 32 heads of {} (8 of keys), {} tokens in 4 rows, {}: forward {:.4f} ms", head_dim, tokens,
+               second ? "cuDNN" : "braid's own", seconds_of(device, forward) * 1e3);
+    if (!second) fmt::print(", backward {:.4f} ms", seconds_of(device, backward) * 1e3);
+    fmt::print("\n");
+  }
+  device.choose_kernels({});
+}
+
 void measure_layer(kernels::Device& device, std::int64_t width, std::int64_t tokens) {
   costmodel::BackboneShape shape = costmodel::builtin_backbone("llama3.1-8b");
   shape.layers = 2;  // of which the upper one passes gradients on
@@ -117,9 +171,7 @@ void measure_layer(kernels::Device& device, std::int64_t width, std::int64_t tok
 std::unique_ptr<kernels::Device> make_device(std::string_view name) {
   using kernels::Arithmetic;
   if (name == "cpu") return kernels::make_cpu_device();
-  return kernels::make_cuda_device(0, name == "cuda-f32"      ? Arithmetic::f32
-                                      : name == "cuda-joined" ? Arithmetic::joined
-                                                              : Arithmetic::bf16);
+  return kernels::make_cuda_device(0, name == "cuda-f32" ? Arithmetic::f32 : Arithmetic::bf16);
 }
 
 int run(int count, char** words) {
@@ -133,6 +185,9 @@ int run(int count, char** words) {
   for (const std::string& version : device->library_versions()) fmt::print("{}\n", version);
   fmt::print("{:>6} {:>7} {:>6} {:>8} {:<12} {:>11} {:>12} {:>9} {:>9} {:>8}\n", "width", "tokens", "tasks", "dropout",
              "design", "forward ms", "backward ms", "forward/", "backward/", "TFLOP/s");
+  // For the joined design; the others ask for no second kernel.
+  if (device->has_second_kernel(costmodel::Operator::linear))
+    device->choose_kernels(costmodel::all_of(costmodel::Operator::linear));
   bool agree = true;
   for (const std::int64_t tenants : {1, 4, 16}) {
     for (const float dropout : {0.0F, 0.1F}) {
@@ -142,12 +197,20 @@ int run(int count, char** words) {
   }
   // And of many tiles, once.
   agree = designs_agree(*device, widths.front(), tokens, 4, 0.1F) && agree;
+  device->choose_kernels({});
+  for (const std::int64_t head_dim : {64, 128})
+    if (widths.front() >= 32 * head_dim) measure_attention(*device, tokens, head_dim);
   fmt::print("{}: ", name);
   measure_layer(*device, widths.front(), tokens);
-  if (name == "cuda") {
-    device.reset();  // one at a time
-    fmt::print("cuda-joined: ");
-    measure_layer(*make_device("cuda-joined"), widths.front(), tokens);
+  std::vector<costmodel::KernelChoice> all;
+  for (const auto& [op, told] : {std::pair(costmodel::Operator::linear, "joined"),
+                                 std::pair(costmodel::Operator::attention, "cuDNN's attention beside that")}) {
+    if (!device->has_second_kernel(op)) continue;
+    const std::vector<costmodel::KernelChoice> added = costmodel::all_of(op);
+    all.insert(all.end(), added.begin(), added.end());
+    device->choose_kernels(all);
+    fmt::print("{}, {}: ", name, told);
+    measure_layer(*device, widths.front(), tokens);
   }
   return agree ? 0 : 1;
 }

@@ -90,22 +90,53 @@ TEST_F(CudaCommands, WhatIsPlannedForGpusIsTrainedAndValidatedOnThem) {
   EXPECT_TRUE(attends);
 }
 
-TEST_F(CudaCommands, AdaptersJoinFrozenProductsWhereAsked) {
+TEST_F(CudaCommands, TheProfilesKernelsCompute) {
   ASSERT_EQ(
-      run_braid("train " + planning_by("profile_cuda.json") + "--backend cuda --ranks 1 --out " + path("apart")).status,
+      run_braid("train " + planning_by("profile_cuda.json") + "--backend cuda --ranks 1 --out " + path("first")).status,
       0);
-  measured_by("cuda-joined");
-  const Outcome trained = run_braid("train " + planning_by("profile_cuda-joined.json") +
-                                    "--backend cuda-joined --ranks 1 --out " + path("joined"));
-  ASSERT_EQ(trained.status, 0) << trained.text;
-  EXPECT_EQ(read_json(path("joined/plan.json")).at("profile").string_at("backend"), "cuda-joined");
-  const auto apart = losses_of("apart"), joined = losses_of("joined");
-  bool any_rounded = false;
-  for (const auto& [step, loss] : apart) {
-    EXPECT_NEAR(joined.at(step) / loss, 1, 5e-3) << step;
-    any_rounded |= joined.at(step) != loss;
+  const auto first = losses_of("first");
+  std::map<std::string, std::map<std::string, double>> second;
+  for (const std::string kernels : {"linear", "attention"}) {
+    std::string profile = read_text(folder / "profile_cuda.json");
+    profile.insert(profile.find("\"peak_flops\""),
+                   "\"kernels\": [{\"op\": \"" + kernels + "\", \"pass\": \"forward\", \"shape\": []}],\n  ");
+    write_text(folder / ("profile_" + kernels + ".json"), profile);
+    const Outcome trained = run_braid("train " + planning_by("profile_" + kernels + ".json") +
+                                      "--backend cuda --ranks 1 --out " + path(kernels));
+    ASSERT_EQ(trained.status, 0) << trained.text;
+    second[kernels] = losses_of(kernels);
+    bool any_rounded = false;
+    for (const auto& [step, loss] : first) {
+      EXPECT_NEAR(second[kernels].at(step) / loss, 1, 5e-3) << step;
+      any_rounded |= second[kernels].at(step) != loss;
+    }
+    EXPECT_TRUE(any_rounded) << kernels << ": no second kernel computed";
+    // And by the plan that was made, on another day.
+    const Outcome again = run_braid("train --plan " + path(kernels + "/plan.json") + " --out " + path(kernels + "2"));
+    ASSERT_EQ(again.status, 0) << again.text;
+    EXPECT_EQ(losses_of(kernels + "2"), second[kernels]);
   }
-  EXPECT_TRUE(any_rounded) << "nothing was joined";
+  EXPECT_NE(second["linear"], second["attention"]);
+}
+
+TEST_F(CudaCommands, KernelsThatNoGpuHasAreRefused) {
+  const auto refused = [&](const std::string& kernels, const std::string& words, const std::string& profile) {
+    std::string text = read_text(folder / profile);
+    text.insert(text.find("\"peak_flops\""), "\"kernels\": " + kernels + ",\n  ");
+    write_text(folder / "odd.json", text);
+    expect_bad_input("plan " + planning_by("odd.json") + "--backend cuda --ranks 1 --out " + path("out"), words);
+  };
+  refused(R"([{"op": "lora", "pass": "forward", "shape": []}])", "lora forward has no second kernel",
+          "profile_cuda.json");
+  refused(R"([{"op": "attention", "pass": "backward", "shape": []}])", "attention backward has no second kernel",
+          "profile_cuda.json");
+  refused(R"([{"op": "linear", "pass": "forward", "shape": [64]}])", "the shape of 'linear' has 1 numbers; give 2",
+          "profile_cuda.json");
+  refused(R"([{"op": "linear", "pass": "forward", "shape": []}])", "backend cpu has no second kernels", "profile.json");
+  const std::string profile = "profile --workload " + path("workload.yaml") + " --ranks 1 ";
+  expect_bad_input(profile + "--kernels joined --out " + path("p.json"), "--kernels joined is of --backend cuda");
+  expect_bad_input(profile + "--backend cuda --kernels fast --out " + path("p.json"), "'fast' is unknown; give faster");
+  expect_bad_input(profile + "--backend cuda --kernels plain", "give --out FILE");
 }
 
 TEST_F(CudaCommands, WeightsAreKeptInShares) {

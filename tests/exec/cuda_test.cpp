@@ -78,40 +78,43 @@ INSTANTIATE_TEST_SUITE_P(Backbones, CudaTraining,
                                             ::testing::Values("llama", "qwen3", "opt")),
                          name_of);
 
-/// What adapters add to frozen products joins their sums, and so is rounded once: losses are near, and others.
-class CudaJoined : public Cuda {
- protected:
-  void SetUp() override {
-    Cuda::SetUp();
-    if (IsSkipped()) return;
-    // Of another GPU than it is for that must be what is said.
-    try {
-      if (!device_of(std::get<0>(GetParam()), Arithmetic::joined)) GTEST_SKIP() << "no H100 here";
-    } catch (const Error& refused) {
-      ASSERT_NE(std::string(refused.what()).find("joined products are for H100 and H200"), std::string::npos)
-          << refused.what();
-      GTEST_SKIP() << refused.what();
-    }
-  }
-};
-TEST_P(CudaJoined, LearnsWhatTheProcessorLearns) {
+/// The second kernels of each operator, once they are chosen: losses are near, and others, as they round elsewhere.
+class CudaSecondKernels : public Cuda {};
+TEST_P(CudaSecondKernels, LearnWhatTheProcessorLearns) {
   const auto& [where, backbone] = GetParam();
   const TrainerStudy study = short_study(backbone);
   const Trained cpu = train_on(study, together(1, 1));
-  const auto on = [place = where](Arithmetic arithmetic) { return [=] { return device_of(place, arithmetic); }; };
-  const Trained apart = train_on(study, together(1, 1), on(Arithmetic::bf16));
-  const Trained joined = train_on(study, together(1, 1), on(Arithmetic::joined));
-  std::size_t others = 0;
-  for (std::size_t task = 0; task < 4; ++task) {
-    for (std::size_t i = 0; i < cpu.steps[task].size(); ++i) {
-      EXPECT_NEAR(joined.steps[task][i].loss / cpu.steps[task][i].loss, 1, 1e-2) << task << " " << i;
-      if (joined.steps[task][i].loss != apart.steps[task][i].loss) ++others;
+  const auto on = [place = where](std::vector<costmodel::KernelChoice> choices) {
+    return [=] {
+      std::unique_ptr<kernels::Device> device = device_of(place, Arithmetic::bf16);
+      device->choose_kernels(choices);
+      return device;
+    };
+  };
+  const Trained first = train_on(study, together(1, 1), on({}));
+  for (const costmodel::Operator op : {costmodel::Operator::linear, costmodel::Operator::attention}) {
+    if (!device_of(where, Arithmetic::bf16)->has_second_kernel(op)) continue;
+    const Trained second = train_on(study, together(1, 1), on(costmodel::all_of(op)));
+    std::size_t others = 0;
+    for (std::size_t task = 0; task < 4; ++task) {
+      for (std::size_t i = 0; i < cpu.steps[task].size(); ++i) {
+        EXPECT_NEAR(second.steps[task][i].loss / cpu.steps[task][i].loss, 1, 1e-2) << name(op) << task << " " << i;
+        if (second.steps[task][i].loss != first.steps[task][i].loss) ++others;
+      }
     }
+    EXPECT_GT(others, 0U) << name(op) << ": nothing was chosen";
   }
-  EXPECT_GT(others, 0U) << "nothing was joined";
 }
-INSTANTIATE_TEST_SUITE_P(Backbones, CudaJoined,
+INSTANTIATE_TEST_SUITE_P(Backbones, CudaSecondKernels,
                          ::testing::Combine(::testing::Values("cpu", "gpu"), ::testing::Values("llama")), name_of);
+
+/// What the device has no second kernel for is not chosen, whatever a profile says.
+TEST(CudaKernels, OfOtherMachinesAreRefused) {
+  for (const auto& device : {kernels::make_cpu_device(), kernels::make_cuda_on_cpu_device(Arithmetic::f32)}) {
+    EXPECT_NO_THROW(device->choose_kernels({}));
+    EXPECT_THROW(device->choose_kernels(costmodel::all_of(costmodel::Operator::attention)), Error);
+  }
+}
 
 /// Backbones of every family and adapters of every method: what transformers and PEFT compute of them.
 class CudaGolden : public Cuda {};
@@ -137,11 +140,12 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaGolden,
 
 /// Of activations in bf16 beside statistics in f32.
 TEST(CudaOnCpuMemory, APassTakesTheBytesThatArePredicted) {
-  for (const auto& [backbone, recompute, arithmetic] : {std::tuple("llama", kRecomputes.front(), Arithmetic::bf16),
-                                                        {"opt", kRecomputes.front(), Arithmetic::bf16},
-                                                        {"llama", kRecomputes.back(), Arithmetic::bf16},
-                                                        {"llama", kRecomputes.front(), Arithmetic::joined}}) {
-    const std::unique_ptr<kernels::Device> device = kernels::make_cuda_on_cpu_device(arithmetic);
+  for (const auto& [backbone, recompute, joins] : {std::tuple("llama", kRecomputes.front(), false),
+                                                   {"opt", kRecomputes.front(), false},
+                                                   {"llama", kRecomputes.back(), false},
+                                                   {"llama", kRecomputes.front(), true}}) {
+    const std::unique_ptr<kernels::Device> device = kernels::make_cuda_on_cpu_device(Arithmetic::bf16);
+    if (joins) device->choose_kernels(costmodel::all_of(costmodel::Operator::linear));
     Tasks tasks({adapter_shape(4, 0, kAll), adapter_shape(8, 0.1, {Module::q, Module::down})}, backbone, recompute,
                 *device);
     expect_known_memory(tasks, tasks.microbatch({0, 1}, 24), recompute, backbone,

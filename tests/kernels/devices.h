@@ -139,13 +139,6 @@ class Devices : public ::testing::TestWithParam<std::tuple<Tested, int>> {
     return std::clamp(any / 8 * 8, (first + 7) / 8 * 8, last);
   }
   DataType type() const { return device_->activations(); }
-  /// Whether what lies on 16 bytes must be joined to frozen products: where it is not, tests of that would pass alone.
-  bool must_join() const {
-    const std::string machine = device_->machine();
-    const bool here = device_->name() == "cuda on cpu" || machine.find("H100") != std::string::npos ||
-                      machine.find("H200") != std::string::npos;
-    return on_16_bytes && type() == DataType::bf16 && here;
-  }
   Numbers activations(std::int64_t rows, std::int64_t columns, float deviation = 1) {
     return {*device_, random_, rows, columns, type(), deviation};
   }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/cuda/library_attention.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/table.h"
 #include "kernels/cuda/tile_map.h"
@@ -15,12 +16,22 @@ namespace cuda {
 namespace {
 
 thread_local Arithmetic current = Arithmetic::f32;
+thread_local std::vector<costmodel::KernelChoice> chosen;
 
 }  // namespace
 
 costmodel::DataType activation_type() {
-  return current == Arithmetic::bf16 || current == Arithmetic::joined ? costmodel::DataType::bf16
-                                                                      : costmodel::DataType::f32;
+  return current == Arithmetic::bf16 ? costmodel::DataType::bf16 : costmodel::DataType::f32;
+}
+
+bool takes_second_kernel(costmodel::Operator op, costmodel::Pass pass, const costmodel::OperatorShape& shape,
+                         std::int64_t amount) {
+  return costmodel::takes_second_kernel(chosen, op, pass, shape, amount);
+}
+
+LibraryAttention& library_attention() {
+  thread_local LibraryAttention attention;
+  return attention;
 }
 
 std::shared_ptr<void> device_copy(const void* host, std::int64_t bytes) {
@@ -78,12 +89,22 @@ class CudaOnCpuDevice final : public HostMemoryDevice {
  public:
   CudaOnCpuDevice(Arithmetic arithmetic, std::uint64_t seed) {
     current = arithmetic;
+    chosen.clear();
     on_cpu::set_order(seed);
   }
   std::string_view name() const override { return "cuda on cpu"; }
   const Kernels& kernels() const override { return table(); }
   costmodel::DataType activations() const override { return activation_type(); }
-  bool joins_products() const override { return current == Arithmetic::joined; }
+  bool joins_products() const override {
+    return std::ranges::find(chosen, costmodel::Operator::linear, &costmodel::KernelChoice::op) != chosen.end();
+  }
+  bool has_second_kernel(costmodel::Operator op) const override {
+    return current == Arithmetic::bf16 && (op == costmodel::Operator::linear || op == costmodel::Operator::attention);
+  }
+  void choose_kernels(std::vector<costmodel::KernelChoice> choices) override {
+    Device::choose_kernels(choices);
+    chosen = std::move(choices);
+  }
   std::vector<std::string> library_versions() const override { return {}; }
 };
 

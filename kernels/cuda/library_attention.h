@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "kernels/cuda/attention_graph.h"
+#include "kernels/cuda/graph_library.h"
+
+namespace braid::kernels::cuda {
+
+/// Attention's forward pass by the library of graphs, with what it has compiled for this device.
+class LibraryAttention {
+ public:
+  /// Whether the library makes it: activations in bf16 on 16 bytes, no keys of earlier microbatches, and a kernel for
+  /// these heads. Where it does not nothing is done.
+  bool forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q, ConstMatrix k,
+               ConstMatrix v, Matrix out, Matrix log_sum);
+
+ private:
+  struct Compiled {
+    AttentionGraph graph;
+    std::unique_ptr<CompiledGraph> kernel;  // null where the library has none
+  };
+  struct Family {
+    std::unique_ptr<GraphCompiler> compiler;
+    std::map<std::pair<std::int64_t, std::int64_t>, Compiled> graphs;  // by sequences and longest
+  };
+  const Compiled& compiled(const AttentionLayout& layout, std::int64_t sequences, std::int64_t longest);
+
+  std::map<AttentionLayout, Family> families_;
+};
+
+/// This thread's device's.
+LibraryAttention& library_attention();
+
+}  // namespace braid::kernels::cuda

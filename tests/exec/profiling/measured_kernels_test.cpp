@@ -1,0 +1,199 @@
+#include "exec/profiling/measured_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include "costmodel/shapes.h"
+#include "exec/profiling/measured_points.h"
+#include "kernels/host_memory.h"
+
+namespace braid::exec {
+namespace {
+
+using namespace kernels;
+using costmodel::KernelChoice;
+using costmodel::Operator;
+using costmodel::Pass;
+
+/// The reference with second kernels, on a clock of its own, so that what a kernel takes is what the test says.
+struct Pace {
+  double second_attention = 1;  ///< of the first one's time
+  std::int64_t slow_below = 0;  ///< attention's sequences below this take the second kernel twice as long
+  double second_forward_product = 1, second_backward_product = 1;
+  bool wrong_attention = false;
+};
+
+class TwoKernels final : public HostMemoryDevice {
+ public:
+  explicit TwoKernels(const Pace& pace) : pace_(pace) { current = this; }
+  std::string_view name() const override { return "two kernels"; }
+  std::vector<std::string> library_versions() const override { return {}; }
+  bool has_second_kernel(Operator op) const override { return op == Operator::linear || op == Operator::attention; }
+  bool joins_products() const override {
+    return std::ranges::find(chosen_, Operator::linear, &KernelChoice::op) != chosen_.end();
+  }
+  void choose_kernels(std::vector<KernelChoice> choices) override {
+    Device::choose_kernels(choices);
+    chosen_ = std::move(choices);
+  }
+  const std::vector<KernelChoice>& chosen() const { return chosen_; }
+
+  std::unique_ptr<Event> record() override {
+    class Now final : public Event {
+     public:
+      explicit Now(double seconds) : seconds_(seconds) {}
+      std::optional<SteadyClock::time_point> ended() override {
+        return SteadyClock::time_point(
+            std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(seconds_)));
+      }
+
+     private:
+      double seconds_;
+    };
+    return std::make_unique<Now>(now_);
+  }
+
+  const Kernels& kernels() const override {
+    static const std::unique_ptr<Device> reference = make_reference_device();
+    static const Kernels table = [] {
+      Kernels two = reference->kernels();
+      two.attention_forward = attend;
+      two.pack_linear = pack;
+      return two;
+    }();
+    return table;
+  }
+
+ private:
+  static constexpr double kSecondsAToken = 1e-2;
+
+  bool takes(Operator op, Pass pass, const costmodel::OperatorShape& shape, std::int64_t amount) const {
+    return costmodel::takes_second_kernel(chosen_, op, pass, shape, amount);
+  }
+
+  static void attend(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q, ConstMatrix k,
+                     ConstMatrix v, Matrix out, Matrix log_sum) {
+    reference::attention_forward(shape, sequences, q, k, v, out, log_sum);
+    std::int64_t longest = 0;
+    for (const SequenceRows& sequence : sequences) longest = std::max(longest, sequence.count);
+    double share = 1;
+    if (current->takes(Operator::attention, Pass::forward, {shape.heads, shape.kv_heads, shape.head_dim}, longest)) {
+      share = longest < current->pace_.slow_below ? 2 : current->pace_.second_attention;
+      if (current->pace_.wrong_attention) reference::scale(0.5F, out, false, out);
+    }
+    current->now_ += share * kSecondsAToken * static_cast<double>(q.rows);
+  }
+
+  class Linear final : public FrozenLinear {
+   public:
+    explicit Linear(std::unique_ptr<FrozenLinear> plain) : plain_(std::move(plain)) {}
+    std::int64_t in() const override { return plain_->in(); }
+    std::int64_t out() const override { return plain_->out(); }
+    ConstVector bias() const override { return plain_->bias(); }
+    std::int64_t bytes() const override { return plain_->bytes(); }
+    std::vector<std::span<std::byte>> storage() override { return plain_->storage(); }
+    void forward(ConstMatrix x, Matrix y) const override { plain_->forward(x, y), spend(1, x); }
+    void backward(ConstMatrix dy, Matrix dx) const override { plain_->backward(dy, dx), spend(1, dy); }
+    bool forward_joined(ConstMatrix x, Matrix y, std::span<const MatmulCall> added) const override {
+      if (!current->takes(Operator::linear, Pass::forward, {in(), out()}, x.rows)) return false;
+      plain_->forward(x, y);
+      return join(current->pace_.second_forward_product, x, added);
+    }
+    bool backward_joined(ConstMatrix dy, Matrix dx, std::span<const MatmulCall> added) const override {
+      if (!current->takes(Operator::linear, Pass::backward, {in(), out()}, dy.rows)) return false;
+      plain_->backward(dy, dx);
+      return join(current->pace_.second_backward_product, dy, added);
+    }
+
+   private:
+    static bool join(double share, ConstMatrix read, std::span<const MatmulCall> added) {
+      for (const MatmulCall& call : added) current->kernels().matmul_group({&call, 1});
+      spend(share, read);
+      return true;
+    }
+    static void spend(double share, ConstMatrix read) {
+      current->now_ += share * 1e-6 * static_cast<double>(read.rows);
+    }
+    std::unique_ptr<FrozenLinear> plain_;
+  };
+  static std::unique_ptr<FrozenLinear> pack(ConstMatrix weight, std::span<const float> bias, bool backward,
+                                            WeightType type) {
+    return std::make_unique<Linear>(reference::pack_linear(weight, bias, backward, type));
+  }
+
+  static inline thread_local TwoKernels* current = nullptr;
+  Pace pace_;
+  std::vector<KernelChoice> chosen_;
+  double now_ = 1;
+};
+
+costmodel::BackboneShape tiny_backbone() {
+  costmodel::BackboneShape shape = costmodel::small_backbone();
+  shape.hidden = 32, shape.intermediate = 40, shape.vocabulary = 50;
+  shape.heads = 2, shape.kv_heads = 1, shape.head_dim = 8;
+  return shape;
+}
+
+/// Two tasks with LoRA on all layers' products, one with dropout. Time is left for passes of 128 and 512 tokens, in
+/// sequences of 32 and of 128.
+KernelTrialResult tried(const Pace& pace) {
+  const costmodel::BackboneShape backbone = tiny_backbone();
+  costmodel::AdapterShape adapter{4, 8.0, false, 0.0, {}};
+  adapter.targets = costmodel::kSeparateModules;
+  std::vector<costmodel::AdapterShape> adapters = {adapter, adapter};
+  adapters[1].dropout = 0.1;
+  TwoKernels device(pace);
+  const std::unique_ptr<Communicator> alone = make_local_communicator();
+  KernelTrialResult result = try_kernels({backbone, adapters, costmodel::DataType::f32, 200}, *alone, device);
+  EXPECT_TRUE(device.chosen().empty()) << "the device is left with its first kernels";
+  return result;
+}
+
+TEST(TryKernels, TheFasterIsChosenByShapeAndPass) {
+  const costmodel::BackboneShape shape = tiny_backbone();
+  const KernelTrialResult found = tried({.second_attention = 0.5, .second_backward_product = 0.8});
+  EXPECT_TRUE(found.notes.empty());
+  std::vector<KernelChoice> expected;
+  for (const auto& [in, out] : {std::pair(shape.hidden, shape.qkv_width()),
+                                {shape.query_width(), shape.hidden},
+                                {shape.hidden, 2 * shape.intermediate},
+                                {shape.intermediate, shape.hidden}})
+    expected.push_back({Operator::linear, Pass::backward, {in, out}, 128});
+  expected.push_back({Operator::attention, Pass::forward, {shape.heads, shape.kv_heads, shape.head_dim}, 32});
+  EXPECT_EQ(found.choices.size(), expected.size());
+  for (const KernelChoice& choice : expected)
+    EXPECT_NE(std::ranges::find(found.choices, choice), found.choices.end())
+        << name(choice.op) << " " << choice.shape[0] << " " << choice.shape[1];
+}
+
+TEST(TryKernels, FromTheSizeOnFromWhichItIsTheFaster) {
+  const KernelTrialResult found = tried({.second_attention = 0.5, .slow_below = 100});
+  ASSERT_EQ(found.choices.size(), 1U);
+  EXPECT_EQ(found.choices[0].op, Operator::attention);
+  EXPECT_EQ(found.choices[0].from, 128);
+}
+
+TEST(TryKernels, WhatIsNoFasterIsLeft) {
+  EXPECT_TRUE(tried({}).choices.empty());
+  EXPECT_TRUE(
+      tried({.second_attention = 0.99, .second_forward_product = 0.98, .second_backward_product = 2}).choices.empty());
+}
+
+/// Whatever it takes.
+TEST(TryKernels, WhatComputesOtherGradientsIsLeftAndTold) {
+  const KernelTrialResult found = tried({.second_attention = 0.1, .wrong_attention = true});
+  EXPECT_TRUE(found.choices.empty());
+  ASSERT_EQ(found.notes.size(), 1U);
+  EXPECT_NE(found.notes[0].find("second kernel of attention computes other gradients"), std::string::npos);
+}
+
+/// A processor has one kernel an operator.
+TEST(TryKernels, NothingIsTriedWhereThereIsNoSecond) {
+  const std::unique_ptr<Communicator> alone = make_local_communicator();
+  const std::unique_ptr<Device> device = make_reference_device();
+  const costmodel::BackboneShape backbone = tiny_backbone();
+  const std::vector<costmodel::AdapterShape> none;
+  EXPECT_TRUE(try_kernels({backbone, none, costmodel::DataType::f32, 1}, *alone, *device).choices.empty());
+}
+
+}  // namespace
+}  // namespace braid::exec
