@@ -72,8 +72,10 @@ void print_summary(const costmodel::Profile& profile, const std::string& file) {
   }
   for (const costmodel::KernelChoice& choice : profile.kernels) {
     const bool attends = choice.op == costmodel::Operator::attention;
-    fmt::print("{} {} {}: {} from {} {} on\n", name(choice.op), name(choice.pass), shape_of(choice.op, choice.shape),
-               attends ? "by cuDNN" : "LoRA within the product", choice.from, attends ? "tokens a sequence" : "tokens");
+    const std::string shape =
+        choice.shape == costmodel::OperatorShape{} ? "of any shape" : shape_of(choice.op, choice.shape);
+    fmt::print("{} {} {}: {} from {} tokens{} on\n", name(choice.op), name(choice.pass), shape,
+               attends ? "by cuDNN" : "LoRA within the product", choice.from, attends ? " a sequence" : "");
   }
   fmt::print("{} entries, written to {}\n", profile.entries.size(), file);
   const costmodel::Departure furthest = costmodel::CostModel(profile).largest_departure();
