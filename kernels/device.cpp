@@ -7,10 +7,13 @@ namespace braid::kernels {
 void Device::choose_kernels(std::vector<costmodel::KernelChoice> choices) {
   for (const costmodel::KernelChoice& choice : choices) {
     if (has_second_kernel(choice.op)) continue;
-    throw error("the profile has second kernels compute {}, and {} has none: {}; profile this machine anew",
-                costmodel::name(choice.op), machine(),
-                choice.op == costmodel::Operator::attention ? "they are cuDNN 9.10's or later"
-                                                            : "they are for H100 and H200 (compute capability 9.0)");
+    throw error(
+        "second kernels are to compute {}, and {} has none: {}; profile this machine without them",
+        costmodel::name(choice.op), machine(),
+        choice.op == costmodel::Operator::attention
+            ? "they are those of cuDNN 9.10.2 or later (9.18.1 but for H100 and H200), with all of its libraries "
+              "and NVRTC where braid finds them, and braid built where its headers are"
+            : "they are for H100 and H200 (compute capability 9.0)");
   }
 }
 

@@ -57,8 +57,9 @@ class Device {
   /// Whether what adapters add to a frozen product's result is worth handing to that product
   /// (FrozenLinear::forward_joined). Such a device drops in products.
   virtual bool joins_products() const { return false; }
-  /// Whether there is a second kernel for the operator, which computes what choose_kernels says: at first nothing.
-  virtual bool has_second_kernel(costmodel::Operator) const { return false; }
+  /// Whether there is a second kernel for the operator, which computes what choose_kernels says: at first nothing. May
+  /// compile one to see.
+  virtual bool has_second_kernel(costmodel::Operator) { return false; }
   /// In place of what was chosen before. Throws Error for what it has no second kernel for.
   virtual void choose_kernels(std::vector<costmodel::KernelChoice> choices);
   /// What activations and their gradients are; weights, adapters, statistics and sums are f32 in any case, or as a

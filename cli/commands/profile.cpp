@@ -209,6 +209,16 @@ int run_profile(const std::vector<std::string>& words) {
               "pp", "tp", "layers", "microbatches", "prefer", "kernels"});
   if (!line.parse(words)) return kSuccess;
   check(analytic);
+  const auto kernels = kernels_of(flags.kernels);
+  const bool measures =
+      analytic.gpu.empty() && measured.empty() && checked.empty() && held_out.empty() && flags.plan.empty();
+  if (line.given("kernels") && !measures)
+    throw error("--kernels is of what is measured of a workload; leave it out, or --{}",
+                !analytic.gpu.empty() ? "analytic"
+                : !measured.empty()   ? "fit"
+                : !checked.empty()    ? "check"
+                : !held_out.empty()   ? "crossvalidate"
+                                      : "plan");
   if (!analytic.gpu.empty() && !measured.empty())
     throw error("--analytic derives a profile and --fit reads a measured one; give one of them");
   if (!checked.empty()) {
@@ -233,7 +243,6 @@ int run_profile(const std::vector<std::string>& words) {
     return run_pilot_of_plan(flags);
   }
   if (flags.workload.empty()) throw error("--workload is missing; give a workload file, such as `braid init` writes");
-  const auto kernels = kernels_of(flags.kernels);
   if (kernels && backend_of(flags) != "cuda")
     throw error("--kernels {} is of --backend cuda; {} has one kernel an operator", flags.kernels, backend_of(flags));
   if (kernels && (flags.out.empty() || !known.empty()))

@@ -38,6 +38,7 @@ std::optional<std::vector<costmodel::KernelChoice>> kernels_of(const std::string
   if (words == "faster") return std::nullopt;
   std::vector<costmodel::KernelChoice> choices;
   if (words == "plain") return choices;
+  if (words.empty()) throw error("--kernels is empty; give faster, plain, joined, cudnn or joined,cudnn");
   std::istringstream text(words);
   for (std::string word; std::getline(text, word, ',');) {
     if (word != "joined" && word != "cudnn")

@@ -14,6 +14,11 @@ bool is_measured(const ProfileEntry& entry, const Profile& profile) {
   return !entry.source.starts_with(kDerived) && entry.dtype == name(profile.dtype) && entry.seconds > 0;
 }
 
+/// Products that adapters' parts joined are more than products.
+bool is_joined(const ProfileEntry& entry, const Profile& profile) {
+  return takes_second_kernel(profile.kernels, entry.op, entry.pass, entry.shape, entry.tokens);
+}
+
 /// The product that an entry of a frozen layer ran.
 GemmShape product_of(const ProfileEntry& entry) {
   const std::int64_t in = entry.shape[0], out = entry.shape[1];
@@ -31,7 +36,7 @@ struct LayerPoint {
 std::vector<LayerPoint> products_of(const Profile& profile) {
   std::vector<LayerPoint> points;
   for (const ProfileEntry& entry : profile.entries) {
-    if (entry.op == Operator::linear && is_measured(entry, profile))
+    if (entry.op == Operator::linear && is_measured(entry, profile) && !is_joined(entry, profile))
       points.push_back({entry.shape, {product_of(entry), entry.seconds}});
   }
   return points;
@@ -93,9 +98,13 @@ ProfileFit fit_profile(const Profile& measured) {
   const Device& device = device_of(profile.device);
   const DataType type = profile.dtype;
   const std::vector<LayerPoint> of_layers = products_of(profile);
+  if (of_layers.empty() && !measured.kernels.empty())
+    throw error("the products of {} were all measured with adapters' parts in them; measure with --kernels plain",
+                measured.machine);
   std::vector<GemmPoint> products;
   for (const LayerPoint& point : of_layers) products.push_back(point.point);
   ProfileFit fit{profile, {}, {}, {}, {}};
+  fit.profile.kernels.clear();  // of the GPU at hand, not of its datasheet
   fit.profile.products = fit_gemm(products, device, type);
   fit.fitted = errors_of(products, device, type, *fit.profile.products);
   fit.generation = errors_of(products, device, type, gemm_coefficients(device.generation));

@@ -103,7 +103,8 @@ class Measuring {
     profile_.peak_flops = measure_peak_flops(device_);
   }
 
-  /// What threads and libraries keep. Before all else, so that nothing is there yet that a run's ranks lack.
+  /// What threads and libraries keep. Before all else but the choice of kernels, so that nothing is there yet that a
+  /// run's ranks lack.
   void measure_runtime() {
     const Bytes before = device_.host_memory() ? device_.held() : 0;
     {
@@ -114,9 +115,14 @@ class Measuring {
       backbone.compile_head();
       profile_.head_runtime_bytes = std::max<Bytes>(device_.held() - without_head, 0);
       backbone.set_adapters(request_.adapters);
-      constexpr std::int64_t kTokens = 512, kContext = 64;
+      // Second kernels keep memory, too, once they have run.
+      std::int64_t tokens = 512, context = 64;
+      for (const costmodel::KernelChoice& choice : profile_.kernels) {
+        tokens = std::max(tokens, choice.from);
+        if (choice.op == Operator::attention) context = std::max(context, choice.from);
+      }
       for (std::size_t task = 0; task < request_.adapters.size(); ++task)
-        backbone.run(uniform_point(static_cast<planner::TaskIndex>(task), kTokens, kContext, 0, kContext), false);
+        backbone.run(uniform_point(static_cast<planner::TaskIndex>(task), tokens, context, 0, context), false);
     }
     if (communicator_.size() > 1) touch_messages(communicator_, device_);
     samples_.clear();

@@ -1,6 +1,7 @@
 #include "exec/profiling/probed_backbone.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -54,16 +55,23 @@ void ProbedBackbone::draw_parameters() {
   }
 }
 
-std::vector<float> ProbedBackbone::take_gradients() {
+void ProbedBackbone::poison(std::size_t task) {
+  Adapter& adapter = *adapters_.at(task);
+  const kernels::Vector numbers = adapter.parameters();
+  pool_.device().kernels().fill(std::numeric_limits<float>::quiet_NaN(), {numbers.data(), 1, std::ssize(numbers)});
+  adapter.changed();
+}
+
+std::vector<std::vector<float>> ProbedBackbone::take_gradients() {
   kernels::Device& device = pool_.device();
-  std::vector<float> all;
+  std::vector<std::vector<float>> all;
   for (const std::unique_ptr<Adapter>& adapter : adapters_) {
     const kernels::Vector gradients = adapter->gradients();
     std::vector<float> own(gradients.size());
     device.download(gradients.data(), std::as_writable_bytes(std::span(own)));
     device.wait();
     device.kernels().fill(0, {gradients.data(), 1, std::ssize(gradients)});
-    all.insert(all.end(), own.begin(), own.end());
+    all.push_back(std::move(own));
   }
   return all;
 }

@@ -26,8 +26,10 @@ class ProbedBackbone {
   std::int64_t layers() const { return shape_.layers; }
   /// All numbers of the adapters anew, at random: fresh ones mostly add nothing.
   void draw_parameters();
-  /// The sums of the adapters' gradients since the last call, which begin anew. Of devices without exact sums.
-  std::vector<float> take_gradients();
+  /// That task's are no numbers any more.
+  void poison(std::size_t task);
+  /// By task, the sums of the adapters' gradients since the last call, which begin anew. Of devices without exact sums.
+  std::vector<std::vector<float>> take_gradients();
 
   struct Passes {
     double forward_seconds = 0, backward_seconds = 0;

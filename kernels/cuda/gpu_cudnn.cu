@@ -10,9 +10,14 @@
 namespace braid::kernels::cuda {
 namespace {
 
-constexpr std::size_t kOldestVersion = 91000;
+/// Attention of activations in bf16 is wrong in those before.
+constexpr std::size_t kOldestVersion = 91002;
+/// What a plan may need beside its tensors: nothing plans for it.
+constexpr std::int64_t kMostWorkspace = 16 << 20;
 
 std::optional<Cudnn> load() {
+  // What cuDNN is called through ends the program where the part that it hands graphs to is missing.
+  if (!::dlopen("libcudnn_graph.so.9", RTLD_NOW | RTLD_LOCAL)) return std::nullopt;
   void* library = ::dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
   if (!library) return std::nullopt;
   Cudnn cudnn{};
@@ -280,8 +285,9 @@ std::unique_ptr<CudnnPlan> compile_plan(const OperatorGraph& graph, const CudnnT
   const Described described(graph);
   const CudnnDescriptor whole = described.graph(target);
   if (!kernels) {
-    kernels = std::make_shared<CudnnDescriptor>(CUDNN_BACKEND_KERNEL_CACHE_DESCRIPTOR);
-    kernels->set(CUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH, whole).finish();
+    auto made = std::make_shared<CudnnDescriptor>(CUDNN_BACKEND_KERNEL_CACHE_DESCRIPTOR);
+    made->set(CUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH, whole).finish();
+    kernels = std::move(made);
   }
   for (const CudnnDescriptor& proposal : proposals(whole, target)) {
     CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -297,6 +303,7 @@ std::unique_ptr<CudnnPlan> compile_plan(const OperatorGraph& graph, const CudnnT
                                 &raw),
           "tell a plan's engine");
     const std::int64_t workspace = number_of(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+    if (workspace > kMostWorkspace) continue;
     std::vector<CudnnDescriptor> made_of = described.all();
     made_of.insert(made_of.end(), {whole, proposal});
     return std::make_unique<CudnnPlan>(

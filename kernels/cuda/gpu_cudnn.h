@@ -28,7 +28,7 @@ struct Cudnn {
   decltype(cudnnBackendExecute)* execute;
 };
 
-/// Null where libcudnn.so.9 is not found, or is older than 9.10, which masks otherwise.
+/// Null where libcudnn.so.9 is not found, or is older than 9.10.2.
 const Cudnn* find_cudnn();
 
 /// One of cuDNN's descriptors. Every function throws Failure with what cuDNN says.

@@ -51,10 +51,10 @@ class CudaDevice final : public Device, public EventClock {
   const Kernels& kernels() const override { return table(); }
   costmodel::DataType activations() const override { return activation_type(); }
   bool joins_products() const override { return chooses(costmodel::Operator::linear); }
-  bool has_second_kernel(costmodel::Operator op) const override {
+  bool has_second_kernel(costmodel::Operator op) override {
     if (state_->arithmetic != Arithmetic::bf16) return false;
     return (op == costmodel::Operator::linear && has_warpgroups()) ||
-           (op == costmodel::Operator::attention && has_graph_library());
+           (op == costmodel::Operator::attention && has_graph_library() && state_->attention.works());
   }
   void choose_kernels(std::vector<costmodel::KernelChoice> choices) override {
     Device::choose_kernels(choices);

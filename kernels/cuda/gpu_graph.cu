@@ -20,13 +20,16 @@ Handle make_handle() {
 class CudnnGraph final : public CompiledGraph {
  public:
   CudnnGraph(Handle handle, CudnnKernels kernels, std::unique_ptr<CudnnPlan> plan)
-      : handle_(std::move(handle)), kernels_(std::move(kernels)), plan_(std::move(plan)) {}
+      : stream_(compute_stream()), handle_(std::move(handle)), kernels_(std::move(kernels)), plan_(std::move(plan)) {}
+  /// Its code may be running.
+  ~CudnnGraph() override { cudaStreamSynchronize(stream_); }
   void run(std::span<const GraphMemory> memory) const override {
     const Scratch workspace(plan_->workspace);
     run_plan(*plan_, handle_.get(), memory, workspace.memory());
   }
 
  private:
+  cudaStream_t stream_;
   Handle handle_;
   CudnnKernels kernels_;
   std::unique_ptr<CudnnPlan> plan_;
@@ -47,7 +50,13 @@ class CudnnCompiler final : public GraphCompiler {
 }  // namespace
 
 bool has_graph_library() {
-  return find_cudnn() != nullptr;
+  if (!find_cudnn()) return false;
+  int device = 0, major = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  // Before that, rows that lie as packed sequences do are for sm_90 alone.
+  constexpr std::size_t kPackedOnAll = 91801;
+  return major >= 9 || find_cudnn()->get_version() >= kPackedOnAll;
 }
 std::string graph_library_version() {
   if (!find_cudnn()) return {};

@@ -4,6 +4,9 @@
 #include <limits>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "kernels/cuda/library_attention.h"
 #include "kernels/cuda/side.h"
 #include "kernels/cuda/simt.h"
@@ -11,18 +14,16 @@
 namespace braid::kernels::cuda {
 namespace {
 
-/// Graphs of a family that are kept; each takes the host some kilobytes.
+/// Graphs of a family that are kept, each with code on the device. Another takes the host two milliseconds.
 constexpr std::size_t kMostGraphs = 128;
-/// Rows that libraries' kernels have at once.
+/// Rows that libraries' kernels have at once. Graphs of single rows are for generation, and have other kernels.
 constexpr std::int64_t kFewestRows = 64;
 /// Kernels for larger heads are of other engines, with other rules.
 constexpr std::int64_t kMostDim = 128;
 
-/// So that few graphs serve sequences of all lengths: an eighth longer at most, or kFewestRows.
+/// So that few graphs serve sequences of all lengths: what is longer than a sequence are blocks that end at once.
 std::int64_t rounded_up(std::int64_t longest) {
-  const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(longest)));
-  const std::int64_t step = std::max(kFewestRows, power / 8);
-  return (longest + step - 1) / step * step;
+  return std::max(kFewestRows, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(longest))));
 }
 
 bool lies_together(const SequenceRows& sequence) {
@@ -66,11 +67,32 @@ const LibraryAttention::Compiled& LibraryAttention::compiled(const AttentionLayo
                                                              std::int64_t longest) {
   Family& family = families_[layout];
   if (!family.compiler) family.compiler = make_graph_compiler();
-  if (const auto known = family.graphs.find({sequences, longest}); known != family.graphs.end()) return known->second;
-  if (family.graphs.size() == kMostGraphs) family.graphs.clear();
-  Compiled made{attention_graph(layout, sequences, longest), nullptr};
+  const std::pair sizes(sequences, longest);
+  if (const auto known = family.graphs.find(sizes); known != family.graphs.end()) {
+    known->second.used = ++uses_;
+    return known->second;
+  }
+  Compiled made{attention_graph(layout, sequences, longest), nullptr, ++uses_};
   made.kernel = family.compiler->compile(made.graph.graph);
-  return family.graphs.emplace(std::pair(sequences, longest), std::move(made)).first->second;
+  if (!made.kernel)
+    throw Failure(fmt::format(
+        "{} has no kernel for attention of {} heads ({} of keys) of {} numbers; profile with --kernels plain",
+        graph_library_version(), layout.heads, layout.kv_heads, layout.head_dim));
+  if (family.graphs.size() == kMostGraphs)
+    family.graphs.erase(std::ranges::min_element(family.graphs, {}, [](const auto& one) { return one.second.used; }));
+  return family.graphs.emplace(sizes, std::move(made)).first->second;
+}
+
+bool LibraryAttention::works() {
+  if (works_) return *works_;
+  try {
+    constexpr std::int64_t kDim = 64;
+    compiled({1, 1, kDim, kDim, kDim, kDim, kDim, 1}, 1, kFewestRows);
+    works_ = true;
+  } catch (const Failure&) {
+    works_ = false;
+  }
+  return *works_;
 }
 
 bool LibraryAttention::forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q,
@@ -80,6 +102,7 @@ bool LibraryAttention::forward(const AttentionShape& shape, std::span<const Sequ
   };
   if (shape.head_dim % 8 != 0 || shape.head_dim > kMostDim) return false;
   if (!aligned(q) || !aligned(k) || !aligned(v) || !aligned(out)) return false;
+  if (reinterpret_cast<std::uintptr_t>(log_sum.data) % 16 != 0) return false;
   std::vector<SequenceRows> full;
   for (const SequenceRows& sequence : sequences) {
     if (!lies_together(sequence)) return false;
@@ -92,7 +115,6 @@ bool LibraryAttention::forward(const AttentionShape& shape, std::span<const Sequ
   const AttentionLayout layout{shape.heads, shape.kv_heads, shape.head_dim, q.stride,
                                k.stride,    v.stride,       out.stride,     log_sum.stride};
   const Compiled& found = compiled(layout, std::ssize(full), rounded_up(longest));
-  if (!found.kernel) return false;
 
   Tables tables(full);
   const std::size_t lengths = tables.add_lengths();

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "kernels/cuda/attention_graph.h"
@@ -12,15 +13,19 @@ namespace braid::kernels::cuda {
 /// Attention's forward pass by the library of graphs, with what it has compiled for this device.
 class LibraryAttention {
  public:
-  /// Whether the library makes it: activations in bf16 on 16 bytes, no keys of earlier microbatches, and a kernel for
-  /// these heads. Where it does not nothing is done.
+  /// Whether the library compiles attention here: its parts may be missing. Takes about a second, once.
+  bool works();
+  /// Whether the library makes it: heads of a multiple of 8 numbers, of 128 at most, activations in bf16 on 16 bytes,
+  /// and no keys of earlier microbatches. Where it does not nothing is done. Throws Failure where it should and has no
+  /// kernel.
   bool forward(const AttentionShape& shape, std::span<const SequenceRows> sequences, ConstMatrix q, ConstMatrix k,
                ConstMatrix v, Matrix out, Matrix log_sum);
 
  private:
   struct Compiled {
     AttentionGraph graph;
-    std::unique_ptr<CompiledGraph> kernel;  // null where the library has none
+    std::unique_ptr<CompiledGraph> kernel;
+    std::int64_t used = 0;  // the last time
   };
   struct Family {
     std::unique_ptr<GraphCompiler> compiler;
@@ -29,6 +34,8 @@ class LibraryAttention {
   const Compiled& compiled(const AttentionLayout& layout, std::int64_t sequences, std::int64_t longest);
 
   std::map<AttentionLayout, Family> families_;
+  std::int64_t uses_ = 0;
+  std::optional<bool> works_;
 };
 
 /// This thread's device's.

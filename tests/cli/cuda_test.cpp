@@ -137,6 +137,9 @@ TEST_F(CudaCommands, KernelsThatNoGpuHasAreRefused) {
   expect_bad_input(profile + "--kernels joined --out " + path("p.json"), "--kernels joined is of --backend cuda");
   expect_bad_input(profile + "--backend cuda --kernels fast --out " + path("p.json"), "'fast' is unknown; give faster");
   expect_bad_input(profile + "--backend cuda --kernels plain", "give --out FILE");
+  expect_bad_input("profile --kernels cudnn --check " + path("profile.json") + " " + path("profile.json"),
+                   "leave it out, or --check");
+  expect_bad_input("profile --kernels cudnn --analytic h100 --out " + path("p.json"), "leave it out, or --analytic");
 }
 
 TEST_F(CudaCommands, WeightsAreKeptInShares) {

@@ -103,6 +103,25 @@ TEST(ProfileFit, WhatWasMeasuredStaysAndComesBackFromAFile) {
   EXPECT_EQ(to_json(back), to_json(fit.profile));
 }
 
+/// Products that adapters' parts joined tell nothing of products; and a datasheet has no second kernels.
+TEST(ProfileFit, ProductsOfSecondKernelsAreLeftOut) {
+  Profile measured = measured_on(planted_gpu(), 0.03);
+  const ProfileFit without = fit_profile(measured);
+  measured.device.clear(), measured.machine = "NVIDIA H100 80GB HBM3", measured.backend = "cuda";
+  measured.kernels = {{Operator::linear, Pass::forward, {4096, 4096}, 512}};
+  for (ProfileEntry& entry : measured.entries)
+    if (entry.op == Operator::linear && entry.shape == OperatorShape{4096, 4096} && entry.tokens >= 512)
+      entry.seconds *= 3;
+  const ProfileFit fit = fit_profile(measured);
+  EXPECT_EQ(fit.fitted.size(), without.fitted.size() - 5);
+  EXPECT_LT(median(fit.fitted), 0.03);
+  EXPECT_TRUE(fit.profile.kernels.empty());
+  EXPECT_NO_THROW(profile_from(parse_json(to_json(fit.profile), "fitted.json")));
+  measured.kernels = all_of(Operator::linear);
+  std::erase_if(measured.entries, [](const ProfileEntry& entry) { return entry.pass == Pass::parameters; });
+  EXPECT_THROW(fit_profile(measured), Error);
+}
+
 TEST(ProfileFit, CopiesOfTooFewSizesAreLeftOut) {
   const Profile all = measured_on(planted_gpu(), 0);
   for (const auto& [least, most] : {std::pair(std::int64_t{1} << 27, std::int64_t{1} << 30),

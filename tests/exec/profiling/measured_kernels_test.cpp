@@ -1,9 +1,13 @@
 #include "exec/profiling/measured_kernels.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "costmodel/shapes.h"
 #include "exec/profiling/measured_points.h"
+#include "exec/ranks/thread_ranks.h"
 #include "kernels/host_memory.h"
 
 namespace braid::exec {
@@ -20,6 +24,8 @@ struct Pace {
   std::int64_t slow_below = 0;  ///< attention's sequences below this take the second kernel twice as long
   double second_forward_product = 1, second_backward_product = 1;
   bool wrong_attention = false;
+  bool attention_leaks = false;  ///< no numbers of one sequence become another's
+  bool attention_fails = false;
 };
 
 class TwoKernels final : public HostMemoryDevice {
@@ -27,7 +33,7 @@ class TwoKernels final : public HostMemoryDevice {
   explicit TwoKernels(const Pace& pace) : pace_(pace) { current = this; }
   std::string_view name() const override { return "two kernels"; }
   std::vector<std::string> library_versions() const override { return {}; }
-  bool has_second_kernel(Operator op) const override { return op == Operator::linear || op == Operator::attention; }
+  bool has_second_kernel(Operator op) override { return op == Operator::linear || op == Operator::attention; }
   bool joins_products() const override {
     return std::ranges::find(chosen_, Operator::linear, &KernelChoice::op) != chosen_.end();
   }
@@ -79,6 +85,8 @@ class TwoKernels final : public HostMemoryDevice {
     if (current->takes(Operator::attention, Pass::forward, {shape.heads, shape.kv_heads, shape.head_dim}, longest)) {
       share = longest < current->pace_.slow_below ? 2 : current->pace_.second_attention;
       if (current->pace_.wrong_attention) reference::scale(0.5F, out, false, out);
+      if (current->pace_.attention_leaks && std::isnan(v.row(v.rows - 1)[0])) out.row(0)[0] = v.row(v.rows - 1)[0];
+      if (current->pace_.attention_fails) throw Failure("no kernel");
     }
     current->now_ += share * kSecondsAToken * static_cast<double>(q.rows);
   }
@@ -135,17 +143,25 @@ costmodel::BackboneShape tiny_backbone() {
 
 /// Two tasks with LoRA on all layers' products, one with dropout. Time is left for passes of 128 and 512 tokens, in
 /// sequences of 32 and of 128.
-KernelTrialResult tried(const Pace& pace) {
+KernelTrialResult tried(const Pace& pace, Communicator& communicator, double seconds = 200) {
   const costmodel::BackboneShape backbone = tiny_backbone();
   costmodel::AdapterShape adapter{4, 8.0, false, 0.0, {}};
   adapter.targets = costmodel::kSeparateModules;
   std::vector<costmodel::AdapterShape> adapters = {adapter, adapter};
   adapters[1].dropout = 0.1;
   TwoKernels device(pace);
-  const std::unique_ptr<Communicator> alone = make_local_communicator();
-  KernelTrialResult result = try_kernels({backbone, adapters, costmodel::DataType::f32, 200}, *alone, device);
+  KernelTrialResult result = try_kernels({backbone, adapters, costmodel::DataType::f32, seconds}, communicator, device);
   EXPECT_TRUE(device.chosen().empty()) << "the device is left with its first kernels";
   return result;
+}
+KernelTrialResult tried(const Pace& pace, double seconds = 200) {
+  return tried(pace, *make_local_communicator(), seconds);
+}
+
+void expect_note(const KernelTrialResult& found, const std::string& words) {
+  EXPECT_TRUE(found.choices.empty());
+  ASSERT_EQ(found.notes.size(), 1U);
+  EXPECT_NE(found.notes[0].find(words), std::string::npos) << found.notes[0];
 }
 
 TEST(TryKernels, TheFasterIsChosenByShapeAndPass) {
@@ -179,11 +195,35 @@ TEST(TryKernels, WhatIsNoFasterIsLeft) {
 }
 
 /// Whatever it takes.
-TEST(TryKernels, WhatComputesOtherGradientsIsLeftAndTold) {
-  const KernelTrialResult found = tried({.second_attention = 0.1, .wrong_attention = true});
-  EXPECT_TRUE(found.choices.empty());
-  ASSERT_EQ(found.notes.size(), 1U);
-  EXPECT_NE(found.notes[0].find("second kernel of attention computes other gradients"), std::string::npos);
+TEST(TryKernels, WhatComputesOtherwiseIsLeftAndTold) {
+  expect_note(tried({.second_attention = 0.1, .wrong_attention = true}),
+              "second kernel of attention computes other gradients");
+  expect_note(tried({.second_attention = 0.1, .attention_leaks = true}),
+              "second kernel of attention computes other gradients");
+  expect_note(tried({.second_attention = 0.1, .attention_fails = true}), "second kernel of attention does not run");
+}
+
+/// Ranks choose alike, and none waits for another, where one rank's alone is wrong.
+TEST(TryKernels, RanksAreOfOneMind) {
+  for (const auto& [wrong, fails] : {std::pair(-1, false), {1, false}, {0, true}}) {
+    run_on_threads(2, [wrong = wrong, fails = fails](Communicator& communicator) {
+      const bool odd = communicator.rank() == wrong;
+      const KernelTrialResult found = tried(
+          {.second_attention = 0.5, .wrong_attention = odd && !fails, .attention_fails = odd && fails}, communicator);
+      EXPECT_EQ(found.choices.size(), wrong < 0 ? 2U : 0U) << "of a whole, and of one of two shards";
+      EXPECT_EQ(found.notes.size(), wrong < 0 ? 0U : 1U);
+    });
+  }
+}
+
+TEST(TryKernels, WithoutTimeNothingIsChosenAndItIsTold) {
+  const KernelTrialResult none = tried({.second_attention = 0.1}, 0);
+  EXPECT_TRUE(none.choices.empty());
+  EXPECT_EQ(none.notes.size(), 2U);
+  // Time for the smallest size alone tells nothing of others.
+  const KernelTrialResult little = tried({.second_attention = 0.1}, 50);
+  EXPECT_TRUE(little.choices.empty());
+  EXPECT_EQ(little.notes.size(), 2U);
 }
 
 /// A processor has one kernel an operator.

@@ -98,7 +98,7 @@ class CudaOnCpuDevice final : public HostMemoryDevice {
   bool joins_products() const override {
     return std::ranges::find(chosen, costmodel::Operator::linear, &costmodel::KernelChoice::op) != chosen.end();
   }
-  bool has_second_kernel(costmodel::Operator op) const override {
+  bool has_second_kernel(costmodel::Operator op) override {
     return current == Arithmetic::bf16 && (op == costmodel::Operator::linear || op == costmodel::Operator::attention);
   }
   void choose_kernels(std::vector<costmodel::KernelChoice> choices) override {
