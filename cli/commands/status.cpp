@@ -28,15 +28,16 @@ void print(const RunStatus& status) {
     fmt::print("{:24} {:>10} {:>13} {:>9}{}\n", task.name, task.state, fmt::format("{}/{}", task.step, task.steps),
                std::isfinite(task.loss) ? fmt::format("{:.4f}", task.loss) : "",
                task.best ? fmt::format(" {:>15.4f} {:>8}", task.best->loss, task.best->step) : "");
+  for (const std::string& refused : status.refused) fmt::print("refused {}\n", refused);
 }
 
 int tell_status(const std::string& run, bool json) {
-  const RunStatus status = read_run_status(run);
+  RunStatus status = read_run_status(run);
+  status.refused = RunInbox::rejected(run);
   if (json) {
     fmt::print("{}", to_json(status));
   } else {
     print(status);
-    for (const std::string& refused : RunInbox::rejected(run)) fmt::print("refused {}\n", refused);
   }
   return kSuccess;
 }

@@ -33,13 +33,14 @@ std::string to_json(const RunStatus& status) {
     if (task.best) line["best_evaluation"] = {{"step", task.best->step}, {"eval_loss", task.best->loss}};
     tasks.push_back(std::move(line));
   }
-  const nlohmann::ordered_json json = {{"format", 1},
-                                       {"state", status.state},
-                                       {"process", status.process},
-                                       {"host", status.host},
-                                       {"seconds_left", status.seconds_left},
-                                       {"data_tokens_per_second", status.tokens_per_second},
-                                       {"tasks", tasks}};
+  nlohmann::ordered_json json = {{"format", 1},
+                                 {"state", status.state},
+                                 {"process", status.process},
+                                 {"host", status.host},
+                                 {"seconds_left", status.seconds_left},
+                                 {"data_tokens_per_second", status.tokens_per_second},
+                                 {"tasks", tasks}};
+  if (!status.refused.empty()) json["refused"] = status.refused;
   return json.dump(1) + "\n";
 }
 

@@ -27,6 +27,7 @@ struct RunStatus {
   double seconds_left = 0;
   double tokens_per_second = 0;  ///< of data
   std::vector<TaskStatus> tasks;
+  std::vector<std::string> refused = {};  ///< of the inbox's requests, with why; status.json has none
 };
 
 std::string to_json(const RunStatus& status);

@@ -160,6 +160,9 @@ TEST_F(KilledRun, OthersAskHowItStandsAndCancelTasks) {
   EXPECT_EQ(metrics("run").contains("task1 300"), false);
   const std::filesystem::path rejected = folder / "run" / "inbox" / "rejected";
   EXPECT_EQ(read_text(rejected / "nobody.cancel.reason"), "the run has no task nobody\n");
+  EXPECT_NE(
+      run_braid("status --json " + path("run")).text.find("\"refused\": [\n  \"nobody.cancel: the run has no task"),
+      std::string::npos);
   EXPECT_NE(run_braid("status " + path("run")).text.find("refused nobody.cancel: the run has no task nobody\n"),
             std::string::npos);
   EXPECT_NE(read_text(rejected / "task9.yaml.reason").find("not valid YAML"), std::string::npos);
