@@ -81,7 +81,7 @@ MeasuredPoint shared_point(std::size_t tasks, std::int64_t tokens) {
 
 /// Sequences that end anywhere in kernels' tiles, and more tiles than one.
 MeasuredPoint mixed_point(std::size_t tasks) {
-  constexpr std::int64_t kLengths[] = {129, 1, 65, 700, 63, 64};
+  constexpr std::int64_t kLengths[] = {129, 1, 65, 300, 63, 64};
   Lengths lengths(tasks);
   for (std::size_t i = 0; i < std::max(tasks, std::size(kLengths)); ++i)
     lengths[i % tasks].push_back(kLengths[i % std::size(kLengths)]);
