@@ -47,8 +47,9 @@ class Checkpoints {
   void write(std::span<const std::int64_t> taken, const EndedTasks& ended, const Evaluations& evaluations,
              Runner& runner, Communicator& communicator);
 
-  /// The newest that is whole; nothing where there is none. Throws Error where it is of another backbone, or where a
-  /// task's data, batch size or seed has changed, by which its steps would be others.
+  /// The newest that is whole; nothing where there is none. Throws Error where it is of another backbone, or where of a
+  /// task the data, the batch size, the seed, the objective or the adapter has changed, by which its steps would be
+  /// others.
   std::optional<Checkpoint> newest() const;
   /// Of all that were written here: seconds and bytes of states.
   double spent_seconds() const { return spent_seconds_; }

@@ -133,6 +133,20 @@ void check(const std::vector<std::string>& files) {
   print_facts(files[1], second);
 }
 
+/// What is added to must have been measured here, and alike.
+void check_known(const std::string& file, const CommonFlags& flags, int threads, std::int64_t ranks) {
+  const costmodel::Profile known = costmodel::read_profile(file);
+  if (!known.device.empty())
+    throw error("{}: is of {}, by its datasheet; give a measured profile to add to", file, known.device);
+  if (known.backend != backend_of(flags))
+    throw error("{}: was measured with --backend {}, and here that is {}", file, known.backend, backend_of(flags));
+  check_machine(known, file, flags);
+  if (known.threads != threads || known.corunning_ranks != ranks)
+    throw error(
+        "{}: was measured on {} ranks of {} threads, and here are {} of {}; give --ranks and --threads as there", file,
+        known.corunning_ranks, known.threads, ranks, threads);
+}
+
 /// Writes a GPU's measured profile anew with what its entries say of the GPU, and how well that holds.
 void fit(const std::string& file, const CommonFlags& flags) {
   if (flags.out.empty()) throw error("--out is missing; give a file for the fitted profile");
@@ -212,6 +226,11 @@ int run_profile(const std::vector<std::string>& words) {
   const auto kernels = kernels_of(flags.kernels);
   const bool measures =
       analytic.gpu.empty() && measured.empty() && checked.empty() && held_out.empty() && flags.plan.empty();
+  if ((analytic.gpu.empty() ? 0 : 1) + (measured.empty() ? 0 : 1) + (checked.empty() ? 0 : 1) +
+          (held_out.empty() ? 0 : 1) + (flags.plan.empty() ? 0 : 1) >
+      1)
+    throw error(
+        "--analytic, --fit, --check, --crossvalidate and --plan each do a thing of their own; give one of them");
   if (line.given("kernels") && !measures)
     throw error("--kernels is of what is measured of a workload; leave it out, or --{}",
                 !analytic.gpu.empty() ? "analytic"
@@ -260,6 +279,7 @@ int run_profile(const std::vector<std::string>& words) {
                                                        : std::filesystem::path(flags.out);
   if (!flags.out.empty() && std::filesystem::exists(file) && !flags.overwrite)
     throw error("{}: exists; give another file or --overwrite", file.string());
+  if (!known.empty() && launched == 0) check_known(known, flags, threads, ranks);
   if (flags.out.empty() && known.empty() && !flags.overwrite && std::filesystem::exists(file)) known = file.string();
   if (launched == 0) check_writable(file);
   const Data data = load_data(workload, false);

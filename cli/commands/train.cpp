@@ -65,6 +65,7 @@ int run_train(const std::vector<std::string>& words) {
   if (exec::launched_ranks() == 0) check_writable(std::filesystem::path(flags.out) / "plan.json");
   if (!flags.backend.empty()) make_device(flags.backend);
   const planner::Plan plan = plan_from_flags(flags);
+  if (flags.overwrite && exec::launched_ranks() == 0) check_given_up(flags.out, plan, flags);
   if (!must_launch(plan, backend_of(flags, plan))) return TrainRun(plan, flags, own).run();
   flags.passed_on = {"--checkpoint-minutes", fmt::format("{}", own.checkpoint_minutes),
                      "--checkpoint-steps",   std::to_string(own.checkpoint_steps),

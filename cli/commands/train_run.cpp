@@ -88,9 +88,37 @@ TrainRun::TrainRun(planner::Plan plan, const CommonFlags& flags, const TrainFlag
   device_ = make_device(flags_, *plan_);
 }
 
+namespace {
+
+constexpr std::string_view kOfARun[] = {"adapters", "best",          "checkpoints",  "tensorboard",
+                                        "inbox",    "metrics.jsonl", "changes.jsonl"};
+
+}  // namespace
+
+void check_given_up(const std::filesystem::path& out, const planner::Plan& plan, const CommonFlags& flags) {
+  const bool of_a_run = std::filesystem::exists(out / "plan.json") || std::filesystem::exists(out / "status.json");
+  std::vector<std::filesystem::path> read = {plan.workload.file, plan.workload.backbone_folder, flags.plan,
+                                             flags.profile};
+  for (const workload::Task& task : plan.workload.tasks) {
+    read.insert(read.end(), {task.dataset, task.init_from});
+    if (task.evaluation) read.push_back(task.evaluation->dataset);
+  }
+  for (const std::string_view name : kOfARun) {
+    const std::filesystem::path lost = std::filesystem::weakly_canonical(out / name);
+    if (!std::filesystem::exists(lost)) continue;
+    if (!of_a_run)
+      throw error("{}: is of no run of braid's, and --overwrite would delete it; give another --out", lost.string());
+    for (const std::filesystem::path& file : read) {
+      if (file.empty()) continue;
+      const std::filesystem::path whole = std::filesystem::weakly_canonical(file);
+      if (std::mismatch(lost.begin(), lost.end(), whole.begin(), whole.end()).first == lost.end())
+        throw error("{}: is read by this run, and --overwrite would delete it; give another --out", file.string());
+    }
+  }
+}
+
 void TrainRun::begin_folder() const {
-  for (const char* of_a_run_before :
-       {"adapters", "best", "checkpoints", "tensorboard", "inbox", "metrics.jsonl", "changes.jsonl"})
+  for (const std::string_view of_a_run_before : kOfARun)
     std::filesystem::remove_all(out_ / of_a_run_before);  // which --overwrite gave up
 }
 

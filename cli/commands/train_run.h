@@ -32,6 +32,9 @@ struct GoingOver {
   SteadyClock::time_point began;  ///< when the last window of the plan before was told
 };
 
+/// Throws Error where --overwrite would delete what no run of braid's wrote to `out`, or what this one reads.
+void check_given_up(const std::filesystem::path& out, const planner::Plan& plan, const CommonFlags& flags);
+
 /// A run on this rank, from its beginning or where it stood to its end, by one plan after another: the device, the data
 /// and the frozen weights stay, a runner is there as long as its plan is.
 class TrainRun {

@@ -227,6 +227,29 @@ TEST_F(KilledRun, GoesOnWithOtherTasksOnOtherRanks) {
     EXPECT_GT(task.number_at("loss"), 0) << "of a task that had finished, too";
 }
 
+TEST_F(KilledRun, OverwritingDeletesWhatARunWroteAlone) {
+  const std::string run = " --policy hf-peft --ranks 1 --overwrite --out ";
+  write_text(folder / "mine/adapters/w.bin", "not braid's");
+  const Outcome foreign = run_braid("train --quiet " + planning() + run + path("mine"));
+  EXPECT_EQ(foreign.status, 2);
+  EXPECT_NE(foreign.text.find("mine/adapters: is of no run of braid's"), std::string::npos) << foreign.text;
+  EXPECT_EQ(read_text(folder / "mine/adapters/w.bin"), "not braid's");
+
+  ASSERT_EQ(run_braid("train --quiet " + planning() + run + path("run")).status, 0);
+  std::filesystem::copy(folder / "data1.jsonl", folder / "run/adapters/data1.jsonl");
+  std::string workload = read_text(folder / "workload.yaml");
+  workload.replace(workload.find("data1.jsonl"), 11, "run/adapters/data1.jsonl");
+  write_text(folder / "inside.yaml", workload);
+  std::string inside = planning();
+  inside.replace(inside.find("workload.yaml"), 13, "inside.yaml");
+  const Outcome own = run_braid("train --quiet " + inside + run + path("run"));
+  EXPECT_EQ(own.status, 2);
+  EXPECT_NE(own.text.find("data1.jsonl: is read by this run, and --overwrite would delete it"), std::string::npos)
+      << own.text;
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/adapters/data1.jsonl"));
+  EXPECT_EQ(run_braid("train --quiet " + planning() + run + path("run")).status, 0) << "what it reads lies elsewhere";
+}
+
 TEST_F(KilledRun, WhatCannotBeGoneOnWithIsRefused) {
   const auto refused = [&](const std::string& flags, const std::string& words) {
     const Outcome outcome = run_braid("train --quiet " + flags);

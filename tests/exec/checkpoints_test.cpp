@@ -164,8 +164,24 @@ TEST_F(Checkpointed, WhatWouldTakeOtherStepsIsRefused) {
   expect_error([&] { run(fixed, {}); }, "the seed of task task1 has changed since",
                "begin the task anew under another");
   study.workload.tasks[1].seed = 1;
-  study.workload.tasks[3].adapter.rank = 8;
-  expect_error([&] { run(fixed, {}); }, "is of another adapter than task task3 has now", "begin it anew under another");
+  workload::Task& task = study.workload.tasks[3];
+  const workload::Task as_it_was = task;
+  const auto refused = [&](const std::string& what) {
+    expect_error([&] { run(fixed, {}); }, "the " + what + " of task task3 has changed since", "change it back");
+    task = as_it_was;
+  };
+  task.adapter.rank = 8;
+  refused("adapter");
+  // Of as many numbers as before.
+  task.adapter.alpha *= 2;
+  refused("adapter");
+  std::swap(task.adapter.targets[static_cast<std::size_t>(costmodel::Module::k)],
+            task.adapter.targets[static_cast<std::size_t>(costmodel::Module::v)]);
+  if (task != as_it_was) refused("adapter");
+  task.on_too_long = workload::OnTooLong::drop;
+  refused("on_too_long");
+  task.evaluation.emplace().fraction = 0.5;
+  refused("evaluation fraction");
 }
 
 TEST_F(Checkpointed, WhereNothingCanBeWrittenTheRunGoesOn) {
