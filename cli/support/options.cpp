@@ -244,6 +244,14 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
     if (const std::optional<std::string> name = given_of_planning())
       throw error("--plan and --{} are both given; a plan has fixed that, plan anew to change it", *name);
   }
+  for (const std::string* written : {&flags_.out, &flags_.timeline_out}) {
+    for (const auto& [name, read] : {std::pair("plan", &flags_.plan), std::pair("workload", &flags_.workload),
+                                     std::pair("cluster", &flags_.cluster), std::pair("profile", &flags_.profile)}) {
+      std::error_code none;
+      if (std::filesystem::equivalent(*written, *read, none) && std::filesystem::is_regular_file(*read, none))
+        throw error("{}: is what --{} names, and would be written over; give another file", *written, name);
+    }
+  }
   if (given("timeline-out") && !flags_.overwrite && std::filesystem::exists(flags_.timeline_out) &&
       exec::launched_ranks() == 0)
     throw error("{}: exists; give another file or --overwrite", flags_.timeline_out);

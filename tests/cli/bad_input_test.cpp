@@ -478,6 +478,16 @@ TEST_F(BadInput, APlanForAnotherMachineIsNotTrainedHere) {
   expect_bad_input("profile --crossvalidate " + path("h100.json"), "no measured point lies between two others");
 }
 
+TEST_F(BadInput, WhatIsReadIsNotWrittenOver) {
+  const std::string before = testing::read_text(folder / "workload.yaml");
+  for (const std::string flag : {"--out", "--timeline-out"}) {
+    const std::string command = flag == "--out" ? "plan " : "train --out " + path("out") + " ";
+    expect_bad_input(command + planning() + " --overwrite " + flag + " " + path("workload.yaml"),
+                     "workload.yaml: is what --workload names, and would be written over");
+  }
+  EXPECT_EQ(testing::read_text(folder / "workload.yaml"), before);
+}
+
 TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
   write_text(folder / "cluster.yaml", "gpu: b300\nnodes: 1\ngpus_per_node: 2\nintra_node: nvlink\n");
   expect_bad_input("plan --workload " + path("workload.yaml") + " --cluster " + path("cluster.yaml"),
