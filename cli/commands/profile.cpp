@@ -231,6 +231,8 @@ int run_profile(const std::vector<std::string>& words) {
       1)
     throw error(
         "--analytic, --fit, --check, --crossvalidate and --plan each do a thing of their own; give one of them");
+  if (flags.json && !measures)
+    throw error("--json is of what is measured of a workload; leave it out, as this command prints a text");
   if (line.given("kernels") && !measures)
     throw error("--kernels is of what is measured of a workload; leave it out, or --{}",
                 !analytic.gpu.empty() ? "analytic"

@@ -69,6 +69,7 @@ int run_task(const std::vector<std::string>& words) {
     if (!which.empty()) throw error("{}: too much; give `braid task list RUN`", which);
     return tell_status(run, flags.json);
   }
+  if (flags.json) throw error("--json is of `braid task list`; leave it out");
   if (which.empty()) throw error("what to {} is missing; see `braid task --help`", what);
   if ((what == "priority") == number.empty())
     throw error("{}: give `braid task priority RUN TASK NUMBER`, and a number to nothing else",

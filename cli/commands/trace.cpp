@@ -187,6 +187,7 @@ int run_slice(const std::vector<std::string>& words) {
   std::string from, to;
   std::int32_t most_gpus = 0;
   CommandLine line("braid trace slice FILE [options]", flags);
+  line.without_json();
   input.add_to(line);
   line.add().add_options()("from", po::value(&from), "first submission: seconds, or a date");
   line.add().add_options()("to", po::value(&to), "submissions before this");
@@ -210,6 +211,7 @@ int run_scale(const std::vector<std::string>& words) {
   std::int64_t gpus = 128;
   std::int32_t gpus_of_each = 0;
   CommandLine line("braid trace scale FILE [options]", flags);
+  line.without_json();
   input.add_to(line);
   line.add().add_options()("times", po::value(&times), "factor on the times between submissions");
   line.add().add_options()("durations", po::value(&durations), "factor on durations");
@@ -232,6 +234,7 @@ int run_resample(const std::vector<std::string>& words) {
   std::int64_t jobs = 0;
   double rate = 0;
   CommandLine line("braid trace resample FILE [options]", flags);
+  line.without_json();
   input.add_to(line);
   line.add().add_options()("jobs", po::value(&jobs), "to draw, with replacement; left out: as many as there are");
   line.add().add_options()("rate", po::value(&rate), "jobs a minute; left out: as in the trace");
@@ -252,6 +255,7 @@ int run_generate(const std::vector<std::string>& words) {
   double mean = wanted.duration_mean_seconds / 60, deviation = wanted.duration_deviation_seconds / 60;
   double longest = wanted.longest_seconds / 60;
   CommandLine line("braid trace generate [options]", flags);
+  line.without_json();
   line.add().add_options()("jobs", po::value(&wanted.jobs)->default_value(wanted.jobs), "how many");
   line.add().add_options()("rate", po::value(&wanted.jobs_per_minute)->default_value(wanted.jobs_per_minute),
                            "jobs a minute");

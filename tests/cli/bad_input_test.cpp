@@ -478,6 +478,13 @@ TEST_F(BadInput, APlanForAnotherMachineIsNotTrainedHere) {
   expect_bad_input("profile --crossvalidate " + path("h100.json"), "no measured point lies between two others");
 }
 
+TEST_F(BadInput, JsonIsNotAskedOfWhatPrintsNone) {
+  expect_bad_input("profile --json --check " + path("profile.json") + " " + path("profile.json"), "leave it out");
+  expect_bad_input("profile --json --analytic h100 --out " + path("p.json"), "leave it out", "p.json");
+  expect_bad_input("trace generate --json --out " + path("t.csv"), "--json is not an option of this command", "t.csv");
+  expect_bad_input("task pause " + path("run") + " task0 --json", "--json is of `braid task list`");
+}
+
 TEST_F(BadInput, WhatIsReadIsNotWrittenOver) {
   const std::string before = testing::read_text(folder / "workload.yaml");
   for (const std::string flag : {"--out", "--timeline-out"}) {
