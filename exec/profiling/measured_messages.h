@@ -23,7 +23,7 @@ class Messages {
   Communicator& communicator_;
   kernels::Device& device_;
   std::map<int, std::unique_ptr<CommunicatorGroup>> groups_;  // by size
-  std::unique_ptr<SharedMemory> memory_;                      // where ranks share any
+  std::unique_ptr<SharedMemory> memory_;  // where ranks share any
 };
 
 /// A few messages and sums of all ranks, so that libraries take what they keep of memory.
