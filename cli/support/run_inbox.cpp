@@ -114,15 +114,15 @@ void RunInbox::reject(const RunRequest& request, const std::string& reason) {
   const std::filesystem::path rejected = folder_ / "rejected" / request.file.filename();
   std::error_code ignored;
   std::filesystem::create_directories(rejected.parent_path(), ignored);
-  std::filesystem::rename(request.file, rejected, ignored);
-  if (ignored) std::filesystem::remove(request.file, ignored);  // so that it is not refused again and again
-  told_.erase(request.file);
   std::filesystem::path beside = rejected;
   beside += ".reason";
   try {
-    write_file(beside, reason + "\n");
-  } catch (const std::exception&) {  // on a full disk the run goes on without
+    write_file(beside, reason + "\n");  // first: whoever is killed between the two refuses the request once more
+  } catch (const std::exception&) {      // on a full disk the run goes on without
   }
+  std::filesystem::rename(request.file, rejected, ignored);
+  if (ignored) std::filesystem::remove(request.file, ignored);  // so that it is not refused again and again
+  told_.erase(request.file);
 }
 
 void RunInbox::ask(const std::filesystem::path& run, Kind kind, const std::string& task, const std::string& content) {
