@@ -50,7 +50,9 @@ BufferPool::BufferPool(kernels::Device& device) : device_(device) {
   constexpr Bytes kMost = Bytes{1} << 42, kLeast = Bytes{1} << 30;
   for (reserved_ = kMost; reserved_ >= kLeast; reserved_ /= 2) {
     base_ = static_cast<char*>(device_.reserve(reserved_));
-    if (base_) return;
+    if (!base_) continue;
+    rooms_ = Rooms(reserved_);
+    return;
   }
   throw std::bad_alloc();
 }
@@ -65,47 +67,23 @@ Bytes BufferPool::held() const {
 
 Buffer BufferPool::take(std::int64_t numbers, costmodel::DataType type) {
   const Bytes wanted = rounded_up(std::max<Bytes>(numbers * costmodel::bytes_of(type), 1), kAlignment);
-  const Range place = find_room(wanted);
+  const std::optional<ByteRange> place = rooms_.take(wanted);
+  if (!place) throw std::bad_alloc();
   in_use_ += wanted;
   peak_ = std::max(peak_, in_use_);
-  touch(place, rounded_up(peak_, kPage));
+  touch(*place, rounded_up(peak_, kPage));
   Buffer buffer;
   buffer.pool_ = this;
   buffer.size_ = numbers;
   buffer.type_ = type;
   buffer.capacity_ = wanted;
-  buffer.data_ = reinterpret_cast<float*>(base_ + place.first);
+  buffer.data_ = reinterpret_cast<float*>(base_ + place->first);
   return buffer;
 }
 
-/// The smallest room that is large enough, or beyond all that is on loan.
-BufferPool::Range BufferPool::find_room(Bytes wanted) {
-  const auto found = by_size_.lower_bound({wanted, 0});
-  if (found == by_size_.end()) {
-    if (end_ + wanted > reserved_) throw std::bad_alloc();
-    end_ += wanted;
-    return {end_ - wanted, end_};
-  }
-  const Range room{found->second, found->second + found->first};
-  remove_room(room);
-  add_room({room.first + wanted, room.last});
-  return {room.first, room.first + wanted};
-}
-
-void BufferPool::add_room(Range room) {
-  if (room.empty()) return;
-  rooms_.emplace(room.first, room.last);
-  by_size_.emplace(room.last - room.first, room.first);
-}
-
-void BufferPool::remove_room(Range room) {
-  rooms_.erase(room.first);
-  by_size_.erase({room.last - room.first, room.first});
-}
-
 /// Counts the pages of `wanted` as resident, and gives free ones back as long as more than `most` bytes would be.
-void BufferPool::touch(Range wanted, Bytes most) {
-  const Range pages{wanted.first / kPage, rounded_up(wanted.last, kPage) / kPage};
+void BufferPool::touch(ByteRange wanted, Bytes most) {
+  const ByteRange pages{wanted.first / kPage, rounded_up(wanted.last, kPage) / kPage};
   if (pages.last > std::ssize(touched_)) touched_.resize(static_cast<std::size_t>(pages.last), false);
   const auto first = touched_.begin() + pages.first, last = touched_.begin() + pages.last;
   const std::int64_t fresh = std::count(first, last, false);
@@ -116,7 +94,7 @@ void BufferPool::touch(Range wanted, Bytes most) {
   if (device_.host_memory()) give_free_pages_back(held_pages_ - most / kPage);
 }
 
-void BufferPool::commit(Range pages) {
+void BufferPool::commit(ByteRange pages) {
   char* const first = base_ + pages.first * kPage;
   const Bytes bytes = (pages.last - pages.first) * kPage;
   try {
@@ -130,14 +108,15 @@ void BufferPool::commit(Range pages) {
 /// At most so many; from the top, so that what is on loan gathers below. Whether there were any.
 bool BufferPool::give_free_pages_back(std::int64_t excess) {
   const std::int64_t held = held_pages_;
-  discard({rounded_up(end_, kPage) / kPage, std::ssize(touched_)}, excess);
-  for (auto room = rooms_.rbegin(); room != rooms_.rend() && excess > 0; ++room)
+  discard({rounded_up(rooms_.end(), kPage) / kPage, std::ssize(touched_)}, excess);
+  const std::map<Bytes, Bytes>& free = rooms_.free();
+  for (auto room = free.rbegin(); room != free.rend() && excess > 0; ++room)
     discard({rounded_up(room->first, kPage) / kPage, room->second / kPage}, excess);
   return held_pages_ < held;
 }
 
 /// Gives at most `excess` resident pages back, the last first, and takes them off it.
-void BufferPool::discard(Range pages, std::int64_t& excess) {
+void BufferPool::discard(ByteRange pages, std::int64_t& excess) {
   while (!pages.empty() && excess > 0) {
     const auto resident = [&](Bytes page) { return touched_[static_cast<std::size_t>(page)]; };
     while (!pages.empty() && !resident(pages.last - 1)) --pages.last;
@@ -153,25 +132,8 @@ void BufferPool::discard(Range pages, std::int64_t& excess) {
 
 void BufferPool::give_back(float* data, Bytes capacity) {
   in_use_ -= capacity;
-  Range room{reinterpret_cast<char*>(data) - base_, 0};
-  room.last = room.first + capacity;
-  const auto above = rooms_.find(room.last);
-  if (above != rooms_.end()) {
-    room.last = above->second;
-    remove_room({above->first, above->second});
-  }
-  if (const auto next = rooms_.lower_bound(room.first); next != rooms_.begin()) {
-    const auto below = std::prev(next);
-    if (below->second == room.first) {
-      room.first = below->first;
-      remove_room({below->first, below->second});
-    }
-  }
-  if (room.last == end_) {
-    end_ = room.first;
-  } else {
-    add_room(room);
-  }
+  const Bytes first = reinterpret_cast<char*>(data) - base_;
+  rooms_.give_back({first, first + capacity});
 }
 
 }  // namespace braid::exec

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/rooms.h"
 #include "base/units.h"
 #include "exec/ranks/communicator.h"
 #include "kernels/device.h"
@@ -74,30 +73,18 @@ class BufferPool {
 
  private:
   friend class Buffer;
-  /// Of bytes or of pages.
-  struct Range {
-    Bytes first = 0;
-    Bytes last = 0;
-    bool empty() const { return first >= last; }
-  };
-
   Buffer take(std::int64_t numbers, costmodel::DataType type);
   void give_back(float* data, Bytes capacity);
-  Range find_room(Bytes wanted);
-  void add_room(Range room);
-  void remove_room(Range room);
-  void touch(Range wanted, Bytes most);
-  void commit(Range pages);
+  void touch(ByteRange wanted, Bytes most);
+  void commit(ByteRange pages);
   bool give_free_pages_back(std::int64_t excess);
-  void discard(Range pages, std::int64_t& excess);
+  void discard(ByteRange pages, std::int64_t& excess);
 
   kernels::Device& device_;
   char* base_ = nullptr;
   Bytes reserved_ = 0;
-  Bytes end_ = 0;                              ///< nothing beyond is on loan
-  std::map<Bytes, Bytes> rooms_;               ///< free room below `end_`: first byte, last; no two are neighbours
-  std::set<std::pair<Bytes, Bytes>> by_size_;  ///< of each room: size, first byte
-  std::vector<bool> touched_;                  ///< per page: whether it may be resident
+  Rooms rooms_;
+  std::vector<bool> touched_;  ///< per page: whether it may be resident
   std::int64_t held_pages_ = 0;
   Bytes in_use_ = 0;
   Bytes peak_ = 0;
