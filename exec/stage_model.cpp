@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/mixed_hash.h"
 #include "exec/norm.h"
 
 namespace braid::exec {
@@ -112,6 +113,16 @@ std::unique_ptr<ShardedPass> StageModel::layer_backward(const LayerContext& laye
                               recomputed(layer), std::move(gradient), live.layers[layer]);
 }
 
+/// A layer's pass up to its next partial sum, after `sums` others, as one subgraph of the device.
+std::optional<Matrix> StageModel::next_sum(ShardedPass& part, Pass pass, const Batch& batch, std::size_t layer,
+                                           std::int64_t sums, bool evaluates) const {
+  MixedHash kind(sums);
+  kind.add(pass == Pass::forward).add(evaluates).add(static_cast<std::int64_t>(recomputed(layer)));
+  kind.add(layers_.numbers()[layer] == 0);  // goes backward to its lowest adapter alone
+  for (const TaskSpan& span : batch.tasks) kind.add(span.task);
+  return kernels::as_subgraph(pool_.device(), {pass, batch.rows(), kind.value()}, [&] { return part.next(); });
+}
+
 /// Where a backward pass adds to earlier chunks' gradients, for all layers at once, as `chunk_gradient_bytes` has it.
 void StageModel::take_key_gradients(const Live& live) {
   for (const std::vector<SequencePlace>& places : live.earlier) {
@@ -176,7 +187,12 @@ class StageModel::Forward final : public ShardedPass {
     }
     while (layer_ < last_) {
       if (!part_) part_ = model_.layer_forward(context_, live_, layer_, std::move(hidden_));
-      if (std::optional<Matrix> partial = part_->next()) return partial;
+      if (std::optional<Matrix> partial =
+              model_.next_sum(*part_, Pass::forward, live_.batch, layer_, sums_, context_.evaluates)) {
+        ++sums_;
+        return partial;
+      }
+      sums_ = 0;
       hidden_ = part_->take_result();
       part_.reset();
       if (context_.evaluates) live_.layers[layer_] = {};
@@ -204,6 +220,7 @@ class StageModel::Forward final : public ShardedPass {
   bool embeds_, scores_;               // still to be done
   std::size_t layer_, last_;           // the next, and where it ends
   std::unique_ptr<ShardedPass> part_;  // that is under way
+  std::int64_t sums_ = 0;              // of it, so far
 };
 
 /// Forward alone, of a microbatch that is nowhere else.
@@ -237,7 +254,12 @@ class StageModel::Backward final : public ShardedPass {
   std::optional<Matrix> next() override {
     while (layer_ > first_) {
       if (!part_) part_ = model_.layer_backward(context_, live_, layer_ - 1, std::move(gradient_));
-      if (std::optional<Matrix> partial = part_->next()) return partial;
+      if (std::optional<Matrix> partial =
+              model_.next_sum(*part_, Pass::backward, live_.batch, layer_ - 1, sums_, false)) {
+        ++sums_;
+        return partial;
+      }
+      sums_ = 0;
       gradient_ = part_->take_result();
       part_.reset();
       --layer_;
@@ -260,6 +282,7 @@ class StageModel::Backward final : public ShardedPass {
   Buffer gradient_;
   std::size_t first_, layer_;  // where it ends, and how many layers are still to come
   std::unique_ptr<ShardedPass> part_;
+  std::int64_t sums_ = 0;
   bool ended_ = false;
 };
 

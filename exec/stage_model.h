@@ -93,6 +93,8 @@ class StageModel {
   std::unique_ptr<ShardedPass> layer_backward(const LayerContext& layer_context, Live& live, std::size_t layer,
                                               Buffer gradient);
   costmodel::RecomputeKind recomputed(std::size_t layer) const;
+  std::optional<kernels::Matrix> next_sum(ShardedPass& part, costmodel::Pass pass, const Batch& batch,
+                                          std::size_t layer, std::int64_t sums, bool evaluates) const;
   const LayerWeights& weights_of(std::size_t layer);
   void take_key_gradients(const Live& live);
   void apply_late_factors(const Live& live);

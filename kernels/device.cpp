@@ -7,6 +7,8 @@ namespace braid::kernels {
 void Device::choose_kernels(std::vector<costmodel::KernelChoice> choices) {
   for (const costmodel::KernelChoice& choice : choices) {
     if (has_second_kernel(choice.op)) continue;
+    if (choice.op == costmodel::Operator::launch)
+      throw error("layers are to be launched as CUDA graphs, and {} has none; profile this machine", machine());
     throw error(
         "second kernels are to compute {}, and {} has none: {}; profile this machine without them",
         costmodel::name(choice.op), machine(),

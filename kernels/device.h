@@ -37,6 +37,14 @@ class DeviceGroup {
   virtual std::unique_ptr<Event> receive(void* numbers, Bytes bytes, int from, const Event& after) = 0;
 };
 
+/// What a layer's pass calls between two sums over shards (MuxTune §3.4.2): once more and again, on other numbers.
+struct SubgraphCall {
+  costmodel::Pass pass = costmodel::Pass::forward;
+  std::int64_t tokens = 0;  ///< of the microbatch
+  /// The same for those that call the same operators for the same tasks.
+  std::size_t kind = 0;
+};
+
 /// Where a rank computes: its memory, the stream that its operators run in, and events by which the host and others
 /// wait for it. Whoever executes a plan is given one and names none.
 ///
@@ -102,10 +110,20 @@ class Device {
   virtual void copy(const void* from, void* to, Bytes bytes) = 0;
 
   virtual std::unique_ptr<Event> record() = 0;
+  /// To tell by when both have ended how long what was called between two of them took, and for nothing else: nobody
+  /// may wait for it.
+  virtual std::unique_ptr<Event> mark() { return record(); }
   /// Until all that was called has ended.
   virtual void wait() = 0;
   /// What is called from here on runs after that event, which is of a group of this device.
   virtual void follow(const Event& /*event*/) {}
+
+  /// What is called between the two is a subgraph, which the device may begin when it ends, as one launch. Nobody needs
+  /// to know: who waits, or records an event, has what was called until then begin at once. Of what is dropped in place
+  /// of being ended, as a call has failed, nothing may run. Calls without a subgraph under way do nothing.
+  virtual void begin_subgraph(const SubgraphCall& /*call*/) {}
+  virtual void end_subgraph() {}
+  virtual void drop_subgraph() {}
 
   /// Whether there are groups of such devices; else the host tells others what is in its memory.
   virtual bool has_groups() const { return false; }
@@ -120,6 +138,20 @@ class Device {
   virtual std::string name_memory(void* /*memory*/) { return {}; }
   virtual std::shared_ptr<const void> open_memory(const std::string& /*name*/) { return nullptr; }
 };
+
+/// Calls `work` as a subgraph, and gives what it gives.
+template <typename Work>
+auto as_subgraph(Device& device, const SubgraphCall& call, const Work& work) {
+  device.begin_subgraph(call);
+  try {
+    auto result = work();
+    device.end_subgraph();
+    return result;
+  } catch (...) {
+    device.drop_subgraph();
+    throw;
+  }
+}
 
 /// This machine's processor, by kernels that are fast on it.
 std::unique_ptr<Device> make_cpu_device();

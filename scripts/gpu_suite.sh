@@ -76,7 +76,7 @@ losses() {
   rm -rf "$example"
   "$programs/braid" init "$example" && train cpu && train cuda-f32 && train cuda || return 1
   # Joined products are for H100 and H200 alone, and cuDNN may not be there.
-  for kernels in plain joined cudnn; do
+  for kernels in plain joined cudnn graphs; do
     train_by "$kernels" || echo "nothing is trained with --kernels $kernels here"
   done
   python3 - "$out" <<'PYTHON'
@@ -87,18 +87,20 @@ def read(backend):
     return {(line["task"], line["step"]): line["loss"] for line in map(json.loads, lines)}
 cpu = read("cpu")
 worst = {}
-for backend in ("cuda-f32", "cuda", "plain", "joined", "cudnn"):
+for backend in ("cuda-f32", "cuda", "plain", "joined", "cudnn", "graphs"):
     if not (out / f"train-{backend}" / "metrics.jsonl").exists():
         continue
     gpu = read(backend)
     assert gpu.keys() == cpu.keys(), f"{backend} took other steps"
     worst[backend] = max(abs(gpu[key] / cpu[key] - 1) for key in cpu)
 print(", ".join(f"{backend}: losses within {value:.2e} of the processor's" for backend, value in worst.items()))
+if "graphs" in worst and read("graphs") != read("plain"):
+    sys.exit("layers that are launched as graphs learn otherwise than those that are not")
 sys.exit(worst["cuda-f32"] > 1e-4)
 PYTHON
 }
 
-stage kernels 90 "$programs/kernels_tests" --gtest_filter='All/Devices.*/cuda_1:All/Devices.*/cuda_2:All/Devices.*/cuda_3:All/Devices.*/cuda_4:All/Devices.*/cuda_f32_*:All/SecondKernels.*/cuda_second_*'
+stage kernels 90 "$programs/kernels_tests" --gtest_filter='All/Devices.*/cuda_1:All/Devices.*/cuda_2:All/Devices.*/cuda_3:All/Devices.*/cuda_4:All/Devices.*/cuda_f32_*:All/Devices.*/cuda_graphs_*:All/SecondKernels.*/cuda_second_*'
 stage models 120 "$programs/exec_tests" --gtest_filter='*Cuda*_on_gpu'
 export -f losses train train_by
 export programs out

@@ -74,6 +74,13 @@ void print_summary(const costmodel::Profile& profile, const std::string& file) {
     const bool attends = choice.op == costmodel::Operator::attention;
     const std::string shape =
         choice.shape == costmodel::OperatorShape{} ? "of any shape" : shape_of(choice.op, choice.shape);
+    if (choice.op == costmodel::Operator::launch) {
+      fmt::print("layers {}: launched as CUDA graphs{}\n", name(choice.pass),
+                 choice.to == costmodel::KernelChoice().to
+                     ? std::string()
+                     : fmt::format(" where microbatches have {} tokens or fewer", choice.to));
+      continue;
+    }
     fmt::print("{} {} {}: {} from {} tokens{} on\n", name(choice.op), name(choice.pass), shape,
                attends ? "by cuDNN" : "LoRA within the product", choice.from, attends ? " a sequence" : "");
   }
@@ -195,7 +202,9 @@ int run_profile(const std::vector<std::string>& words) {
       "kernels", boost::program_options::value(&flags.kernels)->default_value(flags.kernels),
       "what a GPU of --backend cuda computes with, now and in runs of plans by this profile: faster, of each kernel "
       "that it has two of the one that is measured to be; plain, the first ones; or with --out the second ones, joined "
-      "(LoRA within frozen products, H100 and H200), cudnn (attention going forward), or joined,cudnn");
+      "(LoRA within frozen products, H100 and H200), cudnn (attention going forward), graphs (all that a layer "
+      "launches "
+      "at once), or some of joined,cudnn,graphs");
   std::string known;
   line.add().add_options()("known", boost::program_options::value(&known),
                            "a profile of this machine and backbone with as many ranks and threads, to add to; left "

@@ -38,13 +38,16 @@ std::optional<std::vector<costmodel::KernelChoice>> kernels_of(const std::string
   if (words == "faster") return std::nullopt;
   std::vector<costmodel::KernelChoice> choices;
   if (words == "plain") return choices;
-  if (words.empty()) throw error("--kernels is empty; give faster, plain, joined, cudnn or joined,cudnn");
+  constexpr std::string_view kGive = "give faster, plain, or some of joined,cudnn,graphs";
+  if (words.empty()) throw error("--kernels is empty; {}", kGive);
   std::istringstream text(words);
   for (std::string word; std::getline(text, word, ',');) {
-    if (word != "joined" && word != "cudnn")
-      throw error("--kernels {}: '{}' is unknown; give faster, plain, joined, cudnn or joined,cudnn", words, word);
-    const std::vector<costmodel::KernelChoice> all =
-        costmodel::all_of(word == "joined" ? costmodel::Operator::linear : costmodel::Operator::attention);
+    constexpr std::pair<std::string_view, costmodel::Operator> kWords[] = {{"joined", costmodel::Operator::linear},
+                                                                           {"cudnn", costmodel::Operator::attention},
+                                                                           {"graphs", costmodel::Operator::launch}};
+    const auto known = std::ranges::find(kWords, word, &std::pair<std::string_view, costmodel::Operator>::first);
+    if (known == std::end(kWords)) throw error("--kernels {}: '{}' is unknown; {}", words, word, kGive);
+    const std::vector<costmodel::KernelChoice> all = costmodel::all_of(known->second);
     choices.insert(choices.end(), all.begin(), all.end());
   }
   return choices;

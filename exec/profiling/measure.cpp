@@ -123,6 +123,12 @@ class Measuring {
       }
       for (std::size_t task = 0; task < request_.adapters.size(); ++task)
         backbone.run(uniform_point(static_cast<planner::TaskIndex>(task), tokens, context, 0, context), false);
+      for (const costmodel::KernelChoice& choice : profile_.kernels) {
+        if (choice.op != Operator::launch) continue;
+        const std::int64_t few = std::min(tokens, choice.to);
+        for (int time = 0; time < 2; ++time)  // the first goes without
+          backbone.run(uniform_point(0, few, std::min(few, context), 0, std::min(few, context)), false);
+      }
     }
     if (communicator_.size() > 1) touch_messages(communicator_, device_);
     samples_.clear();

@@ -26,9 +26,13 @@ using costmodel::OperatorShape;
 using costmodel::Pass;
 
 constexpr Operator kTried[] = {Operator::attention, Operator::linear};
-/// Tokens of a pass, in sequences of a fourth each; a choice is made between these.
+/// Tokens of a microbatch, in sequences of a fourth each; a choice is made between these.
 constexpr std::int64_t kSizes[] = {128, 512, 2048, 8192};
 constexpr std::int64_t kSequences = 4;
+/// Launches are timed where they come thick and fast: so many layers of so many microbatches one after another, with a
+/// head that takes no time.
+constexpr std::int64_t kLaunchedLayers = 4, kLaunchedMicrobatches = 2, kMostLaunchedTokens = 8192;
+constexpr std::int64_t kLittleVocabulary = 256;
 /// Passes by either kernel, of which the median counts.
 constexpr int kTrialRounds = 5;
 /// A second kernel is chosen that takes at most so much of the first's time: less is noise, and would be chosen
@@ -79,6 +83,17 @@ MeasuredPoint shared_point(std::size_t tasks, std::int64_t tokens) {
   return point_of(lengths);
 }
 
+/// What launches are timed on, of microbatches of so many tokens.
+MeasuredPoint launched_point(std::size_t tasks, std::int64_t tokens) {
+  MeasuredPoint point = shared_point(tasks, tokens);
+  const std::int64_t count = std::clamp<std::int64_t>(kMostLaunchedTokens / tokens, 1, kLaunchedMicrobatches);
+  point.microbatches.resize(static_cast<std::size_t>(count), point.microbatches.front());
+  std::int32_t sample = 0;
+  for (planner::Microbatch& microbatch : point.microbatches)
+    for (planner::Segment& segment : microbatch.segments) segment.index = segment.sample = sample++;
+  return point;
+}
+
 /// Sequences that end anywhere in kernels' tiles, and more tiles than one.
 MeasuredPoint mixed_point(std::size_t tasks) {
   constexpr std::int64_t kLengths[] = {129, 1, 65, 300, 63, 64};
@@ -100,6 +115,12 @@ std::int64_t longest_of(const MeasuredPoint& point) {
   return longest;
 }
 
+/// In notes.
+std::string said(Operator op) {
+  if (op == Operator::launch) return "launching layers as CUDA graphs";
+  return fmt::format("the GPU's second kernel of {}", name(op));
+}
+
 class Trial {
  public:
   Trial(const KernelTrial& trial, Communicator& communicator, kernels::Device& device)
@@ -109,20 +130,13 @@ class Trial {
     for (int tp = 1; tp <= communicator_.size(); tp *= 2) {
       if (!planner::splits_heads(trial_.backbone, tp) || trial_.backbone.intermediate < tp) continue;
       backbone_.reset();
-      for (const Operator op : kTried) {
-        if (!on_all(device_.has_second_kernel(op))) continue;
-        if (!agree(left() > 0)) {
-          note("no time is left to try the GPU's second kernels of {}: it is not used; give more --profile-budget", op);
-        } else if (const Verdict verdict = judge(op, tp); verdict != Verdict::alike) {
-          note(verdict == Verdict::fails
-                   ? "the GPU's second kernel of {} does not run: it is not used"
-                   : "the GPU's second kernel of {} computes other gradients than its first: it is not used",
-               op);
-        } else {
-          choose(op, shares_of(op));
-        }
-      }
+      for (const Operator op : kTried) try_out(op, tp, trial_.backbone, kLayers);
     }
+    // Last, of what then is launched. Shards launch no more than whole layers, which compute for longer.
+    backbone_.reset();
+    costmodel::BackboneShape layers = trial_.backbone;
+    layers.vocabulary = std::min(layers.vocabulary, kLittleVocabulary);
+    try_out(Operator::launch, 1, layers, kLaunchedLayers);
     backbone_.reset();
     device_.choose_kernels({});
     share();
@@ -134,12 +148,25 @@ class Trial {
   /// By key and size: what the second kernel took of the first's time.
   using Shares = std::map<Key, std::map<std::int64_t, double>>;
 
+  void try_out(Operator op, int tp, const costmodel::BackboneShape& backbone, std::int64_t layers) {
+    if (!on_all(device_.has_second_kernel(op))) return;
+    if (!agree(left() > 0)) return note("no time is left to try {}: it is not used; give more --profile-budget", op);
+    switch (judge(op, tp, backbone, layers)) {
+      case Verdict::alike:
+        return choose(op, shares_of(op));
+      case Verdict::fails:
+        return note("{} does not run: it is not used", op);
+      case Verdict::other:
+        return note("{} computes other gradients than without: it is not used", op);
+    }
+  }
+
   enum class Verdict { alike, other, fails };
   /// Of all ranks alike.
-  Verdict judge(Operator op, int tp) {
+  Verdict judge(Operator op, int tp, const costmodel::BackboneShape& backbone, std::int64_t layers) {
     bool fails = false, alike = false;
     try {
-      if (!backbone_) backbone_.emplace(trial_.backbone, kLayers, device_, tp, trial_.weights);
+      if (!backbone_) backbone_.emplace(backbone, layers, device_, tp, trial_.weights);
       alike = computes_alike(op);
     } catch (const Failure&) {
       fails = true;
@@ -157,7 +184,8 @@ class Trial {
     const std::size_t tasks = trial_.adapters.size();
     const MeasuredPoint point = mixed_point(tasks);
     const auto gradients_by = [&](bool second) {
-      device_.choose_kernels(choices_of(op, second));
+      use(op, second);
+      backbone_->run(point, false);  // what is new may go another way the first time
       backbone_->take_gradients();
       backbone_->run(point, false);
       return backbone_->take_gradients();
@@ -177,61 +205,94 @@ class Trial {
     return near && std::ranges::all_of(std::span(beside).first(tasks - 1), all_finite);
   }
 
+  /// All else as it was found to be faster where launches are tried, and by first kernels where others are.
+  void use(Operator op, bool second) {
+    std::vector<KernelChoice> choices = choices_of(op, second);
+    if (op == Operator::launch) choices.insert(choices.end(), result_.choices.begin(), result_.choices.end());
+    device_.choose_kernels(std::move(choices));
+  }
+
+  /// Seconds of a pass by what a choice is made for: operators' of that kind, or of launches all of each direction.
+  std::map<Key, double> seconds_of(Operator op, const MeasuredPoint& point) {
+    const bool launches = op == Operator::launch;
+    const ProbedBackbone::Passes passes = backbone_->run(point, !launches);
+    last_passes_ = passes.forward_seconds + passes.backward_seconds;
+    if (launches)
+      return {{{Pass::forward, {}}, passes.forward_seconds}, {{Pass::backward, {}}, passes.backward_seconds}};
+    std::map<Key, double> seconds;
+    for (const auto* records : {&passes.forward, &passes.backward})
+      for (const Probe::Record& record : *records)
+        if (record.call.op == op) seconds[{record.call.pass, record.call.shape}] += record.seconds;
+    return seconds;
+  }
+
   Shares shares_of(Operator op) {
     Shares shares;
     double last_passes = 0;  // one by either kernel
     std::int64_t last_size = 0;
+    const std::size_t tasks = trial_.adapters.size();
     for (const std::int64_t size : kSizes) {
       const double expected =
           last_size == 0 ? 0 : last_passes * static_cast<double>(size) / static_cast<double>(last_size);
       if (!agree(expected * (kTrialRounds + 1) <= left())) break;
-      const MeasuredPoint point = shared_point(trial_.adapters.size(), size);
+      const MeasuredPoint point = op == Operator::launch ? launched_point(tasks, size) : shared_point(tasks, size);
       std::map<Key, std::array<std::vector<double>, 2>> seconds;
       for (int round = -1; round < kTrialRounds; ++round) {  // the first warms up
         last_passes = 0;
         for (const bool second : {false, true}) {
-          device_.choose_kernels(choices_of(op, second));
+          use(op, second);
           communicator_.barrier();
-          const ProbedBackbone::Passes passes = backbone_->run(point, true);
-          last_passes += passes.forward_seconds + passes.backward_seconds;
+          const std::map<Key, double> of_pass = seconds_of(op, point);
+          last_passes += last_passes_;
           if (round < 0) continue;
-          std::map<Key, double> of_pass;
-          for (const auto* records : {&passes.forward, &passes.backward})
-            for (const Probe::Record& record : *records)
-              if (record.call.op == op) of_pass[{record.call.pass, record.call.shape}] += record.seconds;
           for (const auto& [key, sum] : of_pass) seconds[key][second ? 1 : 0].push_back(sum);
         }
       }
       last_size = size;
-      const std::int64_t amount = op == Operator::attention ? longest_of(point) : point.tokens();
+      const std::int64_t amount = op == Operator::attention ? longest_of(point) : size;
       for (const auto& [key, both] : seconds) shares[key][amount] = median(both[1]) / median(both[0]);
     }
     if (last_size >= kSizes[1]) return shares;
-    note(
-        "no time is left to try the GPU's second kernels of {} on more than a few tokens: it is not used; give more "
-        "--profile-budget",
-        op);
+    note("no time is left to try {} on more than a few tokens: it is not used; give more --profile-budget", op);
     return {};
   }
 
-  /// From the least size on from which the second kernel is the faster of all that were measured.
+  /// Second kernels are the better the larger calls are, and graphs the smaller: the sizes for which it is the faster
+  /// as far as all that were measured say so.
+  static std::optional<std::pair<std::int64_t, std::int64_t>> range_of(Operator op,
+                                                                       const std::map<std::int64_t, double>& shares) {
+    const KernelChoice all;
+    std::optional<std::pair<std::int64_t, std::int64_t>> range;
+    if (op == Operator::launch) {
+      bool faster = true;
+      for (const auto& [size, share] : shares) {
+        faster = faster && share <= kFaster;
+        if (faster) range.emplace(all.from, size);
+      }
+      if (faster && range) range->second = all.to;
+      return range;
+    }
+    for (const auto& [size, share] : shares) {
+      if (share > kFaster)
+        range.reset();
+      else if (!range)
+        range.emplace(size, all.to);
+    }
+    return range;
+  }
+
   void choose(Operator op, const Shares& shares) {
     const std::vector<KernelChoice> possible = costmodel::all_of(op);
     for (const auto& [key, by_size] : shares) {
       const auto& [pass, shape] = key;
       if (std::ranges::find(possible, pass, &KernelChoice::pass) == possible.end()) continue;
-      std::optional<std::int64_t> from;
-      for (const auto& [size, share] : by_size) {
-        if (share > kFaster)
-          from.reset();
-        else if (!from)
-          from = size;
-      }
-      const KernelChoice choice{op, pass, shape, from.value_or(0)};
+      const auto range = range_of(op, by_size);
+      if (!range) continue;
+      const KernelChoice choice{op, pass, shape, range->first, range->second};
       const bool known = std::ranges::any_of(result_.choices, [&](const KernelChoice& other) {
         return other.op == op && other.pass == pass && other.shape == shape;
       });
-      if (from && !known) result_.choices.push_back(choice);
+      if (!known) result_.choices.push_back(choice);
     }
   }
 
@@ -249,7 +310,7 @@ class Trial {
   }
   /// Once for all shards.
   void note(std::string_view text, Operator op) {
-    const std::string made = fmt::format(fmt::runtime(text), name(op));
+    const std::string made = fmt::format(fmt::runtime(text), said(op));
     if (std::ranges::find(result_.notes, made) == result_.notes.end()) result_.notes.push_back(made);
   }
   template <typename Value>
@@ -268,6 +329,7 @@ class Trial {
   kernels::Device& device_;
   const SteadyClock::time_point began_ = SteadyClock::now();
   std::optional<ProbedBackbone> backbone_;
+  double last_passes_ = 0;  // seconds of the last forward and backward pass
   KernelTrialResult result_;
 };
 

@@ -27,9 +27,10 @@ struct KernelTrialResult {
 };
 
 /// Which of the device's second kernels are the faster, by operator, pass, shape and size: all shapes of one rank and
-/// of as many shards as there are ranks, each measured in passes of growing size by either kernel in turns. A second
-/// kernel after which gradients are others than after the first is not chosen. Every rank calls this; all are told what
-/// rank 0 found. The device is left with the first kernels.
+/// of as many shards as there are ranks, each measured in passes of growing size by either kernel in turns; and up to
+/// which size microbatches' layers are launched faster as graphs. A second kernel after which gradients are others than
+/// after the first is not chosen. Every rank calls this; all are told what rank 0 found. The device is left with the
+/// first kernels.
 KernelTrialResult try_kernels(const KernelTrial& trial, Communicator& communicator, kernels::Device& device);
 
 }  // namespace braid::exec

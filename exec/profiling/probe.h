@@ -38,7 +38,7 @@ class Probe {
   bool recording() const { return recording_; }
 
   /// Where the stream is now; null unless recording.
-  std::shared_ptr<kernels::Event> mark() { return recording_ ? device_.record() : nullptr; }
+  std::shared_ptr<kernels::Event> mark() { return recording_ ? device_.mark() : nullptr; }
 
   /// That operator has been called, in pieces.
   void hear(const costmodel::OperatorCall& call, std::vector<Stretch> stretches) {

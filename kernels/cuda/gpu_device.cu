@@ -20,22 +20,21 @@ namespace {
 class CudaDevice final : public Device, public EventClock {
  public:
   CudaDevice(int ordinal, Arithmetic arithmetic) : ordinal_(ordinal), watch_(ordinal), ranges_(begin(ordinal)) {
-    state_.emplace();
+    state_.emplace(ranges_);
     state_->arithmetic = arithmetic;
     check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking));
     check(cublasLtCreate(&state_->cublas));
     check(cudaMalloc(&state_->workspace, GpuState::kWorkspace));
-    // What operators take for a moment stays with the process for the next of them.
-    std::uint64_t all = UINT64_MAX;
-    check(cudaMemPoolSetAttribute(pool(), cudaMemPoolAttrReleaseThreshold, &all));
     set_gpu_state(&*state_);
     zero_ = std::make_shared<TimedEvent>(state_->stream);
     check(cudaStreamSynchronize(state_->stream));
     zero_time_ = SteadyClock::now();
   }
   ~CudaDevice() override {
+    state_->subgraphs.drop();
     cudaStreamSynchronize(state_->stream);
     state_->attention = {};
+    state_->subgraphs.forget();
     cudaFree(state_->workspace);
     cublasLtDestroy(state_->cublas);
     cudaStreamDestroy(state_->stream);
@@ -53,7 +52,7 @@ class CudaDevice final : public Device, public EventClock {
   bool joins_products() const override { return chooses(costmodel::Operator::linear); }
   bool has_second_kernel(costmodel::Operator op) override {
     if (state_->arithmetic != Arithmetic::bf16) return false;
-    return (op == costmodel::Operator::linear && has_warpgroups()) ||
+    return op == costmodel::Operator::launch || (op == costmodel::Operator::linear && has_warpgroups()) ||
            (op == costmodel::Operator::attention && has_graph_library() && state_->attention.works());
   }
   void choose_kernels(std::vector<costmodel::KernelChoice> choices) override {
@@ -83,7 +82,7 @@ class CudaDevice final : public Device, public EventClock {
   void forget_most_held() override { watch_.forget_most(); }
   void trim() override {
     wait();
-    check(cudaMemPoolTrimTo(pool(), 0));
+    state_->scratch.trim();
   }
 
   void* reserve(Bytes bytes) override { return ranges_.reserve(bytes); }
@@ -112,15 +111,7 @@ class CudaDevice final : public Device, public EventClock {
 
   void upload(std::span<const std::byte> from, void* to) override {
     if (from.empty()) return;
-    const void* source = from.data();
-    const bool small = std::ssize(from) <= PinnedRing::kHalf;
-    if (small) {
-      void* pinned = state_->ring.take(std::ssize(from), state_->stream);
-      std::memcpy(pinned, source, from.size());
-      source = pinned;
-    }
-    check(cudaMemcpyAsync(to, source, from.size(), cudaMemcpyHostToDevice, state_->stream));
-    if (!small) check(cudaStreamSynchronize(state_->stream));
+    bring(from.data(), to, std::ssize(from));
   }
   /// By way of pinned memory, so that the host need not wait.
   void download(const void* from, std::span<std::byte> to) override {
@@ -134,21 +125,35 @@ class CudaDevice final : public Device, public EventClock {
       served = pinned_.emplace(size, Pinned(memory, [](void* address) { cudaFreeHost(address); }));
     }
     auto pinned = pinned_.extract(served);
+    state_->subgraphs.interrupt();
     check(cudaMemcpyAsync(pinned.mapped().get(), from, to.size(), cudaMemcpyDeviceToHost, state_->stream));
     downloads_.push_back({std::move(pinned), to});
     ++downloads_called_;
   }
 
   void copy(const void* from, void* to, Bytes bytes) override {
-    if (bytes > 0)
-      check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, state_->stream));
+    if (bytes == 0) return;
+    state_->subgraphs.interrupt();
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, state_->stream));
   }
 
   std::unique_ptr<Event> record() override {
+    state_->subgraphs.interrupt();
     return std::make_unique<GpuEvent>(*this, state_->stream, downloads_called_);
   }
+  std::unique_ptr<Event> mark() override {
+    auto event = std::make_unique<GpuEvent>(*this, state_->stream, downloads_called_, state_->subgraphs.captured());
+    state_->subgraphs.note(kMarkCall);
+    return event;
+  }
+  void begin_subgraph(const SubgraphCall& call) override { state_->subgraphs.begin(call); }
+  void end_subgraph() override { state_->subgraphs.end(); }
+  void drop_subgraph() override { state_->subgraphs.drop(); }
+  bool has_been_launched(std::int64_t subgraph) override { return state_->subgraphs.has_been_launched(subgraph); }
+
   /// With others' GPUs the stream may wait for a rank that never comes.
   void wait() override {
+    state_->subgraphs.interrupt();
     if (groups_.empty()) {
       check(cudaStreamSynchronize(state_->stream));
     } else {
@@ -156,7 +161,10 @@ class CudaDevice final : public Device, public EventClock {
     }
     take_downloads(downloads_called_);
   }
-  void follow(const Event& event) override { static_cast<const GpuEvent&>(event).hold_up(state_->stream); }
+  void follow(const Event& event) override {
+    state_->subgraphs.interrupt();
+    static_cast<const GpuEvent&>(event).hold_up(state_->stream);
+  }
   bool has_groups() const override { return true; }
   std::string name_group() override { return new_group_name(); }
   std::unique_ptr<DeviceGroup> join_group(const std::string& name, int size, int place) override {
@@ -193,12 +201,6 @@ class CudaDevice final : public Device, public EventClock {
     PinnedBySize::node_type pinned;
     std::span<std::byte> to;
   };
-
-  cudaMemPool_t pool() const {
-    cudaMemPool_t pool = nullptr;
-    check(cudaDeviceGetDefaultMemPool(&pool, ordinal_));
-    return pool;
-  }
 
   bool chooses(costmodel::Operator op) const {
     return std::ranges::find(state_->choices, op, &costmodel::KernelChoice::op) != state_->choices.end();

@@ -12,9 +12,10 @@ namespace braid::kernels::cuda {
 /// A timed event of CUDA.
 class TimedEvent {
  public:
-  explicit TimedEvent(cudaStream_t stream) {
+  /// One that is captured is recorded whenever the graph runs.
+  explicit TimedEvent(cudaStream_t stream, bool captured = false) {
     check(cudaEventCreate(&event_));
-    check(cudaEventRecord(event_, stream));
+    check(cudaEventRecordWithFlags(event_, stream, captured ? cudaEventRecordExternal : cudaEventRecordDefault));
   }
   TimedEvent(const TimedEvent&) = delete;
   TimedEvent& operator=(const TimedEvent&) = delete;
@@ -45,16 +46,21 @@ class EventClock {
   virtual void take_downloads(std::int64_t ended) = 0;
   /// Of an event that has ended.
   virtual SteadyClock::time_point time_of(const std::shared_ptr<TimedEvent>& event) = 0;
+  /// Whether the subgraph of that number, in which an event was captured, is on its way.
+  virtual bool has_been_launched(std::int64_t /*subgraph*/) { return true; }
 };
 
 /// A point of the compute stream or of a group's.
 class GpuEvent final : public Event {
  public:
-  /// `downloads` were called before.
-  GpuEvent(EventClock& clock, cudaStream_t stream, std::int64_t downloads = 0)
-      : clock_(clock), event_(std::make_shared<TimedEvent>(stream)), downloads_(downloads) {}
+  /// `downloads` were called before; captured in that subgraph, or 0.
+  GpuEvent(EventClock& clock, cudaStream_t stream, std::int64_t downloads = 0, std::int64_t subgraph = 0)
+      : clock_(clock),
+        event_(std::make_shared<TimedEvent>(stream, subgraph > 0)),
+        downloads_(downloads),
+        subgraph_(subgraph) {}
   std::optional<SteadyClock::time_point> ended() override {
-    if (at_ || !event_->has_ended()) return at_;
+    if (at_ || (subgraph_ > 0 && !clock_.has_been_launched(subgraph_)) || !event_->has_ended()) return at_;
     clock_.take_downloads(downloads_);
     at_ = clock_.time_of(event_);
     event_.reset();
@@ -68,7 +74,7 @@ class GpuEvent final : public Event {
  private:
   EventClock& clock_;
   std::shared_ptr<TimedEvent> event_;
-  std::int64_t downloads_;
+  std::int64_t downloads_, subgraph_;
   std::optional<SteadyClock::time_point> at_;
 };
 

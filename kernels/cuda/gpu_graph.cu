@@ -20,16 +20,19 @@ Handle make_handle() {
 class CudnnGraph final : public CompiledGraph {
  public:
   CudnnGraph(Handle handle, CudnnKernels kernels, std::unique_ptr<CudnnPlan> plan)
-      : stream_(compute_stream()), handle_(std::move(handle)), kernels_(std::move(kernels)), plan_(std::move(plan)) {}
-  /// Its code may be running.
-  ~CudnnGraph() override { cudaStreamSynchronize(stream_); }
+      : handle_(std::move(handle)), kernels_(std::move(kernels)), plan_(std::move(plan)) {}
+  /// Its code may be running, and CUDA graphs may hold it.
+  ~CudnnGraph() override {
+    gpu_state().subgraphs.forget();
+    cudaStreamSynchronize(compute_stream());
+  }
   void run(std::span<const GraphMemory> memory) const override {
     const Scratch workspace(plan_->workspace);
     run_plan(*plan_, handle_.get(), memory, workspace.memory());
+    note_call(reinterpret_cast<std::uintptr_t>(plan_.get()));
   }
 
  private:
-  cudaStream_t stream_;
   Handle handle_;
   CudnnKernels kernels_;
   std::unique_ptr<CudnnPlan> plan_;
@@ -38,6 +41,7 @@ class CudnnGraph final : public CompiledGraph {
 class CudnnCompiler final : public GraphCompiler {
  public:
   std::unique_ptr<CompiledGraph> compile(const OperatorGraph& graph) override {
+    gpu_state().subgraphs.interrupt();  // what is loaded now is no graph's
     std::unique_ptr<CudnnPlan> plan = compile_plan(graph, {handle_.get()}, kernels_);
     return plan ? std::make_unique<CudnnGraph>(handle_, kernels_, std::move(plan)) : nullptr;
   }

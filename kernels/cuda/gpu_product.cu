@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/gpu_state.h"
 #include "kernels/cuda/memory.h"
+#include "kernels/cuda/simt.h"
 
 namespace braid::kernels::cuda {
 namespace {
@@ -76,6 +77,8 @@ class Plan {
     const GpuState& gpu = gpu_state();
     check(cublasLtMatmul(gpu.cublas, operation_, &one, a, a_, b, b_, &zero, d, d_, d, d_, &algorithm_, gpu.workspace,
                          GpuState::kWorkspace, gpu.stream));
+    // Algorithms differ in how many kernels they launch.
+    for (const std::uint64_t word : algorithm_.data) note_call(word);
   }
 
  private:

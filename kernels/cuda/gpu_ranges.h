@@ -18,6 +18,9 @@ class AddressRanges {
                  "asking the GPU for the size of its pages");
   }
 
+  /// Bytes that memory comes in.
+  Bytes chunk() const { return static_cast<Bytes>(chunk_); }
+
   void* reserve(Bytes bytes) {
     CUdeviceptr base = 0;
     const CUresult result =

@@ -61,7 +61,7 @@ PinnedRing::~PinnedRing() {
 void* PinnedRing::take(std::int64_t bytes, cudaStream_t stream) {
   constexpr std::int64_t kAlignment = 64;
   BRAID_CHECK(bytes <= kHalf, "{} bytes of a ring of {}", bytes, kHalf);
-  if (used_ + bytes > kHalf) {
+  if (turns(bytes)) {
     check(cudaEventRecord(left_[half_], stream));
     half_ = 1 - half_;
     used_ = 0;
@@ -86,22 +86,40 @@ LibraryAttention& library_attention() {
   return gpu_state().attention;
 }
 
-Scratch::Scratch(std::int64_t bytes) {
-  if (bytes > 0) check(cudaMallocAsync(&memory_, static_cast<std::size_t>(bytes), compute_stream()));
+void note_call(std::uint64_t what) {
+  gpu_state().subgraphs.note(what);
 }
-Scratch::Scratch(const void* host, std::int64_t bytes) : Scratch(bytes) {
-  if (bytes == 0) return;
+
+void bring(const void* host, void* to, std::int64_t bytes) {
+  GpuState& gpu = gpu_state();
   const auto size = static_cast<std::size_t>(bytes);
-  if (bytes <= PinnedRing::kHalf) {
-    void* pinned = gpu_state().ring.take(bytes, compute_stream());
-    std::memcpy(pinned, host, size);
-    host = pinned;
+  if (bytes > PinnedRing::kHalf) {
+    gpu.subgraphs.interrupt();
+    check(cudaMemcpyAsync(to, host, size, cudaMemcpyHostToDevice, gpu.stream));
+    check(cudaStreamSynchronize(gpu.stream));
+    return;
   }
-  check(cudaMemcpyAsync(memory_, host, size, cudaMemcpyHostToDevice, compute_stream()));
-  if (bytes > PinnedRing::kHalf) check(cudaStreamSynchronize(compute_stream()));
+  void* pinned = gpu.pinned(bytes);
+  std::memcpy(pinned, host, size);
+  check(cudaMemcpyAsync(to, pinned, size, cudaMemcpyHostToDevice, gpu.stream));
+  note_call(kCopyCall);
+}
+
+Scratch::Scratch(std::int64_t bytes) {
+  if (bytes == 0) return;
+  memory_ = gpu_state().scratch.take(bytes);
+  taken_ = bytes;
+}
+Scratch::Scratch(const void* host, std::int64_t bytes) {
+  if (bytes == 0) return;
+  memory_ = gpu_state().subgraphs.table(host, bytes);
+  if (memory_) return;
+  memory_ = gpu_state().scratch.take(bytes);
+  taken_ = bytes;
+  bring(host, memory_, bytes);
 }
 Scratch::~Scratch() {
-  if (memory_) cudaFreeAsync(memory_, compute_stream());
+  if (taken_ > 0) gpu_state().scratch.give_back(memory_, taken_);
 }
 
 std::shared_ptr<void> device_copy(const void* host, std::int64_t bytes) {
@@ -109,6 +127,7 @@ std::shared_ptr<void> device_copy(const void* host, std::int64_t bytes) {
   check(cudaMalloc(&memory, static_cast<std::size_t>(bytes)));
   std::shared_ptr<void> kept(memory, [](void* address) { cudaFree(address); });
   // In the compute stream, which waits for no other.
+  gpu_state().subgraphs.interrupt();
   check(cudaMemcpyAsync(memory, host, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, compute_stream()));
   check(cudaStreamSynchronize(compute_stream()));
   return kept;

@@ -14,8 +14,6 @@
 namespace braid::kernels::cuda {
 namespace {
 
-/// Graphs of a family that are kept, each with code on the device. Another takes the host two milliseconds.
-constexpr std::size_t kMostGraphs = 128;
 /// Rows that libraries' kernels have at once. Graphs of single rows are for generation, and have other kernels.
 constexpr std::int64_t kFewestRows = 64;
 /// Kernels for larger heads are of other engines, with other rules.
@@ -68,19 +66,14 @@ const LibraryAttention::Compiled& LibraryAttention::compiled(const AttentionLayo
   Family& family = families_[layout];
   if (!family.compiler) family.compiler = make_graph_compiler();
   const std::pair sizes(sequences, longest);
-  if (const auto known = family.graphs.find(sizes); known != family.graphs.end()) {
-    known->second.used = ++uses_;
-    return known->second;
-  }
-  Compiled made{attention_graph(layout, sequences, longest), nullptr, ++uses_};
+  if (const Compiled* known = family.graphs.find(sizes)) return *known;
+  Compiled made{attention_graph(layout, sequences, longest), nullptr};
   made.kernel = family.compiler->compile(made.graph.graph);
   if (!made.kernel)
     throw Failure(fmt::format(
         "{} has no kernel for attention of {} heads ({} of keys) of {} numbers; profile with --kernels plain",
         graph_library_version(), layout.heads, layout.kv_heads, layout.head_dim));
-  if (family.graphs.size() == kMostGraphs)
-    family.graphs.erase(std::ranges::min_element(family.graphs, {}, [](const auto& one) { return one.second.used; }));
-  return family.graphs.emplace(sizes, std::move(made)).first->second;
+  return family.graphs.put(sizes, std::move(made));
 }
 
 bool LibraryAttention::works() {

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/attention_graph.h"
 #include "kernels/cuda/graph_library.h"
+#include "kernels/cuda/recent.h"
 
 namespace braid::kernels::cuda {
 
@@ -25,16 +26,16 @@ class LibraryAttention {
   struct Compiled {
     AttentionGraph graph;
     std::unique_ptr<CompiledGraph> kernel;
-    std::int64_t used = 0;  // the last time
   };
+  /// Graphs of a family that are kept, each with code on the device. Another takes the host two milliseconds.
+  static constexpr std::size_t kMostGraphs = 128;
   struct Family {
     std::unique_ptr<GraphCompiler> compiler;
-    std::map<std::pair<std::int64_t, std::int64_t>, Compiled> graphs;  // by sequences and longest
+    Recent<std::pair<std::int64_t, std::int64_t>, Compiled> graphs{kMostGraphs};  // by sequences and longest
   };
   const Compiled& compiled(const AttentionLayout& layout, std::int64_t sequences, std::int64_t longest);
 
   std::map<AttentionLayout, Family> families_;
-  std::int64_t uses_ = 0;
   std::optional<bool> works_;
 };
 

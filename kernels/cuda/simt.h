@@ -35,6 +35,7 @@ class Scratch {
 
  private:
   void* memory_ = nullptr;
+  std::int64_t taken_ = 0;
 };
 
 /// So many numbers of scratch memory, or a copy of the host's.
@@ -53,6 +54,8 @@ class Numbers {
 #ifdef __CUDACC__
 /// The stream that all operators of this thread's device run in.
 cudaStream_t compute_stream();
+/// Something was put into it that a graph of such calls is to be known by: a kernel by its address.
+void note_call(std::uint64_t what);
 
 /// Launches `kernel` on so many blocks of so many threads, each block with so many bytes of shared memory.
 template <typename... Parameters, typename... Arguments>
@@ -64,6 +67,7 @@ void launch(void (*kernel)(Parameters...), dim3 blocks, unsigned threads, std::s
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
   kernel<<<blocks, threads, shared_bytes, compute_stream()>>>(static_cast<Parameters>(arguments)...);
   check(cudaGetLastError());
+  note_call(reinterpret_cast<std::uintptr_t>(kernel));
 }
 
 /// The block's shared memory.

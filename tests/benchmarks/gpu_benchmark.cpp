@@ -4,7 +4,7 @@
 // dropout and without, in the designs of lora_designs.h, forward and backward, medians of runs on random numbers by the
 // device's own clock (0 runs: each once, for profilers); whether the designs agree; attention, and a decoder layer of
 // Llama-3.1-8B's shape, or as wide as the first width, forward and backward in rows of a quarter of the tokens: by the
-// device's first kernels, and by each second one that it has.
+// device's first kernels, by each second one that it has, and of few tokens launched one by one and as graphs.
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
@@ -211,6 +211,15 @@ int run(int count, char** words) {
     device->choose_kernels(all);
     fmt::print("{}, {}: ", name, told);
     measure_layer(*device, widths.front(), tokens);
+  }
+  if (!device->has_second_kernel(costmodel::Operator::launch)) return agree ? 0 : 1;
+  for (std::int64_t few = 128; few <= tokens; few *= 4) {
+    for (const bool graphs : {false, true}) {
+      device->choose_kernels(graphs ? costmodel::all_of(costmodel::Operator::launch)
+                                    : std::vector<costmodel::KernelChoice>{});
+      fmt::print("{}, launched {}: ", name, graphs ? "as graphs" : "one by one");
+      measure_layer(*device, widths.front(), few);
+    }
   }
   return agree ? 0 : 1;
 }

@@ -117,6 +117,20 @@ TEST_F(CudaCommands, TheProfilesKernelsCompute) {
     EXPECT_EQ(losses_of(kernels + "2"), second[kernels]);
   }
   EXPECT_NE(second["linear"], second["attention"]);
+  // Graphs launch the same kernels, of microbatches as large as the profile says.
+  std::string profile = read_text(folder / "profile_cuda.json");
+  profile.insert(profile.find("\"peak_flops\""),
+                 R"("kernels": [{"op": "launch", "pass": "forward", "shape": []},
+      {"op": "launch", "pass": "backward", "shape": [], "from": 0, "to": 40}],)");
+  write_text(folder / "profile_graphs.json", profile);
+  const Outcome trained =
+      run_braid("train " + planning_by("profile_graphs.json") + "--backend cuda --ranks 1 --out " + path("graphs"));
+  ASSERT_EQ(trained.status, 0) << trained.text;
+  EXPECT_EQ(losses_of("graphs"), first);
+  const Node kernels = read_json(folder / "graphs/plan.json").at("profile").at("kernels");
+  ASSERT_EQ(kernels.items.size(), 2U);
+  EXPECT_EQ(kernels.items[0].find("to"), nullptr);
+  EXPECT_EQ(kernels.items[1].number_at("to"), 40);
 }
 
 TEST_F(CudaCommands, KernelsThatNoGpuHasAreRefused) {
@@ -132,6 +146,7 @@ TEST_F(CudaCommands, KernelsThatNoGpuHasAreRefused) {
           "profile_cuda.json");
   refused(R"([{"op": "linear", "pass": "forward", "shape": [64]}])", "the shape of 'linear' has 1 numbers; give 2",
           "profile_cuda.json");
+  refused(R"([{"op": "launch", "pass": "forward", "shape": [], "from": 9, "to": 8}])", "to", "profile_cuda.json");
   refused(R"([{"op": "linear", "pass": "forward", "shape": []}])", "backend cpu has no second kernels", "profile.json");
   const std::string profile = "profile --workload " + path("workload.yaml") + " --ranks 1 ";
   expect_bad_input(profile + "--kernels joined --out " + path("p.json"), "--kernels joined is of --backend cuda");

@@ -108,6 +108,45 @@ TEST_P(CudaSecondKernels, LearnWhatTheProcessorLearns) {
 INSTANTIATE_TEST_SUITE_P(Backbones, CudaSecondKernels,
                          ::testing::Combine(::testing::Values("cpu", "gpu"), ::testing::Values("llama")), name_of);
 
+/// Layers that are launched as graphs compute the same numbers, to the bit, by whichever kernels, on one rank and on
+/// shards, whose passes stop for sums.
+class CudaGraphs : public Cuda {};
+TEST_P(CudaGraphs, LearnTheSame) {
+  const auto& [where, backbone] = GetParam();
+  const bool on_cpu = where == std::string("cpu");
+  const TrainerStudy study = short_study(backbone);
+  const auto on = [place = where](std::vector<costmodel::KernelChoice> choices) {
+    return [=]() mutable {
+      std::unique_ptr<kernels::Device> device = device_of(place, Arithmetic::bf16);
+      std::erase_if(choices, [&](const costmodel::KernelChoice& one) { return !device->has_second_kernel(one.op); });
+      device->choose_kernels(choices);
+      return device;
+    };
+  };
+  std::vector<costmodel::KernelChoice> plain, second;
+  for (const costmodel::Operator op : {costmodel::Operator::linear, costmodel::Operator::attention})
+    for (const costmodel::KernelChoice& choice : costmodel::all_of(op)) second.push_back(choice);
+  for (const std::int64_t tp : {1, 2}) {
+    if (tp > 1 && !on_cpu) continue;  // there may be one GPU
+    for (std::vector<costmodel::KernelChoice> choices : {plain, second}) {
+      const Trained without = train_on(study, together(tp, 1), on(choices));
+      for (const costmodel::KernelChoice& choice : costmodel::all_of(costmodel::Operator::launch))
+        choices.push_back(choice);
+      const std::int64_t held = kernels::calls_in_graphs();
+      const Trained with = train_on(study, together(tp, 1), on(choices));
+      EXPECT_GT(kernels::calls_in_graphs() - held, on_cpu ? 100 : -1);
+      for (std::size_t task = 0; task < 4; ++task) {
+        ASSERT_EQ(with.steps[task].size(), without.steps[task].size());
+        for (std::size_t i = 0; i < with.steps[task].size(); ++i)
+          EXPECT_EQ(with.steps[task][i].loss, without.steps[task][i].loss) << tp << " " << task << " " << i;
+        EXPECT_EQ(with.adapters[task], without.adapters[task]) << tp << " " << task;
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Backbones, CudaGraphs,
+                         ::testing::Combine(::testing::Values("cpu", "gpu"), ::testing::Values("llama")), name_of);
+
 /// What the device has no second kernel for is not chosen, whatever a profile says.
 TEST(CudaKernels, OfOtherMachinesAreRefused) {
   for (const auto& device : {kernels::make_cpu_device(), kernels::make_cuda_on_cpu_device(Arithmetic::f32)}) {

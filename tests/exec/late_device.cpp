@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -12,11 +13,23 @@ namespace {
 
 using namespace kernels;
 
-/// An operator that waits its turn.
+/// What is called of a subgraph that has not ended.
+thread_local std::optional<std::vector<std::function<void()>>> subgraph;
+
+/// An operator that waits its turn, or for its subgraph to end.
 void push(std::function<void()> work) {
+  if (subgraph) return subgraph->push_back(std::move(work));
   late_streams->compute().push([work = std::move(work)] {
     work();
     return true;
+  });
+}
+
+void end_subgraph_now() {
+  const auto calls = std::exchange(subgraph, std::nullopt);
+  if (!calls) return;
+  push([calls] {
+    for (const std::function<void()>& call : *calls) call();
   });
 }
 
@@ -223,9 +236,30 @@ class LateDevice final : public Device {
   void copy(const void* from, void* to, Bytes bytes) override {
     push([from, to, bytes] { base().copy(from, to, bytes); });
   }
-  std::unique_ptr<Event> record() override { return std::make_unique<LateEvent>(streams_.compute().record()); }
-  void wait() override { streams_.run_all(); }
-  void follow(const Event& event) override { streams_.compute().follow(static_cast<const LateEvent&>(event).at()); }
+  std::unique_ptr<Event> record() override {
+    end_subgraph_now();
+    return std::make_unique<LateEvent>(streams_.compute().record());
+  }
+  /// Runs with the subgraph.
+  std::unique_ptr<Event> mark() override {
+    auto point = std::make_shared<std::optional<SteadyClock::time_point>>();
+    push([point] { *point = SteadyClock::now(); });
+    return std::make_unique<LateEvent>(std::move(point));
+  }
+  void wait() override {
+    end_subgraph_now();
+    streams_.run_all();
+  }
+  void follow(const Event& event) override {
+    end_subgraph_now();
+    streams_.compute().follow(static_cast<const LateEvent&>(event).at());
+  }
+  void begin_subgraph(const SubgraphCall&) override {
+    end_subgraph_now();
+    subgraph.emplace();
+  }
+  void end_subgraph() override { end_subgraph_now(); }
+  void drop_subgraph() override { subgraph.reset(); }
   bool has_groups() const override { return groups_; }
   std::string name_group() override { return LateGroup::new_name(); }
   std::unique_ptr<DeviceGroup> join_group(const std::string& name, int size, int place) override {

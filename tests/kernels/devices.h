@@ -20,7 +20,16 @@ using costmodel::DataType;
 struct Tested {
   const char* name;
   std::unique_ptr<Device> (*make)(std::uint64_t seed);
+  /// Whether each call is a subgraph, which runs when something is asked of the device again: by then what the call was
+  /// shown of the host is gone.
+  bool in_graphs = false;
 };
+
+/// Launches subgraphs as graphs.
+inline std::unique_ptr<Device> with_graphs(std::unique_ptr<Device> device) {
+  device->choose_kernels(costmodel::all_of(costmodel::Operator::launch));
+  return device;
+}
 
 inline const Tested kDevices[] = {
     {"cpu", [](std::uint64_t) { return make_cpu_device(); }},
@@ -28,6 +37,9 @@ inline const Tested kDevices[] = {
     {"cuda", [](std::uint64_t) { return make_cuda_device(0); }},
     {"cuda_f32", [](std::uint64_t) { return make_cuda_device(0, Arithmetic::f32); }},
     {"cuda_on_cpu_bf16", [](std::uint64_t seed) { return make_cuda_on_cpu_device(Arithmetic::bf16, seed); }},
+    {"cuda_graphs", [](std::uint64_t) { return with_graphs(make_cuda_device(0)); }, true},
+    {"cuda_on_cpu_graphs",
+     [](std::uint64_t seed) { return with_graphs(make_cuda_on_cpu_device(Arithmetic::bf16, seed)); }, true},
 };
 
 inline float rounded(float number, DataType type) {
@@ -160,7 +172,12 @@ class Devices : public ::testing::TestWithParam<std::tuple<Tested, int>> {
   }
 
   const Kernels& reference() { return reference_->kernels(); }
-  const Kernels& own() { return device_->kernels(); }
+  const Kernels& own() {
+    const SubgraphCall call{costmodel::Pass::forward, 1, 0};
+    // The first of its kind goes without a graph.
+    for (int time = 0; std::get<0>(GetParam()).in_graphs && time < 2; ++time) device_->begin_subgraph(call);
+    return device_->kernels();
+  }
 
   RandomStream random_;
   std::unique_ptr<Device> device_;

@@ -1,6 +1,8 @@
 #include "exec/profiling/measured_kernels.h"
 
 #include <cmath>
+#include <optional>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -26,6 +28,9 @@ struct Pace {
   bool wrong_attention = false;
   bool attention_leaks = false;  ///< no numbers of one sequence become another's
   bool attention_fails = false;
+  double graphs = 0;  ///< what layers that are launched as graphs take of others' time; 0: there are none
+  std::int64_t graphs_slow_above = 0;  ///< tokens above which it is twice that of others; 0: none
+  bool graphs_fail = false, graphs_lose_work = false;
 };
 
 class TwoKernels final : public HostMemoryDevice {
@@ -33,7 +38,9 @@ class TwoKernels final : public HostMemoryDevice {
   explicit TwoKernels(const Pace& pace) : pace_(pace) { current = this; }
   std::string_view name() const override { return "two kernels"; }
   std::vector<std::string> library_versions() const override { return {}; }
-  bool has_second_kernel(Operator op) override { return op == Operator::linear || op == Operator::attention; }
+  bool has_second_kernel(Operator op) override {
+    return op == Operator::linear || op == Operator::attention || (op == Operator::launch && pace_.graphs > 0);
+  }
   bool joins_products() const override {
     return std::ranges::find(chosen_, Operator::linear, &KernelChoice::op) != chosen_.end();
   }
@@ -56,6 +63,23 @@ class TwoKernels final : public HostMemoryDevice {
       double seconds_;
     };
     return std::make_unique<Now>(now_);
+  }
+
+  void begin_subgraph(const SubgraphCall& call) override {
+    if (!takes(Operator::launch, call.pass, {}, call.tokens)) return;
+    begun_ = {now_, pace_.graphs_slow_above > 0 && call.tokens > pace_.graphs_slow_above ? 2 : pace_.graphs};
+    // The first of its kind is none.
+    captures_ = !kinds_.insert(call.kind).second;
+  }
+  void end_subgraph() override {
+    if (begun_) now_ = begun_->first + begun_->second * (now_ - begun_->first);
+    if (begun_ && captures_ && pace_.graphs_fail) throw Failure("no graph");
+    begun_.reset();
+    captures_ = false;
+  }
+  void drop_subgraph() override {
+    begun_.reset();
+    captures_ = false;
   }
 
   const Kernels& kernels() const override {
@@ -88,6 +112,7 @@ class TwoKernels final : public HostMemoryDevice {
       if (current->pace_.attention_leaks && std::isnan(v.row(v.rows - 1)[0])) out.row(0)[0] = v.row(v.rows - 1)[0];
       if (current->pace_.attention_fails) throw Failure("no kernel");
     }
+    if (current->captures_ && current->pace_.graphs_lose_work) reference::fill(0, out);
     current->now_ += share * kSecondsAToken * static_cast<double>(q.rows);
   }
 
@@ -132,6 +157,9 @@ class TwoKernels final : public HostMemoryDevice {
   Pace pace_;
   std::vector<KernelChoice> chosen_;
   double now_ = 1;
+  std::optional<std::pair<double, double>> begun_;  // a subgraph: when, and its share of time
+  bool captures_ = false;
+  std::set<std::size_t> kinds_;
 };
 
 costmodel::BackboneShape tiny_backbone() {
@@ -192,6 +220,22 @@ TEST(TryKernels, WhatIsNoFasterIsLeft) {
   EXPECT_TRUE(tried({}).choices.empty());
   EXPECT_TRUE(
       tried({.second_attention = 0.99, .second_forward_product = 0.98, .second_backward_product = 2}).choices.empty());
+}
+
+/// Graphs spare the host's time, of which small microbatches leave the least.
+TEST(TryKernels, GraphsAreForUpToTheSizeThatTheyAreTheFasterFor) {
+  constexpr double kSeconds = 1000;  // for microbatches of 128 and 512 tokens
+  const KernelTrialResult all = tried({.graphs = 0.9}, kSeconds);
+  ASSERT_EQ(all.choices.size(), 2U);
+  EXPECT_EQ(all.choices, costmodel::all_of(Operator::launch));
+  const KernelTrialResult few = tried({.graphs = 0.9, .graphs_slow_above = 200}, kSeconds);
+  ASSERT_EQ(few.choices.size(), 2U);
+  for (const KernelChoice& choice : few.choices) {
+    EXPECT_EQ(choice.op, Operator::launch);
+    EXPECT_EQ(choice.to, 128);
+  }
+  expect_note(tried({.graphs = 0.5, .graphs_fail = true}), "launching layers as CUDA graphs does not run");
+  expect_note(tried({.graphs = 0.5, .graphs_lose_work = true}), "CUDA graphs computes other gradients");
 }
 
 /// Whatever it takes.

@@ -56,16 +56,20 @@ std::vector<float> multiplied(ConstMatrix matrix) {
   return numbers;
 }
 
-}  // namespace
-
-/// In place of cuBLASLt's.
-void large_matmul(ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, Matrix c) {
+void multiply_now(ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, Matrix c) {
   const std::vector<float> first = multiplied(a), second = multiplied(b);
   std::vector<float> sums(static_cast<std::size_t>(c.rows * c.columns));
   const Matrix product(sums.data(), c.rows, c.columns);
   reference::matmul(1, {first.data(), a.rows, a.columns}, a_transpose, {second.data(), b.rows, b.columns}, b_transpose,
                     0, product);
   copy(product, c);
+}
+
+}  // namespace
+
+/// In place of cuBLASLt's.
+void large_matmul(ConstMatrix a, Transpose a_transpose, ConstMatrix b, Transpose b_transpose, Matrix c) {
+  on_cpu::call([=] { multiply_now(a, a_transpose, b, b_transpose, c); });
 }
 
 TileMap map_tiles(ConstMatrix matrix, int box_rows) {
@@ -90,6 +94,7 @@ class CudaOnCpuDevice final : public HostMemoryDevice {
   CudaOnCpuDevice(Arithmetic arithmetic, std::uint64_t seed) {
     current = arithmetic;
     chosen.clear();
+    on_cpu::drop_held();
     on_cpu::set_order(seed);
   }
   std::string_view name() const override { return "cuda on cpu"; }
@@ -99,17 +104,61 @@ class CudaOnCpuDevice final : public HostMemoryDevice {
     return std::ranges::find(chosen, costmodel::Operator::linear, &costmodel::KernelChoice::op) != chosen.end();
   }
   bool has_second_kernel(costmodel::Operator op) override {
-    return current == Arithmetic::bf16 && (op == costmodel::Operator::linear || op == costmodel::Operator::attention);
+    return current == Arithmetic::bf16 && (op == costmodel::Operator::linear || op == costmodel::Operator::attention ||
+                                           op == costmodel::Operator::launch);
   }
   void choose_kernels(std::vector<costmodel::KernelChoice> choices) override {
     Device::choose_kernels(choices);
     chosen = std::move(choices);
   }
   std::vector<std::string> library_versions() const override { return {}; }
+
+  void begin_subgraph(const SubgraphCall& call) override {
+    on_cpu::run_held();
+    if (takes_second_kernel(costmodel::Operator::launch, call.pass, {}, call.tokens)) on_cpu::hold();
+  }
+  void end_subgraph() override { on_cpu::run_held(); }
+  void drop_subgraph() override { on_cpu::drop_held(); }
+  void upload(std::span<const std::byte> from, void* to) override {
+    if (!on_cpu::holds()) return HostMemoryDevice::upload(from, to);
+    on_cpu::call([kept = std::vector<std::byte>(from.begin(), from.end()), to] {
+      std::ranges::copy(kept, static_cast<std::byte*>(to));
+    });
+  }
+  void download(const void* from, std::span<std::byte> to) override {
+    on_cpu::run_held();
+    HostMemoryDevice::download(from, to);
+  }
+  void copy(const void* from, void* to, Bytes bytes) override {
+    on_cpu::run_held();
+    HostMemoryDevice::copy(from, to, bytes);
+  }
+  void discard(void* first, Bytes bytes) override {
+    on_cpu::call([=, this] { HostMemoryDevice::discard(first, bytes); });
+  }
+  void release(void* base, Bytes bytes) override {
+    on_cpu::run_held();
+    HostMemoryDevice::release(base, bytes);
+  }
+  void free(void* memory) override {
+    on_cpu::run_held();
+    HostMemoryDevice::free(memory);
+  }
+  std::unique_ptr<Event> record() override {
+    on_cpu::run_held();
+    return HostMemoryDevice::record();
+  }
+  /// Of the host's clock, which tells nothing of what is held.
+  std::unique_ptr<Event> mark() override { return HostMemoryDevice::record(); }
+  void wait() override { on_cpu::run_held(); }
 };
 
 }  // namespace
 }  // namespace cuda
+
+std::int64_t calls_in_graphs() {
+  return cuda::on_cpu::calls_held();
+}
 
 std::unique_ptr<Device> make_cuda_on_cpu_device(Arithmetic arithmetic, std::uint64_t seed) {
   return std::make_unique<cuda::CudaOnCpuDevice>(arithmetic, seed);

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "base/error.h"
 #include "kernels/cuda/bf16.h"
 #include "kernels/cuda/graph_library.h"
+#include "simt_on_cpu.h"
 
 /// In place of cuDNN: graphs operator by operator, in double, each result rounded to its tensor's type. What a library
 /// does not compute is NaN: rows, columns and depth beyond a batch's own.
@@ -18,7 +20,20 @@ class GraphOnCpu final : public CompiledGraph {
  public:
   explicit GraphOnCpu(const OperatorGraph& graph) : graph_(graph) {}
 
+  /// What the host's numbers are is read at once.
   void run(std::span<const GraphMemory> memory) const override {
+    std::vector<GraphMemory> kept(memory.begin(), memory.end());
+    std::vector<std::shared_ptr<float>> numbers;
+    for (GraphMemory& one : kept) {
+      if (tensor(one.tensor).kind != Kind::number) continue;
+      numbers.push_back(std::make_shared<float>(*static_cast<const float*>(one.memory)));
+      one.memory = numbers.back().get();
+    }
+    on_cpu::call([graph = *this, kept = std::move(kept), numbers = std::move(numbers)] { graph.run_now(kept); });
+  }
+
+ private:
+  void run_now(std::span<const GraphMemory> memory) const {
     std::vector<Value> values(graph_.tensors.size());
     for (const GraphMemory& one : memory) values.at(static_cast<std::size_t>(one.tensor)).memory = one.memory;
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -31,7 +46,6 @@ class GraphOnCpu final : public CompiledGraph {
     for (const GraphOp& op : graph_.ops) run(op, values);
   }
 
- private:
   /// A tensor as it is held, or its numbers one after another.
   struct Value {
     void* memory = nullptr;

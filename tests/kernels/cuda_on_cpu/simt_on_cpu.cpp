@@ -1,6 +1,7 @@
 #include "simt_on_cpu.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <exception>
 #include <map>
@@ -369,6 +370,14 @@ class Block {
 thread_local Block block;
 thread_local std::vector<std::byte>* shared = nullptr;
 
+struct Held {
+  bool holds = false;
+  std::vector<std::function<void()>> calls;
+  std::vector<std::unique_ptr<std::byte[]>> scratch;
+};
+thread_local Held held;
+std::atomic<std::int64_t> held_calls{0};
+
 }  // namespace
 
 void set_order(std::uint64_t seed) {
@@ -435,6 +444,28 @@ void run(dim3 blocks, unsigned threads, std::size_t shared_bytes, const std::fun
   }
 }
 
+void hold() {
+  held.holds = true;
+}
+bool holds() {
+  return held.holds;
+}
+void run_held() {
+  const Held now = std::exchange(held, {});
+  for (const std::function<void()>& call : now.calls) call();
+  held_calls += std::ssize(now.calls);
+}
+std::int64_t calls_held() {
+  return held_calls;
+}
+void drop_held() {
+  held = {};
+}
+void call(std::function<void()> work) {
+  if (!held.holds) return work();
+  held.calls.push_back(std::move(work));
+}
+
 }  // namespace on_cpu
 
 Scratch::Scratch(std::int64_t bytes) : memory_(new std::byte[static_cast<std::size_t>(bytes)]) {
@@ -444,7 +475,8 @@ Scratch::Scratch(const void* host, std::int64_t bytes) : Scratch(bytes) {
   if (bytes > 0) std::memcpy(memory_, host, static_cast<std::size_t>(bytes));
 }
 Scratch::~Scratch() {
-  delete[] static_cast<std::byte*>(memory_);
+  std::unique_ptr<std::byte[]> memory(static_cast<std::byte*>(memory_));
+  if (on_cpu::held.holds) on_cpu::held.scratch.push_back(std::move(memory));
 }
 
 }  // namespace braid::kernels::cuda

@@ -74,6 +74,18 @@ void close_products();
 void await_products(std::size_t groups_left);
 
 void run(dim3 blocks, unsigned threads, std::size_t shared_bytes, const std::function<void()>& thread);
+
+/// From `hold` on nothing that is called on the device runs until `run_held`, or at all where it is dropped; scratch
+/// memory that is given back meanwhile stays until then. So what calls show of the host must have been copied.
+void hold();
+bool holds();
+void run_held();
+void drop_held();
+/// How many were held and have run, of all threads.
+std::int64_t calls_held();
+/// Calls it now or when what is held runs.
+void call(std::function<void()> work);
+
 void* shared_bytes();
 
 template <typename Number>
@@ -91,7 +103,11 @@ Number shuffle(Number number, unsigned from) {
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 blocks, unsigned threads, std::size_t shared_bytes,
             Arguments... arguments) {
-  on_cpu::run(blocks, threads, shared_bytes, [&] { kernel(static_cast<Parameters>(arguments)...); });
+  const auto run = [=] {
+    on_cpu::run(blocks, threads, shared_bytes, [&] { kernel(static_cast<Parameters>(arguments)...); });
+  };
+  if (on_cpu::holds()) return on_cpu::call(run);
+  run();
 }
 
 template <typename Number>
