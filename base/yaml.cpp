@@ -47,7 +47,10 @@ Node convert(const YAML::Node& source, const FileName& file) {
 Node parse_yaml(const std::string& text, const std::string& file) {
   const auto name = std::make_shared<const std::string>(file);
   try {
-    return convert(YAML::Load(text), name);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1)
+      throw error_at(file, documents[1].Mark().line + 1, "a second document begins", "keep one, without '---' between");
+    return documents.empty() ? convert(YAML::Node(), name) : convert(documents[0], name);
   } catch (const YAML::Exception& failure) {
     throw error_at(file, failure.mark.line + 1, "not valid YAML (" + failure.msg + ")", "mend the syntax");
   }

@@ -77,13 +77,6 @@ void check(const AnalyticFlags& flags) {
     throw error("--overlap-slowdown {} is no slowdown; give 1 to {}, such as 1.2", slowdown, costmodel::kMostSlowdown);
   if (!(flags.clock >= costmodel::kLeastClock && flags.clock <= 1))
     throw error("--clock {} is no share of the full frequency; give {} to 1", flags.clock, costmodel::kLeastClock);
-  const char* alone = waits != 0                   ? "--exposed-launch-seconds"
-                      : flags.overlap_slowdown     ? "--overlap-slowdown"
-                      : flags.clock != 1           ? "--clock"
-                      : flags.attention != "flash" ? "--attention"
-                      : flags.loss_in_place        ? "--loss-in-place"
-                                                   : nullptr;
-  if (flags.gpu.empty() && alone) throw error("{} is of derived profiles; give --analytic GPU beside it", alone);
 }
 
 void derive(const AnalyticFlags& analytic, const CommonFlags& flags) {

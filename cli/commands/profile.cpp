@@ -249,8 +249,11 @@ int run_profile(const std::vector<std::string>& words) {
                 : !checked.empty()    ? "check"
                 : !held_out.empty()   ? "crossvalidate"
                                       : "plan");
-  if (!analytic.gpu.empty() && !measured.empty())
-    throw error("--analytic derives a profile and --fit reads a measured one; give one of them");
+  for (const char* name :
+       {"dtype", "exposed-launch-seconds", "overlap-slowdown", "clock", "attention", "loss-in-place"}) {
+    if (analytic.gpu.empty() && line.given(name))
+      throw error("--{} is of derived profiles; give --analytic GPU beside it", name);
+  }
   if (!checked.empty()) {
     check(checked);
     return kSuccess;

@@ -34,6 +34,19 @@ std::string predicted_trace(const std::filesystem::path& file, std::string& why)
   }
 }
 
+/// A page may take the place of another, but not of what it is made of.
+void check_not_read(const std::filesystem::path& out, const std::vector<std::string>& paths) {
+  std::error_code none;
+  for (const std::string& path : paths) {
+    const bool within = std::filesystem::is_directory(path, none) && out.extension() != ".html" &&
+                        std::filesystem::exists(out) &&
+                        std::filesystem::absolute(out).lexically_normal().string().starts_with(
+                            (std::filesystem::absolute(path) / "").lexically_normal().string());
+    if (within || std::filesystem::equivalent(out, path, none))
+      throw error("{}: is what the report is made of, and would be written over; give another file", out.string());
+  }
+}
+
 }  // namespace
 
 int run_report(const std::vector<std::string>& words) {
@@ -53,6 +66,7 @@ int run_report(const std::vector<std::string>& words) {
   const std::filesystem::path out = flags.out.empty() ? "report.html" : flags.out;
   if (std::filesystem::exists(out) && !flags.overwrite)
     throw error("{}: exists; give another file or --overwrite", out.string());
+  check_not_read(out, paths);
   report::Foot foot{"braid report", library_versions(), {}};
   foot.versions.insert(foot.versions.begin(), fmt::format("braid {}", BRAID_VERSION));
   for (const std::string& word : words) foot.command += " " + word;

@@ -242,6 +242,7 @@ int run_resample(const std::vector<std::string>& words) {
   line.add_out("CSV file; left out: stdout");
   if (!line.parse(words)) return kSuccess;
   check_out(flags);
+  if (line.given("jobs") && jobs < 1) throw error("--jobs {} is not usable; give 1 or more", jobs);
   const Trace trace = traces::read_trace(input.file, input.options);
   if (jobs == 0) jobs = static_cast<std::int64_t>(trace.jobs.size());
   put(traces::resample(trace, jobs, rate, static_cast<std::uint64_t>(flags.seed)), flags);

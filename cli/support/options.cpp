@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
 #include <sstream>
 
@@ -52,6 +53,7 @@ CommandLine::CommandLine(std::string usage, CommonFlags& flags)
 }
 
 void CommandLine::add_planning(const std::string& default_policy) {
+  plans_ = true;
   described_.add_options()("workload", po::value(&flags_.workload), "workload.yaml: backbone and tasks");
   described_.add_options()("cluster", po::value(&flags_.cluster),
                            "cluster.yaml; left out: this machine's cores, or its GPUs, a rank each");
@@ -172,7 +174,11 @@ std::string default_of(const po::option_description& option) {
   const std::string name = option.semantic()->name();
   const std::size_t begin = name.find("(=");
   if (option.semantic()->max_tokens() == 0 || begin == std::string::npos) return "";
-  return name.substr(begin + 2, name.rfind(')') - begin - 2);
+  const std::string text = name.substr(begin + 2, name.rfind(')') - begin - 2);
+  double number = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
+  // As it was written, not as it is held.
+  return wrong == std::errc() && end == text.data() + text.size() ? fmt::format("{}", number) : text;
 }
 
 std::size_t columns_of_terminal() {
@@ -225,6 +231,10 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
     }
     return false;
   }
+  for (const auto& argument : hidden_.options()) {
+    if (argument->semantic()->is_required() && values_.count(argument->long_name()) == 0)
+      throw error("{} is missing; see --help", argument->long_name());
+  }
   po::notify(values_);
   for (const auto& [name, number] :
        {std::pair("tp", flags_.tp), std::pair("pp", flags_.pp), std::pair("microbatches", flags_.microbatches),
@@ -243,6 +253,8 @@ bool CommandLine::parse(const std::vector<std::string>& words) {
   if (given("plan")) {
     if (const std::optional<std::string> name = given_of_planning())
       throw error("--plan and --{} are both given; a plan has fixed that, plan anew to change it", *name);
+    if (plans_ && given("profile-budget"))
+      throw error("--profile-budget is of what is measured before planning; leave it out, as there is a plan");
   }
   for (const std::string* written : {&flags_.out, &flags_.timeline_out}) {
     for (const auto& [name, read] : {std::pair("plan", &flags_.plan), std::pair("workload", &flags_.workload),

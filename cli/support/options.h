@@ -86,6 +86,7 @@ class CommandLine {
   std::set<std::string, std::less<>> later_;
   boost::program_options::options_description described_;
   boost::program_options::options_description hidden_;
+  bool plans_ = false;  // where no plan is given
   std::vector<std::string> positional_;
   bool has_json_ = true;
   std::string repeated_;  // of those the one that may come again

@@ -18,6 +18,7 @@ nlohmann::ordered_json json_of(const KernelChoice& choice) {
 }
 
 KernelChoice kernel_choice_from(const Node& node) {
+  node.allow_only({"op", "pass", "shape", "from", "to"});
   KernelChoice choice;
   const std::string op = node.string_at("op"), pass = node.string_at("pass");
   const auto possible = [&]() -> std::vector<KernelChoice> {

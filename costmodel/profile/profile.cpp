@@ -145,6 +145,20 @@ Profile profile_from(const Node& node) {
   if (node.integer_at("format") != 1) throw node.at("format").error("unknown format", "this build reads format 1");
   if (node.find("profile") && !node.find("machine"))
     throw node.error("is a plan, not a profile", "give the file that `braid profile --out` wrote");
+  node.allow_only({"format",           "machine",
+                   "versions",         "threads",
+                   "corunning_ranks",  "cores",
+                   "peak_flops",       "memory_bytes",
+                   "runtime_bytes",    "head_runtime_bytes",
+                   "pass_skew",        "reference_pass_seconds",
+                   "device",           "backend",
+                   "kernels",          "dtype",
+                   "launch_seconds",   "exposed_launch_seconds",
+                   "overlap_slowdown", "clock",
+                   "attention",        "recomputes",
+                   "loss_in_place",    "products",
+                   "copies",           "interconnect",
+                   "entries",          "meta"});
   profile.machine = node.string_at("machine");
   for (const Node& version : node.at("versions").sequence("versions"))
     profile.versions.push_back(version.as_string("versions"));
@@ -189,6 +203,13 @@ Profile profile_from(const Node& node) {
     profile.recomputes = node.bool_or("recomputes", false);
     profile.loss_in_place = node.bool_or("loss_in_place", false);
     if (const Node* interconnect = node.find("interconnect")) profile.interconnect = interconnect_from(*interconnect);
+  }
+  for (const char* key : {"launch_seconds", "exposed_launch_seconds", "overlap_slowdown", "clock", "products", "copies",
+                          "attention", "recomputes", "loss_in_place", "interconnect"}) {
+    const Node* given = node.find(key);
+    if (given && profile.device.empty())
+      throw given->error(fmt::format("'{}' is of a GPU's datasheet, which the profile has none of", key),
+                         "name its 'device', or leave the key out");
   }
   for (const Node& entry : node.at("entries").sequence("entries")) profile.entries.push_back(entry_from(entry));
   if (const Node* meta = node.find("meta")) {

@@ -478,23 +478,6 @@ TEST_F(BadInput, APlanForAnotherMachineIsNotTrainedHere) {
   expect_bad_input("profile --crossvalidate " + path("h100.json"), "no measured point lies between two others");
 }
 
-TEST_F(BadInput, JsonIsNotAskedOfWhatPrintsNone) {
-  expect_bad_input("profile --json --check " + path("profile.json") + " " + path("profile.json"), "leave it out");
-  expect_bad_input("profile --json --analytic h100 --out " + path("p.json"), "leave it out", "p.json");
-  expect_bad_input("trace generate --json --out " + path("t.csv"), "--json is not an option of this command", "t.csv");
-  expect_bad_input("task pause " + path("run") + " task0 --json", "--json is of `braid task list`");
-}
-
-TEST_F(BadInput, WhatIsReadIsNotWrittenOver) {
-  const std::string before = testing::read_text(folder / "workload.yaml");
-  for (const std::string flag : {"--out", "--timeline-out"}) {
-    const std::string command = flag == "--out" ? "plan " : "train --out " + path("out") + " ";
-    expect_bad_input(command + planning() + " --overwrite " + flag + " " + path("workload.yaml"),
-                     "workload.yaml: is what --workload names, and would be written over");
-  }
-  EXPECT_EQ(testing::read_text(folder / "workload.yaml"), before);
-}
-
 TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
   write_text(folder / "cluster.yaml", "gpu: b300\nnodes: 1\ngpus_per_node: 2\nintra_node: nvlink\n");
   expect_bad_input("plan --workload " + path("workload.yaml") + " --cluster " + path("cluster.yaml"),
@@ -515,6 +498,7 @@ TEST_F(BadInput, AnUnknownGpuIsNamedWithTheKnownOnes) {
   expect_bad_input("profile --analytic h100 --fit " + path("profile.json"), "give one of them");
   expect_bad_input("profile --overlap-slowdown 1", "--overlap-slowdown is of derived profiles");
   expect_bad_input("profile --attention eager", "--attention is of derived profiles");
+  expect_bad_input("profile --dtype bf16", "--dtype is of derived profiles");
   expect_bad_input("profile --analytic h100 --attention linear --out " + path("p.json"),
                    "unknown attention 'linear'; known: flash, eager", "p.json");
   expect_bad_input("profile --fit " + path("profile.json"), "--out is missing");
