@@ -120,7 +120,8 @@ class Device {
 
   /// What is called between the two is a subgraph, which the device may begin when it ends, as one launch. Nobody needs
   /// to know: who waits, or records an event, has what was called until then begin at once. Of what is dropped in place
-  /// of being ended, as a call has failed, nothing may run. Calls without a subgraph under way do nothing.
+  /// of being ended, as a call has failed, nothing may run, whatever callers believe was computed by it. Calls without
+  /// a subgraph under way do nothing.
   virtual void begin_subgraph(const SubgraphCall& /*call*/) {}
   virtual void end_subgraph() {}
   virtual void drop_subgraph() {}

@@ -26,8 +26,6 @@ using costmodel::OperatorShape;
 using costmodel::Pass;
 
 constexpr Operator kTried[] = {Operator::attention, Operator::linear};
-/// Tokens of a microbatch, in sequences of a fourth each; a choice is made between these.
-constexpr std::int64_t kSizes[] = {128, 512, 2048, 8192};
 constexpr std::int64_t kSequences = 4;
 /// Launches are timed where they come thick and fast: so many layers of so many microbatches one after another, with a
 /// head that takes no time.
@@ -83,11 +81,12 @@ MeasuredPoint shared_point(std::size_t tasks, std::int64_t tokens) {
   return point_of(lengths);
 }
 
-/// What launches are timed on, of microbatches of so many tokens.
+/// What launches are timed on, of microbatches of so many tokens and somewhat fewer: no two are alike in a run.
 MeasuredPoint launched_point(std::size_t tasks, std::int64_t tokens) {
-  MeasuredPoint point = shared_point(tasks, tokens);
+  MeasuredPoint point;
   const std::int64_t count = std::clamp<std::int64_t>(kMostLaunchedTokens / tokens, 1, kLaunchedMicrobatches);
-  point.microbatches.resize(static_cast<std::size_t>(count), point.microbatches.front());
+  for (std::int64_t i = 0; i < count; ++i)
+    point.microbatches.push_back(shared_point(tasks, tokens - i * tokens / 16).microbatches.front());
   std::int32_t sample = 0;
   for (planner::Microbatch& microbatch : point.microbatches)
     for (planner::Segment& segment : microbatch.segments) segment.index = segment.sample = sample++;
@@ -231,7 +230,7 @@ class Trial {
     double last_passes = 0;  // one by either kernel
     std::int64_t last_size = 0;
     const std::size_t tasks = trial_.adapters.size();
-    for (const std::int64_t size : kSizes) {
+    for (const std::int64_t size : trial_.sizes) {
       const double expected =
           last_size == 0 ? 0 : last_passes * static_cast<double>(size) / static_cast<double>(last_size);
       if (!agree(expected * (kTrialRounds + 1) <= left())) break;
@@ -242,7 +241,18 @@ class Trial {
         for (const bool second : {false, true}) {
           use(op, second);
           communicator_.barrier();
-          const std::map<Key, double> of_pass = seconds_of(op, point);
+          std::map<Key, double> of_pass;
+          bool fails = false;
+          try {
+            of_pass = seconds_of(op, point);
+          } catch (const Failure&) {
+            fails = true;
+          }
+          // Of larger microbatches than fit memory nothing is told, and none are planned.
+          if (!on_all(!fails)) {
+            backbone_.reset();  // whose pass did not end
+            return last_size >= trial_.sizes.at(1) ? shares : Shares();
+          }
           last_passes += last_passes_;
           if (round < 0) continue;
           for (const auto& [key, sum] : of_pass) seconds[key][second ? 1 : 0].push_back(sum);
@@ -252,15 +262,15 @@ class Trial {
       const std::int64_t amount = op == Operator::attention ? longest_of(point) : size;
       for (const auto& [key, both] : seconds) shares[key][amount] = median(both[1]) / median(both[0]);
     }
-    if (last_size >= kSizes[1]) return shares;
+    if (last_size >= trial_.sizes.at(1)) return shares;
     note("no time is left to try {} on more than a few tokens: it is not used; give more --profile-budget", op);
     return {};
   }
 
   /// Second kernels are the better the larger calls are, and graphs the smaller: the sizes for which it is the faster
   /// as far as all that were measured say so.
-  static std::optional<std::pair<std::int64_t, std::int64_t>> range_of(Operator op,
-                                                                       const std::map<std::int64_t, double>& shares) {
+  std::optional<std::pair<std::int64_t, std::int64_t>> range_of(Operator op,
+                                                                const std::map<std::int64_t, double>& shares) const {
     const KernelChoice all;
     std::optional<std::pair<std::int64_t, std::int64_t>> range;
     if (op == Operator::launch) {
@@ -269,7 +279,7 @@ class Trial {
         faster = faster && share <= kFaster;
         if (faster) range.emplace(all.from, size);
       }
-      if (faster && range) range->second = all.to;
+      if (faster && range && range->second == trial_.sizes.back()) range->second = all.to;
       return range;
     }
     for (const auto& [size, share] : shares) {

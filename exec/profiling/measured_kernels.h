@@ -18,6 +18,8 @@ struct KernelTrial {
   const std::vector<costmodel::AdapterShape>& adapters;
   costmodel::DataType weights = costmodel::DataType::f32;
   double seconds = 0;  ///< that it may take, about
+  /// Tokens of a microbatch, in sequences of a fourth each; a choice is made between these.
+  std::vector<std::int64_t> sizes = {128, 512, 2048, 8192};
 };
 
 struct KernelTrialResult {

@@ -26,7 +26,7 @@ class CudaDevice final : public Device, public EventClock {
     check(cublasLtCreate(&state_->cublas));
     check(cudaMalloc(&state_->workspace, GpuState::kWorkspace));
     set_gpu_state(&*state_);
-    zero_ = std::make_shared<TimedEvent>(state_->stream);
+    zero_ = std::make_shared<TimedEvent>(events_, state_->stream);
     check(cudaStreamSynchronize(state_->stream));
     zero_time_ = SteadyClock::now();
   }
@@ -59,6 +59,7 @@ class CudaDevice final : public Device, public EventClock {
     Device::choose_kernels(choices);
     wait();
     state_->choices = std::move(choices);
+    if (chooses(costmodel::Operator::launch)) state_->subgraphs.prepare();
     // What cuDNN holds goes with what it was for.
     if (!chooses(costmodel::Operator::attention)) state_->attention = {};
   }
@@ -87,7 +88,12 @@ class CudaDevice final : public Device, public EventClock {
 
   void* reserve(Bytes bytes) override { return ranges_.reserve(bytes); }
   void commit(void* first, Bytes bytes) override {
-    if (ranges_.commit(first, bytes)) watch_.held();
+    try {
+      if (ranges_.commit(first, bytes)) watch_.held();
+    } catch (const Failure&) {
+      trim();  // what operators took for a moment
+      if (ranges_.commit(first, bytes)) watch_.held();
+    }
   }
   void discard(void* first, Bytes bytes) override {
     wait();
@@ -149,6 +155,7 @@ class CudaDevice final : public Device, public EventClock {
   void begin_subgraph(const SubgraphCall& call) override { state_->subgraphs.begin(call); }
   void end_subgraph() override { state_->subgraphs.end(); }
   void drop_subgraph() override { state_->subgraphs.drop(); }
+  const std::shared_ptr<SpareEvents>& spare_events() override { return events_; }
   bool has_been_launched(std::int64_t subgraph) override { return state_->subgraphs.has_been_launched(subgraph); }
 
   /// With others' GPUs the stream may wait for a rank that never comes.
@@ -220,6 +227,7 @@ class CudaDevice final : public Device, public EventClock {
   PinnedBySize pinned_;  // that serve nobody
   std::deque<Download> downloads_;
   std::int64_t downloads_called_ = 0, downloads_taken_ = 0;
+  const std::shared_ptr<SpareEvents> events_ = std::make_shared<SpareEvents>();
   std::shared_ptr<TimedEvent> zero_;
   SteadyClock::time_point zero_time_;
 };

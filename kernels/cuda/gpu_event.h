@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <cuda_runtime.h>
 
@@ -9,17 +11,45 @@
 
 namespace braid::kernels::cuda {
 
+/// Timed events of CUDA that nobody uses. None is destroyed before all are, as a graph may have recorded it once.
+class SpareEvents {
+ public:
+  SpareEvents() = default;
+  SpareEvents(const SpareEvents&) = delete;
+  SpareEvents& operator=(const SpareEvents&) = delete;
+  ~SpareEvents() {
+    for (const cudaEvent_t event : spare_) cudaEventDestroy(event);
+  }
+  cudaEvent_t take() {
+    cudaEvent_t event = nullptr;
+    if (spare_.empty()) {
+      check(cudaEventCreate(&event));
+    } else {
+      event = spare_.back();
+      spare_.pop_back();
+    }
+    return event;
+  }
+  void give_back(cudaEvent_t event) { spare_.push_back(event); }
+
+ private:
+  std::vector<cudaEvent_t> spare_;
+};
+
 /// A timed event of CUDA.
 class TimedEvent {
  public:
   /// One that is captured is recorded whenever the graph runs.
-  explicit TimedEvent(cudaStream_t stream, bool captured = false) {
-    check(cudaEventCreate(&event_));
-    check(cudaEventRecordWithFlags(event_, stream, captured ? cudaEventRecordExternal : cudaEventRecordDefault));
+  TimedEvent(std::shared_ptr<SpareEvents> spare, cudaStream_t stream, bool captured = false)
+      : spare_(std::move(spare)), event_(spare_->take()) {
+    const cudaError_t status =
+        cudaEventRecordWithFlags(event_, stream, captured ? cudaEventRecordExternal : cudaEventRecordDefault);
+    if (status != cudaSuccess) spare_->give_back(event_);
+    check(status);
   }
   TimedEvent(const TimedEvent&) = delete;
   TimedEvent& operator=(const TimedEvent&) = delete;
-  ~TimedEvent() { cudaEventDestroy(event_); }
+  ~TimedEvent() { spare_->give_back(event_); }
   bool has_ended() const {
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) return false;
@@ -35,7 +65,8 @@ class TimedEvent {
   void hold_up(cudaStream_t stream) const { check(cudaStreamWaitEvent(stream, event_)); }
 
  private:
-  cudaEvent_t event_ = nullptr;
+  std::shared_ptr<SpareEvents> spare_;
+  cudaEvent_t event_;
 };
 
 /// What a device's events are told by.
@@ -46,6 +77,7 @@ class EventClock {
   virtual void take_downloads(std::int64_t ended) = 0;
   /// Of an event that has ended.
   virtual SteadyClock::time_point time_of(const std::shared_ptr<TimedEvent>& event) = 0;
+  virtual const std::shared_ptr<SpareEvents>& spare_events() = 0;
   /// Whether the subgraph of that number, in which an event was captured, is on its way.
   virtual bool has_been_launched(std::int64_t /*subgraph*/) { return true; }
 };
@@ -56,7 +88,7 @@ class GpuEvent final : public Event {
   /// `downloads` were called before; captured in that subgraph, or 0.
   GpuEvent(EventClock& clock, cudaStream_t stream, std::int64_t downloads = 0, std::int64_t subgraph = 0)
       : clock_(clock),
-        event_(std::make_shared<TimedEvent>(stream, subgraph > 0)),
+        event_(std::make_shared<TimedEvent>(clock.spare_events(), stream, subgraph > 0)),
         downloads_(downloads),
         subgraph_(subgraph) {}
   std::optional<SteadyClock::time_point> ended() override {

@@ -29,7 +29,7 @@ class CudnnGraph final : public CompiledGraph {
   void run(std::span<const GraphMemory> memory) const override {
     const Scratch workspace(plan_->workspace);
     run_plan(*plan_, handle_.get(), memory, workspace.memory());
-    note_call(reinterpret_cast<std::uintptr_t>(plan_.get()));
+    note_call(kLibraryGraphCall);
   }
 
  private:

@@ -19,6 +19,7 @@ thread_local GpuState* current = nullptr;
 
 void check(cudaError_t status, std::source_location where) {
   if (status == cudaSuccess) return;
+  cudaGetLastError();  // which else the next launch would be told
   const std::string said = fmt::format("CUDA says {} ({})", cudaGetErrorString(status), cudaGetErrorName(status));
   switch (status) {
     case cudaErrorMemoryAllocation:
@@ -56,6 +57,10 @@ PinnedRing::PinnedRing() {
 PinnedRing::~PinnedRing() {
   cudaFreeHost(memory_);
   for (const cudaEvent_t event : left_) cudaEventDestroy(event);
+}
+
+void PinnedRing::mark_left(cudaStream_t stream) {
+  check(cudaEventRecord(left_[1 - half_], stream));
 }
 
 void* PinnedRing::take(std::int64_t bytes, cudaStream_t stream) {
@@ -110,7 +115,7 @@ Scratch::Scratch(std::int64_t bytes) {
   memory_ = gpu_state().scratch.take(bytes);
   taken_ = bytes;
 }
-Scratch::Scratch(const void* host, std::int64_t bytes) {
+Scratch::Scratch(const void* host, std::int64_t bytes) : Scratch(0) {
   if (bytes == 0) return;
   memory_ = gpu_state().subgraphs.table(host, bytes);
   if (memory_) return;

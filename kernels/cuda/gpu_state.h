@@ -24,6 +24,8 @@ class PinnedRing {
   /// puts an event into it, where it turns.
   void* take(std::int64_t bytes, cudaStream_t stream);
   bool turns(std::int64_t bytes) const { return used_ + bytes > kHalf; }
+  /// The half before this one is read by what has been put into the stream until now, too.
+  void mark_left(cudaStream_t stream);
 
  private:
   char* memory_ = nullptr;
@@ -59,7 +61,7 @@ struct GpuState {
 };
 
 /// What graphs know calls by that are no kernels of braid's.
-constexpr std::uint64_t kCopyCall = 1, kMarkCall = 2;
+constexpr std::uint64_t kCopyCall = 1, kMarkCall = 2, kProductCall = 3, kLibraryGraphCall = 4;
 
 /// Of the thread's device, which must be there.
 GpuState& gpu_state();

@@ -4,10 +4,21 @@
 #include "kernels/cuda/gpu_subgraphs.h"
 
 namespace braid::kernels::cuda {
+namespace {
+
+struct DestroyGraph {
+  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+};
+
+}  // namespace
 
 Subgraphs::~Subgraphs() {
   drop();
   cudaFree(tables_);
+}
+
+void Subgraphs::prepare() {
+  if (!tables_) check(cudaMalloc(&tables_, kTables));
 }
 
 /// Relaxed: what this thread does beside the stream, as taking memory, is no part of the graph.
@@ -15,7 +26,6 @@ void Subgraphs::begin(const SubgraphCall& call) {
   end();
   if (!costmodel::takes_second_kernel(gpu_.choices, costmodel::Operator::launch, call.pass, {}, call.tokens)) return;
   if (known_kinds_.insert(call.kind).second) return;
-  if (!tables_) check(cudaMalloc(&tables_, kTables));
   check(cudaStreamBeginCapture(gpu_.stream, cudaStreamCaptureModeRelaxed));
   captures_ = true;
   ++begun_;
@@ -27,40 +37,39 @@ void Subgraphs::end() {
   captures_ = false;
   cudaGraph_t graph = nullptr;
   const cudaError_t status = cudaStreamEndCapture(gpu_.stream, &graph);
-  const auto tables = std::exchange(staged_, {});
-  check(status);
-  try {
-    // The stream may still read the tables of the graph before: copies wait their turn.
-    if (!tables.empty()) {
-      void* pinned = gpu_.ring.take(std::ssize(tables), gpu_.stream);
-      std::memcpy(pinned, tables.data(), tables.size());
-      check(cudaMemcpyAsync(tables_, pinned, tables.size(), cudaMemcpyHostToDevice, gpu_.stream));
-    }
-    launch(graph);
-  } catch (...) {
-    cudaGraphDestroy(graph);
-    throw;
+  const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph> captured(graph);
+  const std::int64_t bytes = std::ssize(staged_);
+  const bool turns = gpu_.ring.turns(bytes);
+  if (status == cudaSuccess && bytes > 0) {
+    void* pinned = gpu_.ring.take(bytes, gpu_.stream);
+    std::memcpy(pinned, staged_.data(), staged_.size());
+    // The stream may still read the tables of the graph before: the copy waits its turn.
+    check(cudaMemcpyAsync(tables_, pinned, staged_.size(), cudaMemcpyHostToDevice, gpu_.stream));
   }
-  cudaGraphDestroy(graph);
+  staged_.clear();
+  check(status);
+  launch(graph);
+  // What was captured may read what the ring held before it turned.
+  if (bytes > 0 && turns) gpu_.ring.mark_left(gpu_.stream);
 }
 
-/// What launched before goes on with what it was launched with.
+/// What launched before goes on with what it was launched with. Libraries may launch other kernels for other sizes, and
+/// so a graph is known by the number of its nodes, too.
 void Subgraphs::launch(cudaGraph_t graph) {
-  Executable* known = graphs_.find(calls_.value());
-  if (known) {
-    cudaGraphExecUpdateResultInfo result{};
-    const cudaError_t status = cudaGraphExecUpdate(known->get(), graph, &result);
-    if (status == cudaErrorGraphExecUpdateFailure) {
-      cudaGetLastError();
-      known = nullptr;
-    } else {
-      check(status);
-    }
+  std::size_t nodes = 0;
+  check(cudaGraphGetNodes(graph, nullptr, &nodes));
+  if (nodes == 0) return;
+  const std::size_t calls = calls_.add(static_cast<std::int64_t>(nodes)).value();
+  Executable* known = graphs_.find(calls);
+  cudaGraphExecUpdateResultInfo result{};
+  if (known && cudaGraphExecUpdate(known->get(), graph, &result) != cudaSuccess) {
+    cudaGetLastError();
+    known = nullptr;
   }
   if (!known) {
     cudaGraphExec_t made = nullptr;
     check(cudaGraphInstantiate(&made, graph, 0));
-    known = &graphs_.put(calls_.value(), Executable(made));
+    known = &graphs_.put(calls, Executable(made));
   }
   check(cudaGraphLaunch(known->get(), gpu_.stream));
 }

@@ -15,8 +15,8 @@ struct GpuState;
 
 /// Subgraphs that go to the GPU as CUDA graphs. What is called is captured. At the end the executable graph that calls
 /// of the same kernels in the same order made before, whatever their sizes and addresses were, is updated with it and
-/// launched; where there is none, one is made. The small tables that go along with calls are brought by one copy
-/// before.
+/// launched; where there is none, or the driver takes no such update, one is made. The small tables that go along with
+/// calls are brought by one copy before.
 ///
 /// A kind of subgraph goes call by call the first time, so that what is loaded and compiled then is no graph's.
 class Subgraphs {
@@ -26,6 +26,8 @@ class Subgraphs {
   Subgraphs& operator=(const Subgraphs&) = delete;
   ~Subgraphs();
 
+  /// Takes what subgraphs need of the GPU's memory, before any is begun.
+  void prepare();
   void begin(const SubgraphCall& call);
   void end();
   /// What was captured never runs.

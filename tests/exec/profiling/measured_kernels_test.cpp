@@ -30,6 +30,7 @@ struct Pace {
   bool attention_fails = false;
   double graphs = 0;  ///< what layers that are launched as graphs take of others' time; 0: there are none
   std::int64_t graphs_slow_above = 0;  ///< tokens above which it is twice that of others; 0: none
+  std::int64_t graphs_fail_above = 0;  ///< likewise
   bool graphs_fail = false, graphs_lose_work = false;
 };
 
@@ -67,6 +68,7 @@ class TwoKernels final : public HostMemoryDevice {
 
   void begin_subgraph(const SubgraphCall& call) override {
     if (!takes(Operator::launch, call.pass, {}, call.tokens)) return;
+    if (pace_.graphs_fail_above > 0 && call.tokens > pace_.graphs_fail_above) throw Failure("no memory");
     begun_ = {now_, pace_.graphs_slow_above > 0 && call.tokens > pace_.graphs_slow_above ? 2 : pace_.graphs};
     // The first of its kind is none.
     captures_ = !kinds_.insert(call.kind).second;
@@ -171,14 +173,16 @@ costmodel::BackboneShape tiny_backbone() {
 
 /// Two tasks with LoRA on all layers' products, one with dropout. Time is left for passes of 128 and 512 tokens, in
 /// sequences of 32 and of 128.
-KernelTrialResult tried(const Pace& pace, Communicator& communicator, double seconds = 200) {
+KernelTrialResult tried(const Pace& pace, Communicator& communicator, double seconds = 200,
+                        std::vector<std::int64_t> sizes = {128, 512, 2048, 8192}) {
   const costmodel::BackboneShape backbone = tiny_backbone();
   costmodel::AdapterShape adapter{4, 8.0, false, 0.0, {}};
   adapter.targets = costmodel::kSeparateModules;
   std::vector<costmodel::AdapterShape> adapters = {adapter, adapter};
   adapters[1].dropout = 0.1;
   TwoKernels device(pace);
-  KernelTrialResult result = try_kernels({backbone, adapters, costmodel::DataType::f32, seconds}, communicator, device);
+  KernelTrialResult result =
+      try_kernels({backbone, adapters, costmodel::DataType::f32, seconds, std::move(sizes)}, communicator, device);
   EXPECT_TRUE(device.chosen().empty()) << "the device is left with its first kernels";
   return result;
 }
@@ -224,16 +228,24 @@ TEST(TryKernels, WhatIsNoFasterIsLeft) {
 
 /// Graphs spare the host's time, of which small microbatches leave the least.
 TEST(TryKernels, GraphsAreForUpToTheSizeThatTheyAreTheFasterFor) {
-  constexpr double kSeconds = 1000;  // for microbatches of 128 and 512 tokens
-  const KernelTrialResult all = tried({.graphs = 0.9}, kSeconds);
+  const auto tried_on = [](const Pace& pace, std::vector<std::int64_t> sizes) {
+    return tried(pace, *make_local_communicator(), 1000, std::move(sizes));
+  };
+  const KernelTrialResult all = tried_on({.graphs = 0.9}, {16, 64});
   ASSERT_EQ(all.choices.size(), 2U);
   EXPECT_EQ(all.choices, costmodel::all_of(Operator::launch));
-  const KernelTrialResult few = tried({.graphs = 0.9, .graphs_slow_above = 200}, kSeconds);
-  ASSERT_EQ(few.choices.size(), 2U);
-  for (const KernelChoice& choice : few.choices) {
-    EXPECT_EQ(choice.op, Operator::launch);
-    EXPECT_EQ(choice.to, 128);
-  }
+  const auto expect_up_to = [](const KernelTrialResult& found, std::int64_t most) {
+    ASSERT_EQ(found.choices.size(), 2U);
+    for (const KernelChoice& choice : found.choices) {
+      EXPECT_EQ(choice.op, Operator::launch);
+      EXPECT_EQ(choice.to, most);
+    }
+  };
+  expect_up_to(tried_on({.graphs = 0.9, .graphs_slow_above = 20}, {16, 64}), 16);
+  // Of larger ones than there was time, or memory, for nothing is known.
+  expect_up_to(tried_on({.graphs = 0.9}, {16, 64, 100000}), 64);
+  expect_up_to(tried_on({.graphs = 0.9, .graphs_fail_above = 700}, {16, 64, 800}), 64);
+  EXPECT_TRUE(tried_on({.graphs = 0.98}, {16, 64}).choices.empty());
   expect_note(tried({.graphs = 0.5, .graphs_fail = true}), "launching layers as CUDA graphs does not run");
   expect_note(tried({.graphs = 0.5, .graphs_lose_work = true}), "CUDA graphs computes other gradients");
 }
