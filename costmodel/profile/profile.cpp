@@ -145,20 +145,6 @@ Profile profile_from(const Node& node) {
   if (node.integer_at("format") != 1) throw node.at("format").error("unknown format", "this build reads format 1");
   if (node.find("profile") && !node.find("machine"))
     throw node.error("is a plan, not a profile", "give the file that `braid profile --out` wrote");
-  node.allow_only({"format",           "machine",
-                   "versions",         "threads",
-                   "corunning_ranks",  "cores",
-                   "peak_flops",       "memory_bytes",
-                   "runtime_bytes",    "head_runtime_bytes",
-                   "pass_skew",        "reference_pass_seconds",
-                   "device",           "backend",
-                   "kernels",          "dtype",
-                   "launch_seconds",   "exposed_launch_seconds",
-                   "overlap_slowdown", "clock",
-                   "attention",        "recomputes",
-                   "loss_in_place",    "products",
-                   "copies",           "interconnect",
-                   "entries",          "meta"});
   profile.machine = node.string_at("machine");
   for (const Node& version : node.at("versions").sequence("versions"))
     profile.versions.push_back(version.as_string("versions"));
@@ -204,13 +190,6 @@ Profile profile_from(const Node& node) {
     profile.loss_in_place = node.bool_or("loss_in_place", false);
     if (const Node* interconnect = node.find("interconnect")) profile.interconnect = interconnect_from(*interconnect);
   }
-  for (const char* key : {"launch_seconds", "exposed_launch_seconds", "overlap_slowdown", "clock", "products", "copies",
-                          "attention", "recomputes", "loss_in_place", "interconnect"}) {
-    const Node* given = node.find(key);
-    if (given && profile.device.empty())
-      throw given->error(fmt::format("'{}' is of a GPU's datasheet, which the profile has none of", key),
-                         "name its 'device', or leave the key out");
-  }
   for (const Node& entry : node.at("entries").sequence("entries")) profile.entries.push_back(entry_from(entry));
   if (const Node* meta = node.find("meta")) {
     profile.measured_at = meta->string_or("measured_at", "");
@@ -233,8 +212,42 @@ Profile analytic_profile(const std::string& gpu, DataType dtype) {
   return profile;
 }
 
+namespace {
+
+/// Of a device's datasheet, which tells nothing where the profile has none.
+constexpr std::string_view kOfDevices[] = {
+    "launch_seconds", "exposed_launch_seconds", "overlap_slowdown", "clock",  "attention",
+    "recomputes",     "loss_in_place",          "products",         "copies", "interconnect"};
+constexpr std::string_view kOfAll[] = {"format",          "machine",
+                                       "versions",        "threads",
+                                       "corunning_ranks", "cores",
+                                       "peak_flops",      "memory_bytes",
+                                       "runtime_bytes",   "head_runtime_bytes",
+                                       "pass_skew",       "reference_pass_seconds",
+                                       "device",          "backend",
+                                       "kernels",         "dtype",
+                                       "entries",         "meta"};
+
+/// What nobody would read. Profiles within plans may be of builds that wrote more.
+void check_keys(const Node& node) {
+  for (const auto& [key, value] : node.fields) {
+    const bool of_device = std::ranges::find(kOfDevices, key) != std::end(kOfDevices);
+    if (of_device && !node.find("device"))
+      throw value.error(fmt::format("'{}' is of a GPU's datasheet, which the profile has none of", key),
+                        "name its 'device', or leave the key out");
+    if (!of_device && std::ranges::find(kOfAll, key) == std::end(kOfAll))
+      throw value.error(fmt::format("unknown key '{}'", key),
+                        fmt::format("valid keys: {}, {}", fmt::join(kOfAll, ", "), fmt::join(kOfDevices, ", ")));
+  }
+}
+
+}  // namespace
+
 Profile read_profile(const std::filesystem::path& path) {
-  return profile_from(read_json(path));
+  const Node node = read_json(path);
+  Profile profile = profile_from(node);
+  check_keys(node);
+  return profile;
 }
 
 std::string to_json(const Profile& profile) {

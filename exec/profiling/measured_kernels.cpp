@@ -251,7 +251,9 @@ class Trial {
           // Of larger microbatches than fit memory nothing is told, and none are planned.
           if (!on_all(!fails)) {
             backbone_.reset();  // whose pass did not end
-            return last_size >= trial_.sizes.at(1) ? shares : Shares();
+            if (last_size >= trial_.sizes.at(1)) return shares;
+            note("{} does not run: it is not used", op);
+            return {};
           }
           last_passes += last_passes_;
           if (round < 0) continue;
